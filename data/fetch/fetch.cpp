@@ -29,22 +29,10 @@ namespace fs = std::filesystem;
   throw DiskError(path, std::string("cannot be ") + what + " (" + std::generic_category().message(errno) + ")");
 }
 
-/// Whether `path` still names the opened file: the previous holder of its lock may have published or removed it.
-bool still_names(const fs::path& path, const struct stat& opened) {
-  struct stat now {};
-  return ::stat(path.c_str(), &now) == 0 && now.st_dev == opened.st_dev && now.st_ino == opened.st_ino;
-}
-
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) throw DiskError(folder, "cannot be created (" + error.message() + ")");
-}
-
-/// Makes a rename durable; where the file system cannot, at worst the name is lost.
-void sync_folder(const fs::path& folder) {
-  const UniqueFd fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (fd) ::fsync(fd.get());
 }
 
 constexpr long kRangeNotSatisfiable = 416;
@@ -243,13 +231,14 @@ VerifiedFile verify_one(const CatalogueFile& file, const std::vector<fs::path>& 
 
 PartFile::PartFile(fs::path target) : target_(std::move(target)), path_(fs::path(target_) += ".part") {
   make_folder(fs::absolute(target_).parent_path());
-  fd_ = UniqueFd(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
+  folder_ = Directory(fs::absolute(target_).parent_path());
+  if (folder_) fd_ = open_file(in_folder(path_), O_RDWR | O_CREAT | O_APPEND);
   if (!fd_) fail(path_, "written");
   if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw FetchError(path_.string() + " is being downloaded by another process: wait until it ends");
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) fail(path_, "read");
-  if (!still_names(path_, status))
+  if (!is_at(in_folder(path_), fd_))  // the previous holder of the lock has published or removed it
     throw FetchError(path_.string() + " was just downloaded by another process: try again");
   size_ = static_cast<std::uint64_t>(status.st_size);
 }
@@ -271,12 +260,13 @@ void PartFile::clear() {
 
 void PartFile::publish() {
   if (::fsync(fd_.get()) != 0) fail(path_, "written");
-  if (::rename(path_.c_str(), target_.c_str()) != 0) fail(target_, "put in place");
-  sync_folder(fs::absolute(target_).parent_path());
+  const FileAt part = in_folder(path_), target = in_folder(target_);
+  if (::renameat(part.directory(), part.name(), target.directory(), target.name()) != 0) fail(target_, "put in place");
+  ::fsync(folder_.fd().get());  // where the file system cannot, at worst the name is lost in a power loss
 }
 
 void PartFile::remove() {
-  if (::unlink(path_.c_str()) != 0) fail(path_, "removed");
+  if (::unlinkat(folder_.fd().get(), path_.filename().c_str(), 0) != 0) fail(path_, "removed");
 }
 
 void download(const DownloadSpec& spec, FetchListener& listener) {

@@ -11,7 +11,7 @@
 
 #include "data/fetch/catalogue.h"
 #include "data/fetch/http.h"
-#include "kernels/runtime/file.h"
+#include "kernels/runtime/directory.h"
 
 namespace gradring::data {
 
@@ -33,6 +33,8 @@ class FetchListener {
 
 /// A partial download: <name>.part next to its target. The destructor keeps the file, so that a later run resumes it.
 ///
+/// Its folder stays open, so that it gets its name there and in no other folder that has its path later.
+///
 /// Errors    DiskError if it cannot be written; FetchError if another process has it open.
 class PartFile {
  public:
@@ -50,8 +52,11 @@ class PartFile {
   void remove();
 
  private:
+  FileAt in_folder(const std::filesystem::path& path) const { return {folder_.fd().get(), path.filename(), path}; }
+
   std::filesystem::path target_;
   std::filesystem::path path_;
+  Directory folder_;
   UniqueFd fd_;  // locked
   std::uint64_t size_ = 0;
 };

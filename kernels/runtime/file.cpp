@@ -15,16 +15,12 @@
 #include <system_error>
 
 #include "kernels/runtime/deadline.h"
+#include "kernels/runtime/directory.h"
 #include "kernels/runtime/printable.h"
 
 namespace gradring {
 
-bool is_at(const std::filesystem::path& path, const UniqueFd& file) {
-  struct stat opened {
-  }, named{};
-  return ::fstat(file.get(), &opened) == 0 && ::lstat(path.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-         opened.st_dev == named.st_dev;
-}
+bool is_at(const std::filesystem::path& path, const UniqueFd& file) { return is_at(FileAt(path), file); }
 
 namespace {
 

@@ -8,10 +8,10 @@
 #include <limits>
 
 #include "data/files/sha256.h"
-#include "train/checkpoint/checkpoint_directory.h"
 #include "train/checkpoint/error.h"
 #include "train/checkpoint/json_members.h"
 #include "train/checkpoint/safetensors.h"
+#include "train/checkpoint/step_folders.h"
 #include "train/checkpoint/tensor_record.h"
 
 namespace gradring::train {

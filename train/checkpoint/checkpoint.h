@@ -56,6 +56,8 @@ std::string sha256_hex(std::span<const std::byte> bytes);
 struct FileHashes {
   std::string head;  ///< everything before the first tensor
   std::map<std::string, std::string> tensors;
+
+  bool operator==(const FileHashes&) const = default;
 };
 
 /// The content of meta.json.

@@ -3,13 +3,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <functional>
 #include <numeric>
 #include <ranges>
 #include <set>
-#include <string_view>
-#include <tuple>
 #include <utility>
 
 #include "train/checkpoint/checkpoint.h"
@@ -19,17 +16,6 @@ namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct Spelling {
-  FolderState state;
-  std::string_view prefix, suffix;
-};
-
-constexpr Spelling kSpellings[] = {{FolderState::in_place, "step-", ""},
-                                   {FolderState::partial, "step-", ".partial"},
-                                   {FolderState::removing, "step-", ".removing"},
-                                   {FolderState::replaced, "step-", ".replaced"},
-                                   {FolderState::abandoned, "abandoned-step-", ""}};
 
 /// Runs `act`, whose failure does not matter to the caller; appends its error to `problems`.
 void try_to(std::vector<std::string>& problems, const std::function<void()>& act) {
@@ -84,46 +70,28 @@ bool is_link(FileSystem& files, const fs::path& path) {
   }
 }
 
+/// Whether two folders have the same checkpoint, and that in `folder` is valid.
+bool holds_same(FileSystem& files, const fs::path& folder, const fs::path& copy) try {
+  const CheckpointMeta one = read_meta(files, folder), other = read_meta(files, copy);
+  return one.model == other.model && one.state == other.state && verify_checkpoint(files, folder).empty();
+} catch (const Error&) {
+  return false;
+}
+
+/// Marks the newest and the best checkpoint of a list with the highest step first.
+void mark(std::vector<ListedCheckpoint>& all) {
+  ListedCheckpoint* latest = nullptr;
+  ListedCheckpoint* best = nullptr;
+  for (ListedCheckpoint& each : all) {
+    if (each.folder.state != FolderState::in_place || each.meta != MetaState::valid) continue;
+    if (!latest) latest = &each;
+    if (each.score && (!best || *each.score > *best->score)) best = &each;
+  }
+  if (latest) latest->is_latest = true;
+  if (best) best->is_best = true;
+}
+
 }  // namespace
-
-std::string step_folder_name(std::int64_t step, FolderState state, int number) {
-  const auto spelling = std::ranges::find(kSpellings, state, &Spelling::state);
-  const std::string name = std::string(spelling->prefix) + std::to_string(step) + std::string(spelling->suffix);
-  return number == 1 ? name : name + "-" + std::to_string(number);
-}
-
-std::optional<StepFolder> step_folder_at(const fs::path& path) {
-  const std::string name = (path.has_filename() ? path : path.parent_path()).filename().string();
-  for (const Spelling& spelling : kSpellings) {
-    if (!name.starts_with(spelling.prefix)) continue;
-    StepFolder folder{.step = -1, .state = spelling.state, .path = path};
-    const char* const end = name.data() + name.size();
-    const char* const rest = std::from_chars(name.data() + spelling.prefix.size(), end, folder.step).ptr;
-    if (folder.state == FolderState::abandoned && rest != end) std::from_chars(rest + 1, end, folder.number);
-    if (folder.step >= 0 && folder.number >= 1 && step_folder_name(folder.step, folder.state, folder.number) == name)
-      return folder;
-  }
-  return std::nullopt;
-}
-
-std::vector<StepFolder> list_step_folders(FileSystem& files, const fs::path& root) {
-  std::vector<StepFolder> found;
-  if (!files.exists(root)) return found;
-  for (const std::string& name : files.list(root))
-    if (auto folder = step_folder_at(root / name)) found.push_back(std::move(*folder));
-  std::ranges::sort(found, [](const StepFolder& a, const StepFolder& b) {
-    return std::tie(b.step, a.state, a.number) < std::tie(a.step, b.state, b.number);
-  });
-  return found;
-}
-
-std::optional<fs::path> target_of(FileSystem& files, const fs::path& link) {
-  try {
-    return files.read_link(link);
-  } catch (const FileError&) {
-    return std::nullopt;
-  }
-}
 
 std::vector<ListedCheckpoint> list_checkpoints(FileSystem& files, const fs::path& root) {
   std::vector<ListedCheckpoint> all;
@@ -132,10 +100,9 @@ std::vector<ListedCheckpoint> list_checkpoints(FileSystem& files, const fs::path
     const fs::path& path = listed.folder.path;
     listed.bytes = bytes_in(files, path);
     listed.meta = read_score(files, path, listed.score);
-    listed.is_latest = target_of(files, root / kLatestLink) == path.filename();
-    listed.is_best = target_of(files, root / kBestLink) == path.filename();
     if (listed.meta == MetaState::valid || files.exists(path)) all.push_back(std::move(listed));
   }
+  mark(all);
   return all;
 }
 
@@ -150,7 +117,10 @@ std::vector<std::string> CheckpointDirectory::save(const Checkpoint& checkpoint)
     files_.make_folder(root_);
     files_.sync_folder(root_.has_parent_path() ? root_.parent_path() : ".");
   }
-  try_to(problems, [&] { remove_leftovers({FolderState::partial, FolderState::removing}); });
+  try_to(problems, [&] {
+    remove_leftovers({FolderState::partial, FolderState::removing});
+    resolve_copies();
+  });
   write_partial(checkpoint);
   move_into_place(checkpoint.step);
   try_to(problems, [&] { set_link(kLatestLink, folder_of(checkpoint.step)); });
@@ -202,6 +172,36 @@ void CheckpointDirectory::move_into_place(std::int64_t step) {
   files_.sync_folder(root_);
 }
 
+/// Makes way for links that were copied as folders.
+void CheckpointDirectory::resolve_copies() {
+  for (const char* link : {kLatestLink, kBestLink}) {
+    const std::optional<StepFolder> copy = copied_link(files_, root_, link);
+    if (!copy) continue;
+    remove_leftovers({FolderState::removing});
+    files_.rename(copy->path, new_name_of(*copy));
+    files_.sync_folder(root_);
+    remove_leftovers({FolderState::removing});
+  }
+}
+
+/// A copy is removed if another folder has its checkpoint. Otherwise it becomes step-<N>, or is abandoned if the run has
+/// another one of that step.
+fs::path CheckpointDirectory::new_name_of(const StepFolder& copy) const {
+  bool has_other = false;
+  for (const StepFolder& folder : list_step_folders(files_, root_)) {
+    if (folder.step != copy.step || folder.path == copy.path || !is_finished(folder.state)) continue;
+    if (holds_same(files_, folder.path, copy.path)) return folder_of(copy.step, FolderState::removing);
+    has_other = true;
+  }
+  return has_other ? free_abandoned_name(copy.step) : folder_of(copy.step);
+}
+
+fs::path CheckpointDirectory::free_abandoned_name(std::int64_t step) const {
+  int number = 1;
+  while (files_.exists(folder_of(step, FolderState::abandoned, number))) ++number;
+  return folder_of(step, FolderState::abandoned, number);
+}
+
 /// Creates a new link and renames it over the old one, so that there is always one.
 void CheckpointDirectory::set_link(const char* link, const fs::path& folder) {
   const fs::path aside = root_ / (std::string(link) + ".partial");
@@ -212,6 +212,7 @@ void CheckpointDirectory::set_link(const char* link, const fs::path& folder) {
 }
 
 std::vector<std::string> CheckpointDirectory::abandon_after(std::int64_t step) {
+  resolve_copies();
   restore_replaced(step);
   rename_later_to_abandoned(step);
   std::vector<std::string> problems;
@@ -234,9 +235,7 @@ void CheckpointDirectory::rename_later_to_abandoned(std::int64_t step) {
       remove_tree(folder.path);
       continue;
     }
-    int number = 1;
-    while (files_.exists(folder_of(folder.step, FolderState::abandoned, number))) ++number;
-    files_.rename(folder.path, folder_of(folder.step, FolderState::abandoned, number));
+    files_.rename(folder.path, free_abandoned_name(folder.step));
   }
   files_.sync_folder(root_);
 }

@@ -10,43 +10,9 @@
 
 #include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/file_system.h"
+#include "train/checkpoint/step_folders.h"
 
 namespace gradring::train {
-
-/// The state of a checkpoint, which the name of its folder tells.
-enum class FolderState {
-  in_place,   ///< step-<N>
-  partial,    ///< step-<N>.partial: being written, or interrupted
-  removing,   ///< step-<N>.removing
-  replaced,   ///< step-<N>.replaced: the old one, while a new step-<N> takes its place
-  abandoned,  ///< abandoned-step-<N>, abandoned-step-<N>-2, ...: left behind by resumes from an earlier step
-};
-
-struct StepFolder {
-  std::int64_t step = 0;
-  FolderState state = FolderState::in_place;
-  int number = 1;  ///< 2 for abandoned-step-<N>-2; otherwise 1
-  std::filesystem::path path;
-};
-
-/// "step-120", "step-120.partial", ...; "abandoned-step-120-2" for the second abandoned checkpoint of a step.
-std::string step_folder_name(std::int64_t step, FolderState state = FolderState::in_place, int number = 1);
-
-/// Parses the last name of a path. Empty if it is not a name of step_folder_name: also for step-007.
-std::optional<StepFolder> step_folder_at(const std::filesystem::path& path);
-
-/// The folders of checkpoints in `root`: the highest step first, those of one step in the order of FolderState
-/// and number.
-///
-/// Errors    FileError if `root` cannot be listed; a missing `root` has none.
-std::vector<StepFolder> list_step_folders(FileSystem& files, const std::filesystem::path& root);
-
-/// The links beside the checkpoints, to the newest and to that of the highest score.
-constexpr const char* kLatestLink = "latest";
-constexpr const char* kBestLink = "best";
-
-/// The target of a link; empty if `link` cannot be read as one.
-std::optional<std::filesystem::path> target_of(FileSystem& files, const std::filesystem::path& link);
 
 enum class MetaState {
   valid,
@@ -61,7 +27,7 @@ struct ListedCheckpoint {
   std::optional<double> score;
   std::uint64_t bytes = 0;  ///< of the files that can be opened
   MetaState meta = MetaState::damaged;
-  bool is_latest = false, is_best = false;
+  bool is_latest = false, is_best = false;  ///< by the steps and scores in meta.json
 };
 
 /// As list_step_folders. A run may save and remove checkpoints at the same time.
@@ -95,7 +61,7 @@ struct NewestValid {
 /// The checkpoints of a run, on a disk that may be full, fail, or lose its power at any moment:
 ///
 ///   step-<N>/        one complete checkpoint
-///   latest, best     links to two of them
+///   latest, best     links to two of them; folders where a program has copied what they lead to (StepFolder)
 ///   step-<N>.partial, .removing, .replaced, abandoned-step-<N>     see FolderState
 ///
 /// Whatever happens during a save, the newest complete checkpoint is this one or the one before.
@@ -119,6 +85,9 @@ class CheckpointDirectory {
   ///
   /// Errors    FileError if the folder cannot be listed; a missing folder has none.
   std::vector<CheckpointEntry> entries() const;
+
+  /// Those of entries() that have a score, the highest first; of equal ones the newest.
+  std::vector<CheckpointEntry> best_first() const;
 
   /// The checkpoint of the highest step that verify_checkpoint finds valid, and the problems of those above it.
   ///
@@ -154,13 +123,15 @@ class CheckpointDirectory {
   CheckpointEntry entry_of(const StepFolder& folder) const;
   std::optional<std::vector<std::string>> problems_of(const std::filesystem::path& folder) const;
   void throw_if_newer_format(const std::filesystem::path& folder) const;
-  std::vector<CheckpointEntry> best_first() const;
 
   void check_free_space(const Checkpoint& checkpoint);
   void write_partial(const Checkpoint& checkpoint);
   void move_into_place(std::int64_t step);
   void rename_later_to_abandoned(std::int64_t step);
   void restore_replaced(std::int64_t step);
+  void resolve_copies();
+  std::filesystem::path new_name_of(const StepFolder& copy) const;
+  std::filesystem::path free_abandoned_name(std::int64_t step) const;
   void set_link(const char* link, const std::filesystem::path& folder);
   void set_link_to_first(const char* link, const std::vector<CheckpointEntry>& candidates);
   void remove(const std::vector<CheckpointEntry>& unwanted);

@@ -14,12 +14,29 @@ void CheckpointWriter::save(Checkpoint checkpoint) {
   failure_ = nullptr;
   step_ = checkpoint.step;
   writing_ = std::async(std::launch::async, [this, checkpoint = std::move(checkpoint), begin = Clock::now()] {
-    if (hooks_.before) hooks_.before();
-    Written written{.problems = directory_.save(checkpoint)};
-    if (hooks_.saved) hooks_.saved(checkpoint.step);
-    written.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
-    return written;
+    return write(checkpoint, begin);
   });
+}
+
+CheckpointWriter::Written CheckpointWriter::write(const Checkpoint& checkpoint, Clock::time_point begin) {
+  Written written;
+  check(written.remarks);
+  if (hooks_.before) hooks_.before();
+  try {
+    written.problems = directory_.save(checkpoint);
+  } catch (const FileError&) {
+    check(written.remarks);
+    throw;
+  }
+  check(written.remarks);
+  if (hooks_.saved) hooks_.saved(checkpoint.step);
+  written.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  return written;
+}
+
+void CheckpointWriter::check(Problems& remarks) const {
+  if (!hooks_.check) return;
+  for (std::string& remark : hooks_.check()) remarks.push_back(std::move(remark));
 }
 
 /// Waits for the checkpoint that is being written, and keeps its result.
@@ -28,9 +45,12 @@ void CheckpointWriter::collect() {
   try {
     const Written written = writing_.get();
     saved_.push_back({.step = step_, .seconds = written.seconds});
+    problems_.insert(problems_.end(), written.remarks.begin(), written.remarks.end());
     for (const std::string& problem : written.problems)
       problems_.push_back("after saving the checkpoint of step " + std::to_string(step_) + ": " + problem);
     failures_ = 0;
+  } catch (const LostDirectoryError&) {
+    lost_ = failure_ = std::current_exception();
   } catch (const std::exception& error) {
     problems_.push_back("the checkpoint of step " + std::to_string(step_) + " could not be saved: " + error.what());
     failure_ = std::current_exception();
@@ -45,6 +65,7 @@ bool CheckpointWriter::is_idle(std::chrono::milliseconds patience) {
 
 std::vector<std::string> CheckpointWriter::take_problems() {
   is_idle(std::chrono::milliseconds(0));
+  if (lost_) std::rethrow_exception(lost_);
   return std::exchange(problems_, {});
 }
 

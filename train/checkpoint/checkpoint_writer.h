@@ -30,7 +30,9 @@ class CheckpointSink {
   virtual void save(Checkpoint checkpoint) = 0;
   /// Whether nothing is being written; waits up to `patience` for that.
   virtual bool is_idle(std::chrono::milliseconds patience) = 0;
-  /// The problems since the last call, one line each.
+  /// The problems and remarks since the last call, one line each.
+  ///
+  /// Errors    LostDirectoryError if nothing can be saved any more.
   virtual std::vector<std::string> take_problems() = 0;
   /// The checkpoints that were saved since the last call.
   virtual std::vector<SavedCheckpoint> take_saved() { return {}; }
@@ -38,12 +40,15 @@ class CheckpointSink {
   virtual int failures() const = 0;
   /// Waits until the last checkpoint is on disk.
   ///
-  /// Errors    SaveError if it could not be saved.
+  /// Errors    SaveError if it could not be saved; LostDirectoryError.
   virtual void finish() = 0;
 };
 
 /// Functions that a CheckpointWriter calls for each checkpoint, on the writing thread.
 struct SaveHooks {
+  /// Before anything is written, and after a save: throws LostDirectoryError if nothing can be saved any more. Returns
+  /// remarks for the user.
+  std::function<std::vector<std::string>()> check = {};
   std::function<void()> before = {};                  ///< before anything is written; if it throws, nothing is written
   std::function<void(std::int64_t step)> saved = {};  ///< after the checkpoint is on disk
 };
@@ -69,9 +74,12 @@ class CheckpointWriter final : public CheckpointSink {
   using Clock = std::chrono::steady_clock;
   using Problems = std::vector<std::string>;
   struct Written {
-    Problems problems;
+    Problems remarks = {};
+    Problems problems = {};
     double seconds = 0;
   };
+  Written write(const Checkpoint& checkpoint, Clock::time_point begin);
+  void check(Problems& remarks) const;
   void collect();
 
   CheckpointDirectory directory_;
@@ -81,6 +89,7 @@ class CheckpointWriter final : public CheckpointSink {
   Problems problems_;
   std::vector<SavedCheckpoint> saved_;
   std::exception_ptr failure_;  // of the newest checkpoint
+  std::exception_ptr lost_;     // LostDirectoryError
   int failures_ = 0;
 };
 

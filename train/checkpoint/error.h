@@ -57,6 +57,12 @@ class FileError : public Error, public ExitsWith<kEnvironment> {
   int code_;
 };
 
+/// The run directory was removed, or belongs to another run now: nothing more can be saved. Exit code 3.
+class LostDirectoryError : public Error, public ExitsWith<kEnvironment> {
+ public:
+  using Error::Error;
+};
+
 /// Checkpoints could not be saved, for example because the disk is full. Exit code 3.
 class SaveError : public Error, public ExitsWith<kEnvironment> {
  public:

@@ -30,11 +30,20 @@ auto checked(const char* operation, const fs::path& path, Call call) {
   return result;
 }
 
+/// The same for a descriptor.
+UniqueFd opened(const char* operation, const FileAt& file, int flags) {
+  UniqueFd fd;
+  checked(operation, file.path(), [&] {
+    fd = open_file(file, flags);
+    return fd.get();
+  });
+  return fd;
+}
+
 class PosixInputFile final : public InputFile {
  public:
-  explicit PosixInputFile(const fs::path& path)
-      : path_(path),
-        fd_(checked("open", path, [&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY); })) {
+  explicit PosixInputFile(const FileAt& file)
+      : path_(file.path()), fd_(opened("open", file, O_RDONLY | O_NONBLOCK | O_NOCTTY)) {
     struct stat found {};
     checked("stat", path_, [&] { return ::fstat(fd_.get(), &found); });
     if (!S_ISREG(found.st_mode)) throw FileError("read", path_, S_ISDIR(found.st_mode) ? EISDIR : EINVAL);
@@ -56,95 +65,95 @@ class PosixInputFile final : public InputFile {
 
 class PosixOutputFile final : public OutputFile {
  public:
-  explicit PosixOutputFile(const fs::path& path)
-      : path_(path), fd_(checked("create", path, [&] {
-          return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-        })) {}
-  ~PosixOutputFile() override {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  PosixOutputFile(const PosixOutputFile&) = delete;
-  PosixOutputFile& operator=(const PosixOutputFile&) = delete;
+  explicit PosixOutputFile(const FileAt& file)
+      : path_(file.path()), fd_(opened("create", file, O_WRONLY | O_CREAT | O_EXCL)) {}
 
   std::size_t write(std::span<const std::byte> bytes) override {
-    return static_cast<std::size_t>(checked("write", path_, [&] { return ::write(fd_, bytes.data(), bytes.size()); }));
+    return static_cast<std::size_t>(
+        checked("write", path_, [&] { return ::write(fd_.get(), bytes.data(), bytes.size()); }));
   }
 
   void sync() override {
-    checked("fsync", path_, [&] { return ::fsync(fd_); });
+    checked("fsync", path_, [&] { return ::fsync(fd_.get()); });
   }
 
   /// Not repeated after EINTR: Linux has released the descriptor.
   void close() override {
-    if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) throw FileError("close", path_, errno);
+    if (::close(fd_.release()) != 0 && errno != EINTR) throw FileError("close", path_, errno);
   }
 
  private:
   fs::path path_;
-  int fd_;
+  UniqueFd fd_;
 };
 
 }  // namespace
 
 std::unique_ptr<OutputFile> PosixFileSystem::create(const fs::path& path) {
-  return std::make_unique<PosixOutputFile>(path);
+  return std::make_unique<PosixOutputFile>(at(path));
 }
 
 std::unique_ptr<InputFile> PosixFileSystem::open(const fs::path& path) {
-  return std::make_unique<PosixInputFile>(path);
+  return std::make_unique<PosixInputFile>(at(path));
 }
 
 void PosixFileSystem::rename(const fs::path& from, const fs::path& to) {
-  checked("rename", from, [&] { return ::rename(from.c_str(), to.c_str()); });
+  const FileAt old = at(from), renamed = at(to);
+  checked("rename", from, [&] { return ::renameat(old.directory(), old.name(), renamed.directory(), renamed.name()); });
 }
 
 void PosixFileSystem::make_folder(const fs::path& path) {
-  checked("create the folder", path, [&] { return ::mkdir(path.c_str(), 0755); });
+  if (const int error = gradring::make_folder(at(path))) throw FileError("create the folder", path, error);
 }
 
 void PosixFileSystem::sync_folder(const fs::path& path) {
-  const UniqueFd fd(checked("open", path, [&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
+  const UniqueFd fd = opened("open", at(path), O_RDONLY | O_DIRECTORY);
   checked("fsync", path, [&] { return ::fsync(fd.get()); });
 }
 
 void PosixFileSystem::make_link(const fs::path& target, const fs::path& path) {
-  checked("create the link", path, [&] { return ::symlink(target.c_str(), path.c_str()); });
+  const FileAt link = at(path);
+  checked("create the link", path, [&] { return ::symlinkat(target.c_str(), link.directory(), link.name()); });
 }
 
 fs::path PosixFileSystem::read_link(const fs::path& path) {
+  const FileAt link = at(path);
   std::array<char, PATH_MAX> target{};
-  const auto length =
-      checked("read the link", path, [&] { return ::readlink(path.c_str(), target.data(), target.size()); });
+  const auto length = checked(
+      "read the link", path, [&] { return ::readlinkat(link.directory(), link.name(), target.data(), target.size()); });
   return std::string(target.data(), static_cast<std::size_t>(length));
 }
 
 void PosixFileSystem::remove_file(const fs::path& path) {
-  checked("remove", path, [&] { return ::unlink(path.c_str()); });
+  const FileAt file = at(path);
+  checked("remove", path, [&] { return ::unlinkat(file.directory(), file.name(), 0); });
 }
 
 void PosixFileSystem::remove_folder(const fs::path& path) {
-  checked("remove", path, [&] { return ::rmdir(path.c_str()); });
+  const FileAt folder = at(path);
+  checked("remove", path, [&] { return ::unlinkat(folder.directory(), folder.name(), AT_REMOVEDIR); });
 }
 
 std::vector<std::string> PosixFileSystem::list(const fs::path& path) {
-  std::error_code error;
-  std::vector<std::string> names;
-  for (fs::directory_iterator entry(path, error), end; !error && entry != end; entry.increment(error))
-    names.push_back(entry->path().filename().string());
-  if (error) throw FileError("list", path, error.value());
+  int error = 0;
+  std::vector<std::string> names = names_in(at(path), error);
+  if (error != 0) throw FileError("list", path, error);
   return names;
 }
 
 bool PosixFileSystem::exists(const fs::path& path) {
+  const FileAt file = at(path);
   struct stat found {};
-  if (::lstat(path.c_str(), &found) == 0) return true;
+  if (::fstatat(file.directory(), file.name(), &found, AT_SYMLINK_NOFOLLOW) == 0) return true;
   if (errno == ENOENT || errno == ENOTDIR) return false;
   throw FileError("stat", path, errno);
 }
 
 std::uint64_t PosixFileSystem::free_bytes(const fs::path& path) {
+  constexpr const char* kOperation = "get the free space of";
+  const UniqueFd fd = opened(kOperation, at(path), O_PATH);
   struct statvfs found {};
-  if (::statvfs(path.c_str(), &found) != 0) throw FileError("get the free space of", path, errno);
+  checked(kOperation, path, [&] { return ::fstatvfs(fd.get(), &found); });
   if (found.f_blocks == 0) return std::numeric_limits<std::uint64_t>::max();  // the file system does not report it
   return static_cast<std::uint64_t>(found.f_bavail) * found.f_frsize;
 }

@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/runtime/directory.h"
+
 namespace gradring::train {
 
 /// Bytes with random access: an open file, or memory. Closed on destruction.
@@ -70,8 +72,13 @@ class FileSystem {
   virtual std::uint64_t free_bytes(const std::filesystem::path& path) = 0;
 };
 
+/// The files of this machine. With a directory, paths that begin with its path name files in it, wherever it is moved;
+/// it must outlive the object. New files and folders have the modes of kernels/runtime/directory.h.
 class PosixFileSystem final : public FileSystem {
  public:
+  PosixFileSystem() = default;
+  explicit PosixFileSystem(const Directory& directory) : directory_(&directory) {}
+
   std::unique_ptr<OutputFile> create(const std::filesystem::path& path) override;
   std::unique_ptr<InputFile> open(const std::filesystem::path& path) override;
   void rename(const std::filesystem::path& from, const std::filesystem::path& to) override;
@@ -84,6 +91,11 @@ class PosixFileSystem final : public FileSystem {
   std::vector<std::string> list(const std::filesystem::path& path) override;
   bool exists(const std::filesystem::path& path) override;
   std::uint64_t free_bytes(const std::filesystem::path& path) override;
+
+ private:
+  FileAt at(const std::filesystem::path& path) const { return directory_ ? directory_->at(path) : FileAt(path); }
+
+  const Directory* directory_ = nullptr;  // null: none
 };
 
 /// Bytes in memory, read as a file. Does not own them.

@@ -326,7 +326,8 @@ void run(const PruneOptions& options, const Words& words) {
   const auto run = only_word(words, "gradring ckpt prune RUN");
   if (options.retention.keep_last == 0 && !options.abandoned)
     throw UsageError("--keep-last is missing: give the number of checkpoints to keep");
-  PosixFileSystem files;
+  const Directory held(run);  // none: checkpoints_of_run says why
+  PosixFileSystem files(held);
   const std::filesystem::path root = checkpoints_of_run(files, run);
   CheckpointDirectory directory(files, root, options.retention);
   const std::vector<CheckpointEntry> unwanted = directory.unwanted();

@@ -2,18 +2,24 @@
 #include "train/cli/run_output.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <ctime>
-#include <fstream>
 #include <iterator>
+#include <utility>
 
+#include "kernels/runtime/directory.h"
+#include "train/checkpoint/error.h"
 #include "train/cli/exit_code.h"
 #include "train/config/option_sources.h"
 #include "train/config/options.h"
 #include "train/config/resolve.h"
+#include "train/launch/run_folder.h"
+#include "train/report/environment_error.h"
 #include "train/report/line_file.h"
 #include "train/setup/run_directory.h"
 #include "train/setup/run_settings.h"
+#include "train/setup/shared_run_dir.h"
 #include "train/trainer/nan_policy.h"
 #include "train/trainer/trainer_world.h"
 
@@ -28,12 +34,11 @@ fs::path launch_folder_of(const WorkerEnvironment& place) {
   return restarts && !place.store_path.empty() ? fs::path(place.store_path).parent_path() : fs::path();
 }
 
-std::optional<std::string> text_of(const fs::path& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored)) return std::nullopt;  // first: opening a FIFO waits for a writer
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
-  return std::string(std::istreambuf_iterator<char>(file), {});
+std::optional<std::string> text_of(FileSystem& files, const fs::path& path) try {
+  const auto file = files.open(path);
+  return read_text(*file, path, 0, file->size());
+} catch (const Error&) {
+  return std::nullopt;
 }
 
 fs::path shown(const fs::path& path) {
@@ -44,12 +49,24 @@ fs::path shown(const fs::path& path) {
 
 }  // namespace
 
-RunOutput::RunOutput(const TrainConfig& config, const WorkerEnvironment& place, FileSystem& files)
-    : config_(config), files_(files), launch_folder_(launch_folder_of(place)), restarted_(place.restart_count > 0) {
-  if (const auto named = named_run_dir(config.run_dir)) path_ = fs::absolute(*named);
+RunOutput::RunOutput(const TrainConfig& config, const WorkerEnvironment& place)
+    : config_(config), launch_folder_(launch_folder_of(place)), restarted_(place.restart_count > 0) {
+  if (const auto named = named_run_dir(config.run_dir)) path_ = last_path_ = fs::absolute(*named);
+}
+
+/// Ranks that are started again must not resume what is at the path now, or begin anew there.
+void RunOutput::check_restarted() {
+  if (!restarted_ || launch_folder_.empty() || path_.empty()) return;
+  const auto identity = text_of(files_, RunFolder::run_directory_file(launch_folder_));
+  if (identity && !names_identified(path_, *identity))
+    throw EnvironmentError(
+        fmt::format("--run-dir {} is not the directory in which this run has begun: that one was "
+                    "moved or removed; resume it where it is",
+                    path_.string()));
 }
 
 Start RunOutput::find_start() {
+  check_restarted();
   const auto named = path_.empty() ? std::nullopt : std::optional(path_);
   if (named && config_.resume != "none" && state_of(*named) == RunDirState::run)
     lock_ = RunLock(*named, launch_folder_);
@@ -63,7 +80,7 @@ Start RunOutput::find_start() {
     resumed_from_ = start.resume->from;
     before_ = saved_settings(start.resume->checkpoint);
   }
-  if (const auto config = in_place_ ? text_of(newest_config(path_)) : std::nullopt;
+  if (const auto config = in_place_ ? text_of(files_, newest_config(files_, path_)) : std::nullopt;
       config && read_known_options(*config))
     before_ = config;
   return start;
@@ -71,17 +88,21 @@ Start RunOutput::find_start() {
 
 std::optional<Summary> RunOutput::finished_before(const TrainingProgress& progress, bool is_over) {
   if (!in_place_ || !is_over) return std::nullopt;
-  auto summary = Summary::from_json(text_of(train::summary_of(path_)).value_or(""));
+  auto summary = Summary::from_json(text_of(files_, train::summary_of(path_)).value_or(""));
   if (!summary || summary->steps != progress.steps) return std::nullopt;
   lock_.release();
   return summary;
 }
 
 std::vector<std::string> RunOutput::open(const TrainConfig& resolved, const TrainingProgress& progress) {
-  const bool resumes = in_place_ || !resumed_from_.empty();
-  if (resumes) return resume(resolved, progress);
-  make(resolved);
-  return {};
+  std::vector<std::string> remarks;
+  if (in_place_ || !resumed_from_.empty())
+    remarks = resume(resolved, progress);
+  else
+    make(resolved);
+  if (!launch_folder_.empty())
+    write_file_whole(RunFolder::run_directory_file(launch_folder_), identity_of(directory()));
+  return remarks;
 }
 
 void RunOutput::make(const TrainConfig& resolved) {
@@ -93,7 +114,7 @@ void RunOutput::make(const TrainConfig& resolved) {
                     .generated = generated,
                     .launch_folder = launch_folder_,
                     .config = origin + to_resolved_toml(resolved)});
-  path_ = std::move(made.path);
+  path_ = last_path_ = std::move(made.path);
   lock_ = std::move(made.lock);
 }
 
@@ -111,41 +132,58 @@ std::vector<std::string> RunOutput::resume(const TrainConfig& resolved, const Tr
     make(resolved);
     return {where + "; " + options};
   }
-  if (!changes.empty() || !fs::exists(newest_config(path_))) {  // first, so that a full disk removes nothing
+  if (!changes.empty() || !files_.exists(newest_config(files_, path_))) {  // first, so that a full disk removes nothing
     const std::string head = fmt::format("# Since step {}, {}\n", progress.steps, options);
-    options += fmt::format(" ({})", write_next_config(path_, head + to_resolved_toml(resolved)).filename().string());
+    options +=
+        fmt::format(" ({})", write_next_config(directory(), head + to_resolved_toml(resolved)).filename().string());
   }
-  truncate_metrics(metrics_of(path_), progress.steps, progress.epoch);
+  truncate_metrics(directory().at(metrics_of(path_)), progress.steps, progress.epoch);
   const bool own = !resumed_from_.empty() && is_own_checkpoint(path_, resumed_from_);
   std::vector<std::string> remarks = checkpoints().abandon_after(own ? progress.steps : -1);
   remarks.insert(remarks.begin(), where + "; " + options);
   return remarks;
 }
 
-CheckpointDirectory RunOutput::checkpoints() const {
+CheckpointDirectory RunOutput::checkpoints() {
   return {files_,
           checkpoints_of(path_),
           {.keep_last = static_cast<int>(config_.keep_last), .keep_best = static_cast<int>(config_.keep_best)}};
 }
 
 void RunOutput::begin() const {
-  std::error_code ignored;  // there may be none
-  fs::remove(train::summary_of(path_), ignored);
+  const FileAt summary = directory().at(train::summary_of(path_));
+  ::unlinkat(summary.directory(), summary.name(), 0);  // there may be none
+}
+
+std::vector<std::string> RunOutput::check_directory() {
+  lock_.check_held();
+  const fs::path now = current_path();
+  if (now == std::exchange(last_path_, now)) return {};
+  return {fmt::format("the run directory {} was moved to {}: the run continues there", shown(path_).string(),
+                      shown(now).string())};
 }
 
 void RunOutput::finish(const Summary& summary) {
-  write_file_whole(train::summary_of(path_), summary.to_json());
+  lock_.check_held();
+  write_file_whole(directory().at(train::summary_of(path_)), summary.to_json());
   lock_.release();
 }
 
 void RunOutput::fail(const UnfinishedRun& run) noexcept try {
-  write_file_whole(train::summary_of(path_), run.to_json());
+  lock_.check_held();
+  write_file_whole(directory().at(train::summary_of(path_)), run.to_json());
 } catch (...) {  // a full disk; the error that ended the run is the one to report
 }
 
 fs::path RunOutput::shown_source() const { return resumed_from_.empty() ? fs::path() : shown(resumed_from_); }
 
+fs::path RunOutput::current_path() const {
+  const fs::path now = directory() ? directory().current_path() : path_;
+  return now.empty() ? path_ : now;
+}
+
 fs::path RunOutput::shown_path() const {
+  if (const fs::path now = current_path(); now != path_) return shown(now);
   const auto named = named_run_dir(config_.run_dir);
   return named ? *named : shown(path_);
 }

@@ -22,15 +22,20 @@ namespace gradring::train {
 ///
 ///   find_start(), finished_before(), and if it returns nothing: open(), begin(), then finish() or fail()
 ///
-/// Threads   one.
+/// Once it is locked, its files are found in it wherever it is moved (Directory), and messages name them by its first
+/// path.
+///
+/// Threads   one; check_directory: any, one at a time.
 class RunOutput {
  public:
-  /// `files` must outlive it.
-  RunOutput(const TrainConfig& config, const WorkerEnvironment& place, FileSystem& files);
+  RunOutput(const TrainConfig& config, const WorkerEnvironment& place);
+  RunOutput(const RunOutput&) = delete;
+  RunOutput& operator=(const RunOutput&) = delete;
 
   /// Locks an existing run directory, and finds the checkpoint to start from.
   ///
-  /// Errors    as train::find_start; UsageError if another run holds the directory.
+  /// Errors    as train::find_start; UsageError if another run holds the directory; EnvironmentError if a launcher has
+  ///           started the ranks again, and it is not the directory in which they began.
   Start find_start();
 
   /// The summary of the run in this directory if it had already finished at `progress`; then the lock is released.
@@ -45,34 +50,46 @@ class RunOutput {
 
   /// Called just before training starts: removes the summary of an earlier start.
   void begin() const;
+  /// Checks that the directory is still this run's.
+  ///
+  /// Returns   a remark if it was moved since the last call.
+  /// Errors    as RunLock::check_held.
+  std::vector<std::string> check_directory();
   /// Writes summary.json and releases the lock.
   ///
-  /// Errors    EnvironmentError.
+  /// Errors    EnvironmentError; as check_directory.
   void finish(const Summary& summary);
   /// Writes summary.json of a run that ends with an error, as far as the disk allows.
   void fail(const UnfinishedRun& run) noexcept;
 
   /// The run's checkpoints, pruned according to --keep-last and --keep-best.
-  CheckpointDirectory checkpoints() const;
+  CheckpointDirectory checkpoints();
+  /// The files of the run directory, and all others by their paths.
+  FileSystem& files() { return files_; }
+  const Directory& directory() const { return lock_.directory(); }
   /// Whether find_start() found that the run resumes in its existing directory.
   bool in_place() const { return in_place_; }
   /// The run directory: absolute, once it is open or was named.
   const std::filesystem::path& path() const { return path_; }
-  /// The path as the user gave it; a generated one is relative to the working directory.
+  /// Where it is now; path() if that is not known.
+  std::filesystem::path current_path() const;
+  /// The path as the user gave it; a generated one, or one to which it was moved, is relative to the working directory.
   std::filesystem::path shown_path() const;
   /// The checkpoint that the run resumes from, relative to the working directory if it is below; empty: there is none.
   std::filesystem::path shown_source() const;
 
  private:
+  void check_restarted();
   void make(const TrainConfig& resolved);
   std::vector<std::string> resume(const TrainConfig& resolved, const TrainingProgress& progress);
 
   TrainConfig config_;
-  FileSystem& files_;
   std::filesystem::path launch_folder_;
   std::filesystem::path path_;
   RunLock lock_;
-  bool restarted_ = false;  // by a launcher, with the same command
+  PosixFileSystem files_{lock_.directory()};
+  std::filesystem::path last_path_;  // that check_directory() found
+  bool restarted_ = false;           // by a launcher, with the same command
   bool in_place_ = false;
   std::filesystem::path resumed_from_;  // a checkpoint; empty: there is none
   std::optional<std::string> before_;   // the settings of the run that is resumed

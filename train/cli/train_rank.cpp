@@ -12,6 +12,7 @@
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
 #include "train/checkpoint/checkpoint_writer.h"
+#include "train/checkpoint/error.h"
 #include "train/cli/rank_start.h"
 #include "train/cli/run_banner.h"
 #include "train/cli/run_header.h"
@@ -32,6 +33,7 @@
 #include "train/setup/rendezvous.h"
 #include "train/setup/run_directory.h"
 #include "train/setup/run_settings.h"
+#include "train/setup/shared_run_dir.h"
 #include "train/setup/start.h"
 #include "train/tensorboard/tensorboard_sink.h"
 #include "train/trace/run_trace.h"
@@ -44,11 +46,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-PosixFileSystem& files_of_this_machine() {
-  static PosixFileSystem files;
-  return files;
-}
-
 /// Test images that the sinks of a new run show.
 tensorboard::Tiles some_of(const data::Dataset& dataset) {
   constexpr std::int64_t kMostSamples = 25;
@@ -60,16 +57,17 @@ tensorboard::Tiles some_of(const data::Dataset& dataset) {
 }
 
 /// Opens rank 0's metrics and progress display, and every rank's log, which it returns.
-RankLog& open_reports(const TrainConfig& config, const fs::path& run_dir, const WorkerEnvironment& place,
+RankLog& open_reports(const TrainConfig& config, const Directory& run_dir, const WorkerEnvironment& place,
                       const Compute& compute, const data::Dataset& test_set, Console& out, MetricsFan& metrics) {
   if (place.rank == 0) {
-    metrics.add(std::make_unique<JsonLinesSink>(metrics_of(run_dir)));
+    metrics.add(std::make_unique<JsonLinesSink>(run_dir.at(metrics_of(run_dir.path()))));
     if (logs_to(config, kTensorBoard))
-      metrics.add(std::make_unique<tensorboard::TensorBoardSink>(tensorboard_of(run_dir), some_of(test_set)));
+      metrics.add(std::make_unique<tensorboard::TensorBoardSink>(run_dir.at(tensorboard_of(run_dir.path())),
+                                                                 some_of(test_set)));
     metrics.add(make_progress(config.progress, out));
   }
-  const fs::path path = log_file(run_dir, place.rank);
-  auto log = std::make_unique<RankLog>(path);
+  const fs::path path = log_file(run_dir.path(), place.rank);
+  auto log = std::make_unique<RankLog>(run_dir.at(path));
   RankLog& opened = *log;
   metrics.add(std::move(log));
   out.on_failure([&opened, path](const std::string& message) {
@@ -94,9 +92,9 @@ FinishedRun finished_run(const Summary& summary, const TrainConfig& config, cons
                          const RunOutput& output) {
   return {.summary = summary,
           .config = config,
-          .figures = figures_in(output.path()),
+          .figures = figures_in(output.current_path()),
           .started_by = started_by(place),
-          .run_dir = output.path(),
+          .run_dir = output.current_path(),
           .shown_dir = output.shown_path()};
 }
 
@@ -104,7 +102,8 @@ FinishedRun finished_run(const Summary& summary, const TrainConfig& config, cons
 SaveHooks traced(SaveHooks hooks, kernels::TraceTrack& track) {
   using kernels::TraceTrack;
   const auto begin = std::make_shared<std::int64_t>(0);  // of the checkpoint that is being written
-  return {.before =
+  return {.check = std::move(hooks.check),
+          .before =
               [before = std::move(hooks.before), begin] {
                 *begin = TraceTrack::now();
                 before();
@@ -122,9 +121,9 @@ SaveHooks traced(SaveHooks hooks, kernels::TraceTrack& track) {
 }
 
 /// Rank 0's alone. After a power loss no checkpoint is of a later step than the metrics.
-std::unique_ptr<CheckpointSink> make_checkpoints(const RunOutput& output, const WorkerEnvironment& place,
-                                                 RunTrace* trace) {
-  SaveHooks hooks{.before = [metrics = metrics_of(output.path())] { sync_file(metrics); },
+std::unique_ptr<CheckpointSink> make_checkpoints(RunOutput& output, const WorkerEnvironment& place, RunTrace* trace) {
+  SaveHooks hooks{.check = [&output] { return output.check_directory(); },
+                  .before = [metrics = output.directory().at(metrics_of(output.path()))] { sync_file(metrics); },
                   .saved = [file = place.progress_file](std::int64_t step) { write_progress(file, step); }};
   if (trace) hooks = traced(std::move(hooks), trace->writer());
   return std::make_unique<CheckpointWriter>(output.checkpoints(), std::move(hooks));
@@ -159,9 +158,9 @@ InjectedFaults::Perform traced_faults(RunTrace* trace) {
 }
 
 /// Rank 0 reads what it has saved.
-NewestCheckpoint reader_of_checkpoints(const fs::path& run_dir) {
-  return [folder = checkpoints_of(run_dir)](std::vector<std::string>& remarks) {
-    return newest_checkpoint(files_of_this_machine(), folder, remarks);
+NewestCheckpoint reader_of_checkpoints(RunOutput& output) {
+  return [&output](std::vector<std::string>& remarks) {
+    return newest_checkpoint(output.files(), checkpoints_of(output.path()), remarks);
   };
 }
 
@@ -180,43 +179,56 @@ void finish_output(Console& out, const WorkerEnvironment& place) {
 
 /// Before a resume changes a file of its run directory, all ranks check that they can write theirs.
 void check_files_of_resumed(comm::ProcessGroup& group, const RunOutput& output, int rank) {
-  const fs::path run_dir = group.broadcast_on_host(output.in_place() ? output.path().string() : std::string(), 0);
-  if (run_dir.empty()) return;
-  const RankLog log(log_file(run_dir, rank));
-  if (rank == 0) check_metrics(metrics_of(run_dir));
+  const std::string identity =
+      group.broadcast_on_host(output.in_place() ? identity_of(output.directory()) : std::string(), 0);
+  if (identity.empty()) return;
+  const Directory own = rank == 0 ? Directory() : open_identified(identity);
+  const Directory& run_dir = rank == 0 ? output.directory() : own;
+  const RankLog log(run_dir.at(log_file(run_dir.path(), rank)));
+  if (rank == 0) check_metrics(run_dir.at(metrics_of(run_dir.path())));
   group.barrier_on_host();
 }
 
+/// What is done at the end of a run.
+struct RunEnd {
+  std::function<void()> check_directory;  ///< before the last records are written
+  std::function<void(const std::exception&)> failed;
+};
+
 /// Trains to the end. Records that are missing from a file are an error, also of a run that was asked to stop.
-Summary train_and_record(Trainer& trainer, const Compute& compute, MetricsFan& metrics, RunTrace* trace) {
+Summary train_and_record(Trainer& trainer, const Compute& compute, MetricsFan& metrics, RunTrace* trace,
+                         const RunEnd& end) {
+  const auto record = [&](const RunEvent& last) {
+    check_simulation(compute);
+    end.check_directory();
+    metrics.event(last);
+    metrics.finish();
+    if (trace) trace->finish();
+  };
   try {
     Summary summary = trainer.run();
-    check_simulation(compute);
-    metrics.event(end_of(summary));
-    metrics.finish();
-    if (trace) trace->finish();
+    record(end_of(summary));
     return summary;
   } catch (const Preempted& request) {
-    check_simulation(compute);
-    metrics.event(end_of(request, trainer.progress()));
-    metrics.finish();
-    if (trace) trace->finish();
+    record(end_of(request, trainer.progress()));
     throw;
   }
 }
 
-/// The same; calls `failed` on an error.
+/// The same, with what an error asks for.
 Summary run_logged(Trainer& trainer, const Compute& compute, MetricsFan& metrics, RankLog& log, RunTrace* trace,
-                   const std::function<void(const std::exception&)>& failed) {
+                   const RunEnd& end) {
   try {
-    return train_and_record(trainer, compute, metrics, trace);
+    return train_and_record(trainer, compute, metrics, trace, end);
+  } catch (const LostDirectoryError&) {
+    throw;  // what is still open may be another run's
   } catch (const std::exception& error) {
     log.say(fmt::format("training ended: {}", error.what()));
     if (trace)
       if (const fs::path part = trace->abandon(error.what()); !part.empty())
         log.say(fmt::format("the events of this rank alone are in {}", part.string()));
     if (!dynamic_cast<const Preempted*>(&error)) metrics.event(end_of(error, trainer.progress()));
-    failed(error);
+    end.failed(error);
     throw;
   }
 }
@@ -225,7 +237,8 @@ Summary run_logged(Trainer& trainer, const Compute& compute, MetricsFan& metrics
 
 void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRequests& requests, RankKeeps& keeps) {
   const bool leads = place.rank == 0;
-  RunOutput output(config, place, files_of_this_machine());  // rank 0's, until its last file is written
+  RunOutput output(config, place);  // rank 0's, until its last file is written
+  Directory opened;                 // other ranks' run directory, for their logs
   keeps.compute = prepare_compute(config, place, keeps.ranks);
   keeps.further = prepare_further(config, place, keeps.compute);
   const Compute& compute = keeps.compute;
@@ -270,11 +283,14 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
     std::ranges::move(output.open(resolved, trainer.progress()), std::back_inserter(remarks));
     keeps.run_dir = output.shown_path();
     checkpoints = make_checkpoints(output, place, traced);
-    trainer.save_to(*checkpoints, reader_of_checkpoints(output.path()));
+    trainer.save_to(*checkpoints, reader_of_checkpoints(output));
   }
   // From here on a request to stop is not an end before the start: the first step answers it.
   requests.at({.doing = "starting", .steps = trainer.progress().steps, .epoch = trainer.progress().epoch});
-  const fs::path run_dir = group.broadcast_on_host(output.path().string(), 0);
+  const std::string identity = group.broadcast_on_host(leads ? identity_of(output.directory()) : std::string(), 0);
+  if (!leads) opened = open_identified(identity);
+  const Directory& run_dir = leads ? output.directory() : opened;
+  if (trace) trace->write_in(run_dir);
   RankLog& log = open_reports(config, run_dir, place, compute, *sets.test_set, out, metrics);
   if (leads) output.begin();
   const RunHeader header = run_header(resolved, compute, trainer, place);
@@ -292,9 +308,16 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   for (const std::string& remark : faults.remarks()) metrics.remark(remark);
   if (const auto steps = trainer.progress().steps) log.say(fmt::format("resumes after step {}", steps));
 
-  const Summary summary = run_logged(trainer, compute, metrics, log, traced, [&](const std::exception& error) {
-    if (leads) output.fail(unfinished_run(error, trainer.progress(), resolved, place.world_size));
-  });
+  const auto check_directory = [&] {
+    if (!leads) return;
+    for (const std::string& remark : output.check_directory()) metrics.remark(remark);
+  };
+  const auto failed = [&](const std::exception& error) {
+    if (!leads) return;
+    output.fail(unfinished_run(error, trainer.progress(), resolved, place.world_size));
+    keeps.run_dir = output.shown_path();
+  };
+  const Summary summary = run_logged(trainer, compute, metrics, log, traced, {check_directory, failed});
   for (const std::string& remark : faults.closing_remarks())
     print_to_stderr(fmt::format("gradring train: {}\n", remark));
   if (!leads) return;
@@ -307,8 +330,8 @@ void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {
   const Ranks nobody;  // no kernel is chosen in a dry run
   Compute compute = prepare_compute(config, place, nobody);
   prepare_further(config, place, compute);
-  if (place.rank == 0)
-    find_start(config, named_run_dir(config.run_dir), files_of_this_machine(), place.restart_count > 0);
+  PosixFileSystem files;
+  if (place.rank == 0) find_start(config, named_run_dir(config.run_dir), files, place.restart_count > 0);
   const Datasets sets = open_datasets(config);
   // Options that can be checked only with device, data and ranks.
   memory_plan_spec(config, *compute.device, *sets.train_set, place.world_size);

@@ -91,23 +91,24 @@ void add_predictions(const data::Dataset& dataset, std::span<const float> logits
 
 ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::string& data_dir) {
   PosixFileSystem files;
-  const std::filesystem::path best = checkpoints_of(run_dir) / kBestLink;
-  const bool is_best = is_checkpoint(files, followed(files, best));
-  NamedTensors named = named_tensors(files, is_best ? best : run_dir, "the run");
-  const TrainConfig config = config_of(named.contents, named.from, data_dir);
+  std::vector<std::string> remarks;
+  std::optional<ResumePoint> found = best_checkpoint(files, checkpoints_of(run_dir));
+  const bool is_best = found.has_value();
+  ResumePoint named = is_best ? *std::move(found) : named_checkpoint(files, run_dir, "the run", remarks);
+  const TrainConfig config = config_of(named.checkpoint, named.from, data_dir);
   const auto dataset = data::open_dataset(config.dataset, data::Split::test, config.data_dir);
-  check_sample_shape(*named.contents.about, dataset->shape(), named.from);
+  check_sample_shape(*named.checkpoint.about, dataset->shape(), named.from);
   const nn::Model model = nn::make_model(config.model, dataset->shape(), dataset->classes());
-  ParameterNames(model).rename(named.contents.model, named.from);
+  ParameterNames(model).rename(named.checkpoint.model, named.from);
   const auto& names = data::known_set(config.dataset).classes;
   ModelPictures pictures{.checkpoint = named.from,
-                         .step = named.contents.step,
+                         .step = named.checkpoint.step,
                          .is_best = is_best,
                          .dataset = config.dataset,
                          .classes = {names.begin(), names.end()},
                          .samples = dataset->size(),
                          .sample = dataset->shape(),
-                         .filters = filters_of(model, named.contents.model)};
+                         .filters = filters_of(model, named.checkpoint.model)};
   const Compute compute = make_compute({.device = config.device,
                                         .simulate_gpu = config.simulate_gpu,
                                         .simulate_seed = config.simulate_seed,
@@ -118,7 +119,7 @@ ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::str
                        .classes = dataset->classes(),
                        .batch_size = std::min(config.batch_size, dataset->size()),
                        .precision = precision_named(config.precision, compute.device->id())},
-                      std::move(named.contents.model), named.from, compute);
+                      std::move(named.checkpoint.model), named.from, compute);
   const Inference::Result result = inference.run(*dataset);
   pictures.accuracy = result.evaluation.accuracy;
   add_predictions(*dataset, result.logits, pictures);

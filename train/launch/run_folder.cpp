@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kFolderPrefix = "gradring-run-", kRandom = "XXXXXX", kLinkPrefix = "gradring-";
-constexpr const char *kMarker = "made-by-gradring", *kToken = "token";
+constexpr const char *kMarker = "made-by-gradring", *kToken = "token", *kRunDirectory = "run-directory";
 /// The reaper of a killed launcher holds the folder until it has removed it.
 constexpr auto kLinkTimeout = std::chrono::seconds(5);
 constexpr PollPace kLinkPace = {
@@ -161,9 +161,11 @@ fs::path RunFolder::progress_file(int local_rank) const { return path_ / fmt::fo
 
 fs::path RunFolder::token_file(const fs::path& path) { return path / kToken; }
 
+fs::path RunFolder::run_directory_file(const fs::path& path) { return path / kRunDirectory; }
+
 void RunFolder::renew() {
   const auto is_kept = [](const std::string& name) {
-    return name == kMarker || name == kToken || name.starts_with("progress_");
+    return name == kMarker || name == kToken || name == kRunDirectory || name.starts_with("progress_");
   };
   std::error_code error;
   for (const auto& entry : fs::directory_iterator(path_, error))

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,6 +21,9 @@ namespace fs = std::filesystem;
 /// What the user can change if a file cannot be written.
 constexpr const char* kRunDir = "--run-dir";
 
+/// The end of a temporary file's name.
+constexpr const char* kTemporary = ".tmp";
+
 /// Of a PatientFile, in bytes.
 constexpr std::size_t kMostWaitingBytes = 1 << 20;
 
@@ -33,22 +37,51 @@ void throw_write_error(const fs::path& path, int error, const char* other) {
                          (is_full ? "free some space or " : "") + "choose another " + other);
 }
 
-LineFile::LineFile(const std::filesystem::path& path)
-    : path_(path), fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644)) {
-  if (fd_ < 0) fail(path_, errno);
-  size_ = ::lseek(fd_, 0, SEEK_END);
+LineFile::LineFile(const FileAt& file) : file_(file), fd_(open_file(file, O_WRONLY | O_CREAT | O_APPEND)) {
+  if (!fd_) fail(file.path(), errno);
+  size_ = ::lseek(fd_.get(), 0, SEEK_END);
 }
-
-LineFile::~LineFile() { ::close(fd_); }
 
 void LineFile::append(std::string_view line) { append_bytes(std::string(line) + '\n'); }
 
 void LineFile::append_bytes(std::string_view bytes) {
-  if (const int error = write_all(fd_, bytes)) {
-    if (::ftruncate(fd_, size_) != 0) fail(path_, errno);
-    fail(path_, error);
+  if (const int error = write_all(fd_.get(), bytes)) {
+    if (::ftruncate(fd_.get(), size_) != 0) fail(file_.path(), errno);
+    fail(file_.path(), error);
   }
   size_ += static_cast<long long>(bytes.size());
+}
+
+LineFile::State LineFile::state() const {
+  struct stat opened {
+  }, named{};
+  if (::fstat(fd_.get(), &opened) != 0) return State::intact;  // the next write tells
+  if (::fstatat(file_.directory(), file_.name(), &named, 0) != 0)
+    return errno == ENOENT || errno == ENOTDIR ? State::removed : State::intact;
+  if (opened.st_ino != named.st_ino || opened.st_dev != named.st_dev) return State::removed;
+  return S_ISREG(opened.st_mode) && opened.st_size < size_ ? State::cut : State::intact;
+}
+
+void remove_incomplete_line(const FileAt& file) {
+  const UniqueFd fd = open_file(file, O_RDWR | O_NONBLOCK);
+  if (!fd && errno == ENOENT) return;
+  struct stat facts {};
+  if (!fd || ::fstat(fd.get(), &facts) != 0) fail(file.path(), errno);
+  if (!S_ISREG(facts.st_mode)) return;
+  std::string part(64 * 1024, '\0');
+  off_t end = facts.st_size;  // no line ends behind it
+  while (end > 0) {
+    const off_t begin = std::max<off_t>(0, end - static_cast<off_t>(part.size()));
+    const ssize_t count = ::pread(fd.get(), part.data(), static_cast<std::size_t>(end - begin), begin);
+    if (count <= 0) fail(file.path(), count < 0 ? errno : EIO);
+    const std::size_t line_end = part.rfind('\n', static_cast<std::size_t>(count) - 1);
+    if (line_end != std::string::npos) {
+      end = begin + static_cast<off_t>(line_end) + 1;
+      break;
+    }
+    end = begin;
+  }
+  if (end < facts.st_size && ::ftruncate(fd.get(), end) != 0) fail(file.path(), errno);
 }
 
 void PatientFile::append(std::string_view record) {
@@ -61,8 +94,9 @@ void PatientFile::append(std::string_view record) {
   write_waiting();
 }
 
-void PatientFile::write_waiting() try {
-  while (file_ && !waiting_.empty()) {
+void PatientFile::write_waiting(bool at_once) try {
+  if (waiting_.empty() || !is_ready(at_once)) return;
+  while (!waiting_.empty()) {
     file_->append_bytes(waiting_.front());
     waiting_bytes_ -= waiting_.front().size();
     waiting_.pop_front();
@@ -75,49 +109,87 @@ void PatientFile::write_waiting() try {
   failure_ = error.what();
 }
 
+bool PatientFile::is_ready(bool at_once) {
+  const LineFile::State found = state();
+  if (found != LineFile::State::removed) removed_at_.reset();
+  if (found == LineFile::State::intact) return true;
+  if (found == LineFile::State::removed && !at_once) {
+    if (!removed_at_) removed_at_ = Clock::now();
+    if (Clock::now() - *removed_at_ < moment_) return false;
+  }
+  begin_anew(found);
+  return true;
+}
+
+void PatientFile::begin_anew(LineFile::State found) {
+  Renewal renewal = renew_(found, waiting_.empty() ? std::string() : waiting_.front());
+  file_.reset();
+  file_.emplace(renewal.file);
+  print_to_stderr(fmt::format("gradring train: {} was {} during the run: it is begun anew\n", at_.path().string(),
+                              found == LineFile::State::cut ? "cut" : "removed"));
+  at_ = renewal.file;
+  removed_at_.reset();
+  if (renewal.head.empty()) return;
+  waiting_bytes_ += renewal.head.size();
+  waiting_.push_front(std::move(renewal.head));
+}
+
 void PatientFile::finish() {
-  write_waiting();
+  write_waiting(true);
   if (!failure_.empty()) throw EnvironmentError(failure_);
   if (dropped_ > 0)
     throw EnvironmentError(
         fmt::format("{} lacks {} records, which did not fit into memory while it could not be written; free some space",
-                    path_.string(), dropped_));
+                    at_.path().string(), dropped_));
 }
 
 void PatientFile::edit(const std::function<void()>& edit, const std::function<bool(const std::string&)>& kept) {
+  const LineFile::State before = state();
   file_.reset();
   edit();
-  file_.emplace(path_);
   waiting_.erase(std::ranges::find_if_not(waiting_, kept), waiting_.end());
   waiting_bytes_ = 0;
   for (const std::string& record : waiting_) waiting_bytes_ += record.size();
+  if (before == LineFile::State::intact)
+    file_.emplace(at_);
+  else
+    begin_anew(before);
 }
 
-void sync_file(const fs::path& path) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+PatientLineFile::PatientLineFile(const FileAt& file, Head head, std::chrono::milliseconds moment)
+    : file_(
+          file,
+          [file, head = std::move(head)](LineFile::State, const std::string& next) {
+            remove_incomplete_line(file);
+            return Renewal{.file = file, .head = head ? head(next) : std::string()};
+          },
+          moment) {}
+
+void sync_file(const FileAt& file) {
+  const UniqueFd fd = open_file(file, O_RDONLY | O_NONBLOCK);
   if (!fd && errno == ENOENT) return;
   const bool synced = fd && (::fsync(fd.get()) == 0 || errno == EINVAL);  // EINVAL: a link to a device or a pipe
-  if (!synced) fail(path, errno);
+  if (!synced) fail(file.path(), errno);
 }
 
 std::filesystem::path temporary_of(const std::filesystem::path& path) {
   std::filesystem::path temporary = path;
-  temporary += ".tmp";
+  temporary += kTemporary;
   return temporary;
 }
 
-void write_file_whole(const fs::path& path, std::string_view text) {
-  const fs::path temporary = temporary_of(path);
-  ::unlink(temporary.c_str());  // left by a killed process; does not follow links
-  const int fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-  if (fd < 0) fail(path, errno);
-  int error = write_all(fd, text);
-  if (!error && ::fsync(fd) != 0) error = errno;
-  if (::close(fd) != 0 && !error) error = errno;
-  if (!error && ::rename(temporary.c_str(), path.c_str()) != 0) error = errno;
+void write_file_whole(const FileAt& file, std::string_view text) {
+  const FileAt temporary = file.with_suffix(kTemporary);
+  ::unlinkat(temporary.directory(), temporary.name(), 0);  // left by a killed process; does not follow links
+  UniqueFd fd = open_file(temporary, O_WRONLY | O_CREAT | O_EXCL);
+  if (!fd) fail(file.path(), errno);
+  int error = write_all(fd.get(), text);
+  if (!error && ::fsync(fd.get()) != 0) error = errno;
+  if (::close(fd.release()) != 0 && !error) error = errno;
+  if (!error && ::renameat(temporary.directory(), temporary.name(), file.directory(), file.name()) != 0) error = errno;
   if (!error) return;
-  ::unlink(temporary.c_str());
-  fail(path, error);
+  ::unlinkat(temporary.directory(), temporary.name(), 0);
+  fail(file.path(), error);
 }
 
 }  // namespace gradring::train

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/report/metrics.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
 #include <cerrno>
 #include <chrono>
-#include <fstream>
+#include <istream>
 #include <optional>
+#include <streambuf>
 #include <system_error>
 
 #include "train/report/environment_error.h"
@@ -43,48 +49,95 @@ bool is_fault(const std::string& line) {
   return event && std::holds_alternative<FaultRecord>(event->event);
 }
 
+std::string reason_of(int error) { return std::generic_category().message(error); }
+
+/// Reads an open file from its start.
+class DescriptorBuffer final : public std::streambuf {
+ public:
+  explicit DescriptorBuffer(const UniqueFd& fd) : fd_(fd) {}
+  bool has_failed() const { return has_failed_; }
+
+ protected:
+  int_type underflow() override {
+    ssize_t count = 0;
+    do count = ::read(fd_.get(), part_.data(), part_.size());
+    while (count < 0 && errno == EINTR);
+    has_failed_ = has_failed_ || count < 0;
+    if (count <= 0) return traits_type::eof();
+    setg(part_.data(), part_.data(), part_.data() + count);
+    return traits_type::to_int_type(part_[0]);
+  }
+
+ private:
+  const UniqueFd& fd_;
+  std::array<char, 64 * 1024> part_{};
+  bool has_failed_ = false;
+};
+
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path, const std::string& why) {
   throw EnvironmentError("cannot read " + path.string() + ": " + why + "; nothing was removed from it");
 }
 
 }  // namespace
 
+JsonLinesSink::JsonLinesSink(const FileAt& file, std::chrono::milliseconds moment)
+    : at_(file),
+      file_(
+          file, [this](const std::string& next) { return header_before(next); }, moment) {}
+
 void JsonLinesSink::event(const RunEvent& event) {
+  if (const auto* header = std::get_if<RunHeader>(&event)) {
+    header_ = *header;
+    steps_ = header->resumed_from;
+  }
+  if (const auto* step = std::get_if<StepRecord>(&event)) steps_ = step->step;
   file_.append(to_line({.time = seconds_since_1970(), .event = event}));
 }
 
+/// The header of this start, as that of a run that resumes before the event `next`; empty if that is a header.
+std::string JsonLinesSink::header_before(const std::string& next) const {
+  const std::optional<TimedEvent> event = from_line(next);
+  if (!header_ || (event && std::holds_alternative<RunHeader>(event->event))) return {};
+  RunHeader header = *header_;
+  const auto* step = event ? std::get_if<StepRecord>(&event->event) : nullptr;
+  header.resumed_from = step ? step->step - 1 : steps_;
+  return to_line({.time = event ? event->time : seconds_since_1970(), .event = header}) + '\n';
+}
+
 void JsonLinesSink::rolled_back(std::int64_t steps, std::int64_t epochs) {
-  file_.edit([&] { truncate_metrics(path_, steps, epochs); },
+  steps_ = steps;
+  file_.edit([&] { truncate_metrics(at_, steps, epochs); },
              [&](const std::string& line) { return is_kept(line, {.steps = steps, .epochs = epochs}); });
 }
 
-void check_metrics(const std::filesystem::path& path) {
-  std::error_code error;
-  const std::filesystem::file_status status = std::filesystem::status(path, error);
-  if (status.type() == std::filesystem::file_type::not_found) return;
-  if (!std::filesystem::is_regular_file(status))
-    throw_unreadable(path, error ? error.message() : "it is not a regular file");
-  const LineFile opened(path);
+void check_metrics(const FileAt& file) {
+  struct stat facts {};
+  const int error = ::fstatat(file.directory(), file.name(), &facts, 0) == 0 ? 0 : errno;
+  if (error == ENOENT || error == ENOTDIR) return;
+  if (error != 0 || !S_ISREG(facts.st_mode))
+    throw_unreadable(file.path(), error != 0 ? reason_of(error) : "it is not a regular file");
+  const LineFile opened(file);
 }
 
-void truncate_metrics(const std::filesystem::path& path, std::int64_t steps, std::int64_t epochs) {
-  check_metrics(path);
-  std::error_code error;
-  if (!std::filesystem::exists(path, error)) return;
-  std::ifstream file(path);
-  if (!file) throw_unreadable(path, std::generic_category().message(errno));
-  std::uintmax_t kept = 0;
+void truncate_metrics(const FileAt& file, std::int64_t steps, std::int64_t epochs) {
+  check_metrics(file);
+  const UniqueFd fd = open_file(file, O_RDWR);
+  if (!fd && (errno == ENOENT || errno == ENOTDIR)) return;
+  if (!fd) throw_unreadable(file.path(), reason_of(errno));
+  DescriptorBuffer buffer(fd);
+  std::istream lines(&buffer);
+  off_t kept = 0;
   std::string line;
-  while (std::getline(file, line) && !file.eof() && is_kept(line, {.steps = steps, .epochs = epochs}))
-    kept += line.size() + 1;
+  while (std::getline(lines, line) && !lines.eof() && is_kept(line, {.steps = steps, .epochs = epochs}))
+    kept += static_cast<off_t>(line.size() + 1);
   std::vector<std::string> faults;
-  for (; file && !file.eof(); std::getline(file, line))
+  for (; lines && !lines.eof(); std::getline(lines, line))
     if (is_fault(line)) faults.push_back(line);
-  if (file.bad()) throw_unreadable(path, "a read failed");
-  std::filesystem::resize_file(path, kept, error);
-  if (error) throw EnvironmentError("cannot truncate " + path.string() + ": " + error.message());
+  if (buffer.has_failed()) throw_unreadable(file.path(), "a read failed");
+  if (::ftruncate(fd.get(), kept) != 0)
+    throw EnvironmentError("cannot truncate " + file.path().string() + ": " + reason_of(errno));
   if (faults.empty()) return;
-  LineFile kept_faults(path);
+  LineFile kept_faults(file);
   for (const std::string& fault : faults) kept_faults.append(fault);
 }
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -66,27 +67,31 @@ class MetricsFan final : public MetricsSink {
 /// Errors    EnvironmentError if the file cannot be opened; in finish(), if it could not be written (a full disk).
 class JsonLinesSink final : public MetricsSink {
  public:
-  /// Appends to an existing file.
-  explicit JsonLinesSink(const std::filesystem::path& path) : path_(path), file_(path) {}
+  /// Appends to an existing file. If the file is removed or cut, the header is repeated (PatientFile).
+  explicit JsonLinesSink(const FileAt& file, std::chrono::milliseconds moment = std::chrono::seconds(1));
   void event(const RunEvent& event) override;
   void remark(const std::string&) override {}
   void rolled_back(std::int64_t steps, std::int64_t epochs) override;
   void finish() override { file_.finish(); }
 
  private:
-  std::filesystem::path path_;
+  std::string header_before(const std::string& next) const;
+
+  FileAt at_;
+  std::optional<RunHeader> header_;  // of this start
+  std::int64_t steps_ = 0;           // completed
   PatientLineFile file_;
 };
 
 /// Checks that metrics.jsonl can be truncated and appended to, and changes nothing. Ignores a missing file.
 ///
 /// Errors    EnvironmentError.
-void check_metrics(const std::filesystem::path& path);
+void check_metrics(const FileAt& file);
 
 /// Truncates a metrics.jsonl to what a run had written when it had completed `steps` steps and `epochs` epochs: removes
 /// later events but faults, and an incomplete line. Ignores a missing file.
 ///
 /// Errors    EnvironmentError.
-void truncate_metrics(const std::filesystem::path& path, std::int64_t steps, std::int64_t epochs);
+void truncate_metrics(const FileAt& file, std::int64_t steps, std::int64_t epochs);
 
 }  // namespace gradring::train

@@ -199,10 +199,9 @@ class NoProgress final : public MetricsSink {
   void remark(const std::string& text) override { print_to_stderr(fmt::format("gradring train: {}\n", text)); }
 };
 
-std::filesystem::path with_folder(const std::filesystem::path& path) {
-  std::error_code ignored;  // LineFile reports the error
-  std::filesystem::create_directories(path.parent_path(), ignored);
-  return path;
+const FileAt& with_folder(const FileAt& file) {
+  make_folder(file.parent());  // LineFile reports an error
+  return file;
 }
 
 }  // namespace
@@ -213,8 +212,8 @@ std::unique_ptr<MetricsSink> make_progress(std::string_view style, Console& out)
   return std::make_unique<PlainProgress>([&out](std::string_view line) { out.write(printable(line, "\n\t") + "\n"); });
 }
 
-RankLog::RankLog(const std::filesystem::path& path)
-    : file_(with_folder(path)),
+RankLog::RankLog(const FileAt& file)
+    : file_(with_folder(file)),
       progress_(std::make_unique<PlainProgress>([this](std::string_view line) { say(line); })) {}
 
 void RankLog::say(std::string_view line) {

@@ -32,7 +32,7 @@ std::unique_ptr<MetricsSink> make_progress(std::string_view style, Console& out)
 class RankLog final : public MetricsSink {
  public:
   /// Creates the folder of `path` if it is missing, as it is on machines without rank 0.
-  explicit RankLog(const std::filesystem::path& path);
+  explicit RankLog(const FileAt& file);
   void say(std::string_view line);
   void event(const RunEvent& event) override { progress_->event(event); }
   void remark(const std::string& text) override { say(text); }

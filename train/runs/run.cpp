@@ -25,9 +25,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Where runs are kept unless --run-dir says otherwise.
-constexpr const char* kRunsFolder = "runs";
-
 /// A run on another host, whose lock may be invisible here, is taken as running for so long after its newest event.
 constexpr double kRecentSeconds = 120;
 /// The same in steps, for slow ones.
@@ -123,15 +120,21 @@ RunFigures figures_of(const RunHistory& history) {
   return figures;
 }
 
-/// The checkpoint that `best` names; nothing if it is missing or damaged.
+/// The checkpoint that `best` names; nothing if it is missing or damaged. In a copy of a run, where `best` is a folder,
+/// that of the highest score.
 void add_best_checkpoint(const fs::path& run_dir, RunFigures& figures) try {
   PosixFileSystem files;
   const fs::path folder = checkpoints_of(run_dir);
-  const auto target = target_of(files, folder / kBestLink);
-  if (!target) return;
-  const CheckpointMeta meta = read_meta(files, folder / *target);
-  figures.best_saved_accuracy = meta.score;
-  figures.best_saved_step = meta.step;
+  if (const auto target = target_of(files, folder / kBestLink)) {
+    const CheckpointMeta meta = read_meta(files, folder / *target);
+    figures.best_saved_accuracy = meta.score;
+    figures.best_saved_step = meta.step;
+  } else if (files.exists(folder / kBestLink)) {
+    const auto scored = CheckpointDirectory(files, folder).best_first();
+    if (scored.empty()) return;
+    figures.best_saved_accuracy = scored.front().score;
+    figures.best_saved_step = scored.front().step;
+  }
 } catch (const Error&) {
 }
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/setup/run_directory.h"
 
+#include <fcntl.h>
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -38,11 +40,9 @@ int number_of(const std::string& name) {
 }
 
 /// 0 if there is no file.
-int newest_number(const fs::path& run_dir) {
-  std::error_code ignored;
-  int newest = fs::exists(first_config(run_dir), ignored) ? 1 : 0;
-  for (const auto& entry : fs::directory_iterator(run_dir, ignored))
-    newest = std::max(newest, number_of(entry.path().filename()));
+int newest_number(FileSystem& files, const fs::path& run_dir) {
+  int newest = files.exists(first_config(run_dir)) ? 1 : 0;
+  for (const std::string& name : files.list(run_dir)) newest = std::max(newest, number_of(name));
   return newest;
 }
 
@@ -70,10 +70,11 @@ bool holds_checkpoint(const fs::path& run_dir) {
   });
 }
 
-void remove_leftovers(const fs::path& path) {
-  std::error_code ignored;
-  fs::remove(path / kLogs, ignored);
-  fs::remove(temporary_of(first_config(path)), ignored);
+void remove_leftovers(const Directory& run_dir) {
+  const FileAt logs = run_dir.at(run_dir.path() / kLogs);
+  const FileAt draft = run_dir.at(temporary_of(first_config(run_dir.path())));
+  ::unlinkat(logs.directory(), logs.name(), AT_REMOVEDIR);
+  ::unlinkat(draft.directory(), draft.name(), 0);
 }
 
 /// The nearest existing directory above `path`; empty for the working directory.
@@ -101,14 +102,20 @@ bool created(const fs::path& path) {
   return was_made;
 }
 
-void fill(const fs::path& path, const std::string& config) try {
-  std::error_code error;
-  fs::create_directory(path / kLogs, error);
-  check_created(path, error);
-  write_file_whole(first_config(path), config);
+void fill(const Directory& run_dir, const std::string& config) try {
+  const int error = make_folder(run_dir.at(run_dir.path() / kLogs));
+  if (error != EEXIST) check_created(run_dir.path(), std::error_code(error, std::generic_category()));
+  write_file_whole(run_dir.at(first_config(run_dir.path())), config);
 } catch (...) {
-  remove_leftovers(path);
+  remove_leftovers(run_dir);
   throw;
+}
+
+/// After its state was read by its path.
+void check_not_moved(const Directory& run_dir) {
+  if (run_dir.current_path() != run_dir.path())
+    throw EnvironmentError("the run directory " + run_dir.path().string() +
+                           " was moved or removed while the run started; start it again");
 }
 
 }  // namespace
@@ -171,11 +178,14 @@ LockedRunDir make_run_dir(const NewRunDir& spec) {
   try {
     run.lock = RunLock(run.path, spec.launch_folder);
     check_new_run_dir(run.path);  // another run may have started and ended since
+    check_not_moved(run.lock.directory());
     sync_names(run.path, top);
-    fill(run.path, spec.config);
+    fill(run.lock.directory(), spec.config);
   } catch (...) {
+    const Directory& locked = run.lock.directory();
+    const bool is_ours = made && (!locked || locked.current_path() == run.path);
     run.lock.release();
-    if (made) fs::remove(run.path, error);  // fails if another run has written there
+    if (is_ours) fs::remove(run.path, error);  // fails if another run has written there
     throw;
   }
   return run;
@@ -189,12 +199,24 @@ fs::path log_file(const fs::path& run_dir, int rank) { return run_dir / kLogs / 
 
 bool is_config_name(const std::string& name) { return name == numbered("", 1) || number_of(name) > 0; }
 fs::path first_config(const fs::path& run_dir) { return numbered(run_dir, 1); }
-fs::path newest_config(const fs::path& run_dir) { return numbered(run_dir, std::max(1, newest_number(run_dir))); }
+fs::path newest_config(FileSystem& files, const fs::path& run_dir) try {
+  return numbered(run_dir, std::max(1, newest_number(files, run_dir)));
+} catch (const FileError&) {
+  return first_config(run_dir);
+}
 
-fs::path write_next_config(const fs::path& run_dir, std::string_view text) {
-  const fs::path path = numbered(run_dir, newest_number(run_dir) + 1);
-  write_file_whole(path, text);
+fs::path newest_config(const fs::path& run_dir) {
+  PosixFileSystem files;
+  return newest_config(files, run_dir);
+}
+
+fs::path write_next_config(const Directory& run_dir, std::string_view text) try {
+  PosixFileSystem files(run_dir);
+  const fs::path path = numbered(run_dir.path(), newest_number(files, run_dir.path()) + 1);
+  write_file_whole(run_dir.at(path), text);
   return path;
+} catch (const FileError& error) {
+  throw EnvironmentError(std::string(error.what()) + "; choose another --run-dir");
 }
 
 }  // namespace gradring::train

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "train/checkpoint/file_system.h"
 #include "train/setup/run_lock.h"
 
 namespace gradring::train {
@@ -80,12 +81,13 @@ std::filesystem::path first_config(const std::filesystem::path& run_dir);
 bool is_config_name(const std::string& name);
 
 /// The one of the highest number; config.resolved.toml if there is no other.
+std::filesystem::path newest_config(FileSystem& files, const std::filesystem::path& run_dir);
 std::filesystem::path newest_config(const std::filesystem::path& run_dir);
 
 /// Writes the next one; config.resolved.toml if somebody removed it.
 ///
 /// Returns   its path.
 /// Errors    EnvironmentError.
-std::filesystem::path write_next_config(const std::filesystem::path& run_dir, std::string_view text);
+std::filesystem::path write_next_config(const Directory& run_dir, std::string_view text);
 
 }  // namespace gradring::train

@@ -20,6 +20,7 @@
 #include <utility>
 
 #include "kernels/runtime/file.h"
+#include "train/checkpoint/error.h"
 #include "train/launch/host.h"
 #include "train/launch/run_folder.h"
 #include "train/options/usage_error.h"
@@ -124,14 +125,12 @@ bool is_taken(const UniqueFd& file) {
 }
 
 /// Locks the directory itself: a user may have removed the file of a running process.
-UniqueFd lock_directory(const fs::path& run_dir) {
-  UniqueFd directory(::open(run_dir.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (directory && ::flock(directory.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+void lock(const Directory& directory) {
+  if (::flock(directory.fd().get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
     throw UsageError(
         fmt::format("--run-dir {} is in use by another run, whose {} was removed; wait for its end, stop it, "
                     "or choose another --run-dir",
-                    run_dir.string(), kRunLockFile));
-  return directory;
+                    directory.path().string(), kRunLockFile));
 }
 
 }  // namespace
@@ -174,32 +173,51 @@ RunLock::RunLock(const fs::path& run_dir, const fs::path& launch_folder)
   }
 }
 
-/// Returns false if the file was removed in the meantime.
+FileAt RunLock::file() const { return directory_.at(directory_.path() / kRunLockFile); }
+
+/// Returns false if the file was removed or the directory moved in the meantime.
 bool RunLock::try_lock(const fs::path& launch_folder) {
-  const fs::path path = run_dir_ / kRunLockFile;
-  UniqueFd file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0644));
-  if (!file) fail(path, errno);
+  directory_ = Directory(run_dir_);
+  if (!directory_) fail(run_dir_ / kRunLockFile, errno);
+  const FileAt path = this->file();
+  UniqueFd file = open_file(path, O_RDWR | O_CREAT | O_NOFOLLOW);
+  if (!file) fail(path.path(), errno);
+  const auto is_named = [&] { return is_at(path, file) && directory_.current_path() == directory_.path(); };
   // Before locking: rank 0 of that run, which may just be starting, must not find the lock taken.
   check_launcher(run_dir_, holder_in(file), launch_folder);
   if (is_taken(file)) {
     const Json holder = holder_when_written(file);
-    if (!is_at(path, file)) return false;
+    if (!is_named()) return false;
     throw_in_use(run_dir_, holder, "");
   }
-  if (!is_at(path, file)) return false;                      // the run that held it has ended and removed it
+  if (!is_named()) return false;                             // the run that held it has ended and removed it
   check_launcher(run_dir_, holder_in(file), launch_folder);  // its rank 0 may have started and ended since
   file_ = std::move(file);
   try {
-    directory_ = lock_directory(run_dir_);
+    lock(directory_);
   } catch (const UsageError&) {
     release();
     throw;
   }
   if (const int error = replace_text(file_, describe_this_process(launch_folder))) {
     release();
-    fail(path, error);
+    fail(path.path(), error);
   }
   return true;
+}
+
+void RunLock::check_held() const {
+  const std::string name = directory_.path().string();
+  if (directory_.is_removed())
+    throw LostDirectoryError(
+        fmt::format("the run directory {} was removed: nothing more of this run can be saved; start it again", name));
+  const UniqueFd found = open_file(file(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  if (!found || is_at(file(), file_)) return;
+  const Json holder = holder_in(found);
+  throw LostDirectoryError(
+      fmt::format("the run directory {} belongs to another run now, of process {} on host {}: nothing more of this run "
+                  "can be saved; start it again in another --run-dir",
+                  name, shown(holder, "pid"), shown(holder, "host")));
 }
 
 RunLock::~RunLock() {
@@ -216,10 +234,9 @@ RunLock& RunLock::operator=(RunLock&& other) noexcept {
 
 void RunLock::release() noexcept {
   if (!file_) return;
-  const fs::path path = run_dir_ / kRunLockFile;
-  directory_.reset();  // first: the next process that locks the file must also get the directory
+  ::flock(directory_.fd().get(), LOCK_UN);  // first: the next process that locks the file must also get the directory
   // While it is locked: this must not remove the file of another run.
-  if (is_at(path, file_)) ::unlink(path.c_str());
+  if (const FileAt path = file(); is_at(path, file_)) ::unlinkat(path.directory(), path.name(), 0);
   file_.reset();
 }
 

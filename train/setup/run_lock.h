@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/runtime/file.h"
+#include "kernels/runtime/directory.h"
 
 namespace gradring::train {
 
@@ -18,7 +18,10 @@ namespace gradring::train {
 /// also names the folder of their launcher (launch/run_folder.h). The directory belongs to its run while that launcher
 /// lives.
 ///
-/// Threads   one at a time.
+/// The directory stays open, so that the run finds its files in it wherever it is moved, and never in another one that
+/// has its path later.
+///
+/// Threads   one at a time; check_held and directory: any.
 class RunLock {
  public:
   /// Holds no lock.
@@ -35,15 +38,24 @@ class RunLock {
   RunLock& operator=(RunLock&& other) noexcept;
 
   explicit operator bool() const { return bool(file_); }
-  /// Removes the file and releases the lock, at the end of the run.
+  /// Removes the file and releases the lock, at the end of the run. The directory stays open.
   void release() noexcept;
+  /// The locked directory.
+  const Directory& directory() const { return directory_; }
+  /// Checks that the lock still has an object.
+  ///
+  /// Errors    LostDirectoryError if the directory was removed, or its file is that of another run (where directories
+  ///           cannot be locked, that run could start once a user had removed the file).
+  void check_held() const;
 
  private:
   bool try_lock(const std::filesystem::path& launch_folder);
 
+  FileAt file() const;
+
   std::filesystem::path run_dir_;
   UniqueFd file_;
-  UniqueFd directory_;
+  Directory directory_;
   bool stays_ = false;
 };
 

@@ -155,6 +155,20 @@ std::optional<ResumePoint> newest_checkpoint(FileSystem& files, const fs::path& 
   throw_removed(checkpoints);
 }
 
+std::optional<ResumePoint> best_checkpoint(FileSystem& files, const fs::path& checkpoints) {
+  const CheckpointDirectory directory(files, checkpoints);
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const fs::path linked = followed(files, checkpoints / kBestLink);
+    const std::vector<CheckpointEntry> all = directory.entries(), scored = directory.best_first();
+    // What the link leads to may be the best even if its score cannot be read.
+    const auto unread = std::ranges::find_if(
+        all, [&](const CheckpointEntry& entry) { return entry.meta != MetaState::valid && entry.folder == linked; });
+    if (unread == all.end() && scored.empty()) return std::nullopt;
+    if (auto point = read_if_there(files, unread != all.end() ? unread->folder : scored.front().folder)) return point;
+  }
+  throw_removed(checkpoints);
+}
+
 std::int64_t newest_step(FileSystem& files, const fs::path& run_dir) try {
   const std::vector<StepFolder> folders = list_step_folders(files, checkpoints_of(run_dir));  // the newest first
   const auto newest = std::ranges::find_if(folders, was_finished);
@@ -202,12 +216,14 @@ NamedTensors best_tensors(FileSystem& files, const fs::path& path, std::string_v
         fmt::format("--best selects among the checkpoints of a run, but {} is not a run directory: leave "
                     "out --best",
                     path.string()));
-  const fs::path best = checkpoints_in(files, path) / kBestLink;
-  NamedTensors named = named_tensors(files, is_checkpoint(files, best) ? best : path, option);
-  if (is_checkpoint(files, best))
-    named.which = fmt::format("best of {}", path.string());
-  else
-    named.remarks.push_back(fmt::format("no checkpoint in {} has a score, so the newest is used", path.string()));
+  std::optional<ResumePoint> best = best_checkpoint(files, checkpoints_in(files, path));
+  if (best)
+    return {.contents = std::move(best->checkpoint),
+            .from = std::move(best->from),
+            .remarks = {},
+            .which = fmt::format("best of {}", path.string())};
+  NamedTensors named = named_tensors(files, path, option);
+  named.remarks.push_back(fmt::format("no checkpoint in {} has a score, so the newest is used", path.string()));
   return named;
 }
 

@@ -20,6 +20,12 @@ namespace gradring::train {
 std::optional<ResumePoint> newest_checkpoint(FileSystem& files, const std::filesystem::path& checkpoints,
                                              std::vector<std::string>& remarks);
 
+/// The checkpoint of the highest score in a folder of checkpoints, by their meta.json; nothing if none has a score. As
+/// newest_checkpoint otherwise.
+///
+/// Errors    CheckpointError if it is damaged; FileError.
+std::optional<ResumePoint> best_checkpoint(FileSystem& files, const std::filesystem::path& checkpoints);
+
 /// The step of the newest finished checkpoint in a run directory, valid or not; below 0: none can be found.
 std::int64_t newest_step(FileSystem& files, const std::filesystem::path& run_dir);
 

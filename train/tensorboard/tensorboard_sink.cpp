@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <system_error>
 #include <utility>
 
@@ -15,8 +17,6 @@
 
 namespace gradring::train::tensorboard {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 constexpr int kSampleZoom = 2;
@@ -29,14 +29,16 @@ long long seconds_in(const std::string& name) {
   return name.starts_with(kPrefix) ? std::atoll(name.c_str() + kPrefix.size()) : 0;
 }
 
-fs::path created(const fs::path& folder) {
-  std::error_code error;
-  fs::create_directories(folder, error);
-  if (error)
+/// Its run directory exists.
+const FileAt& created(const FileAt& folder) {
+  const int error = make_folder(folder);
+  if (error != 0 && error != EEXIST)
     throw EnvironmentError(fmt::format("cannot create {}: {}; choose another --run-dir, or leave out --log tensorboard",
-                                       folder.string(), error.message()));
+                                       folder.path().string(), std::generic_category().message(error)));
   return folder;
 }
+
+std::string first_record() { return record_of(file_version_event(now())); }
 
 /// TensorBoard shows Markdown.
 std::string table_of(const std::vector<std::pair<std::string, std::string>>& options) {
@@ -47,19 +49,20 @@ std::string table_of(const std::vector<std::pair<std::string, std::string>>& opt
 
 }  // namespace
 
-fs::path new_event_file(const fs::path& folder) {
+FileAt new_event_file(const FileAt& folder) {
   long long seconds = static_cast<long long>(now());
-  std::error_code ignored;  // opening the file reports the error
-  for (const auto& entry : fs::directory_iterator(folder, ignored))
-    seconds = std::max(seconds, seconds_in(entry.path().filename().string()) + 1);
+  int ignored = 0;  // opening the file reports the error
+  for (const std::string& name : names_in(folder, ignored)) seconds = std::max(seconds, seconds_in(name) + 1);
   std::string host = host_name();
   std::ranges::replace(host, '/', '_');
   return folder / fmt::format("{}{:010}.{}", kPrefix, seconds, host);
 }
 
-TensorBoardSink::TensorBoardSink(const fs::path& folder, Tiles samples)
-    : samples_(std::move(samples)), file_(new_event_file(created(folder))) {
-  file_.append(record_of(file_version_event(now())));
+TensorBoardSink::TensorBoardSink(const FileAt& folder, Tiles samples)
+    : samples_(std::move(samples)), file_(new_event_file(created(folder)), [folder](LineFile::State, const auto&) {
+        return Renewal{.file = new_event_file(created(folder)), .head = first_record()};
+      }) {
+  file_.append(first_record());
 }
 
 void TensorBoardSink::append(std::int64_t step, const Summary& summary) {

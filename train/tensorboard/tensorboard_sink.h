@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <filesystem>
 #include <string>
 
+#include "kernels/runtime/directory.h"
 #include "train/report/line_file.h"
 #include "train/report/metrics.h"
 #include "train/tensorboard/event_message.h"
@@ -13,7 +13,7 @@ namespace gradring::train::tensorboard {
 
 /// The path of a new event file, events.out.tfevents.<time>.<host>, in `folder`, with a time after those of all files
 /// there: TensorBoard reads them in the order of their names.
-std::filesystem::path new_event_file(const std::filesystem::path& folder);
+FileAt new_event_file(const FileAt& folder);
 
 /// Writes an event file of TensorBoard, as docs/tensorboard.md describes it. Each event is written at once.
 ///
@@ -21,8 +21,8 @@ std::filesystem::path new_event_file(const std::filesystem::path& folder);
 /// Cost      a step: one write of less than 1 KB.
 class TensorBoardSink final : public MetricsSink {
  public:
-  /// Creates the folder and a new file in it. `samples` are some test images, shown at the start of a new run.
-  TensorBoardSink(const std::filesystem::path& folder, Tiles samples);
+  /// Creates the folder and a new file in it; another one if the file is removed or cut (PatientFile). `samples` are some test images, shown at the start of a new run.
+  TensorBoardSink(const FileAt& folder, Tiles samples);
 
   void event(const RunEvent& event) override;
   void remark(const std::string&) override {}

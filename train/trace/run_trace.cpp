@@ -126,7 +126,7 @@ void RunTrace::collect() {
   note_problems();
   const RankPart mine = part(compare_clocks(group_, id_of_this_clock(), TraceTrack::now));
   std::optional<TraceWriter> writer;
-  try_to_write([&] { writer.emplace(spec_.path); });
+  try_to_write([&] { writer.emplace(at(spec_.path)); });
   for (int rank = 0; rank < group_.world_size(); ++rank) {
     const RankPart each{.events = group_.broadcast_on_host(mine.events, rank),
                         .clock = group_.broadcast_on_host(mine.clock, rank)};
@@ -168,12 +168,18 @@ std::filesystem::path RunTrace::abandon(const std::string& reason) noexcept try 
   for (int rank = 0; rank < group_.world_size(); ++rank)
     if (rank != group_.rank()) about.missing_ranks.push_back(rank);
   const std::filesystem::path path = group_.rank() == 0 ? spec_.path : part_of(spec_.path, group_.rank());
-  TraceWriter writer(path);
+  TraceWriter writer(at(path));
   writer.add(part(std::nullopt));
   writer.finish(about);
   return path;
 } catch (const std::exception&) {
   return {};
+}
+
+FileAt RunTrace::at(const std::filesystem::path& path) const {
+  if (!directory_) return path;
+  const FileAt found = directory_->at(std::filesystem::absolute(path).lexically_normal());
+  return {found.directory(), found.name(), path};
 }
 
 RankPart RunTrace::part(const std::optional<RankClock>& clock) const {

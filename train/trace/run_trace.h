@@ -61,6 +61,8 @@ class RunTrace {
   /// `inner`, with each plan recorded on work(). Valid as long as both.
   nn::Backend& backend(nn::Backend& inner);
 
+  /// A file below this directory, which must outlive the trace, is found in it wherever it is moved.
+  void write_in(const Directory& directory) { directory_ = &directory; }
   /// Whether a GPU's activities begin or end before this step: then all work that is enqueued must be done.
   bool changes_at(std::int64_t step) const;
   /// Called before each step, counted from 1. Before the first one after the last of the trace it is collective.
@@ -83,10 +85,12 @@ class RunTrace {
   void collect();
   template <class Write>
   void try_to_write(Write write);
+  FileAt at(const std::filesystem::path& path) const;
   RankPart part(const std::optional<RankClock>& clock) const;
   TraceMetadata metadata() const;
 
   TraceSpec spec_;
+  const Directory* directory_ = nullptr;  // null: none
   comm::ProcessGroup& group_;
   TracedDevice device_;
   std::atomic<bool> recording_{false};

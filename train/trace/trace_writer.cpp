@@ -7,8 +7,8 @@
 
 namespace gradring::train {
 
-TraceWriter::TraceWriter(const std::filesystem::path& path) : file_(path) {
-  if (path.extension() == ".gz") gzip_.emplace([this](std::string_view bytes) { file_.write(bytes); });
+TraceWriter::TraceWriter(const FileAt& file) : file_(file) {
+  if (file.path().extension() == ".gz") gzip_.emplace([this](std::string_view bytes) { file_.write(bytes); });
   write(kTraceBegin);
   write("\"traceEvents\":[\n");
 }

@@ -36,7 +36,7 @@ struct TraceMetadata {
 /// Cost      keeps no events in memory.
 class TraceWriter {
  public:
-  explicit TraceWriter(const std::filesystem::path& path);
+  explicit TraceWriter(const FileAt& file);
 
   void add(const RankPart& part);
   void finish(const TraceMetadata& metadata);

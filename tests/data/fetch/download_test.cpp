@@ -218,5 +218,19 @@ TEST_F(DownloadTest, LeavesTheFileToTheOneThatFetchesItAlready) {
   EXPECT_EQ(read("file"), content_);
 }
 
+/// Another process may download the same file where the folder was.
+TEST_F(DownloadTest, PublishesInTheFolderInWhichItBegan) {
+  const std::filesystem::path moved = temp_.path() / "moved";
+  PartFile part(folder() / "file");
+  part.append(std::as_bytes(std::span(content_)));
+  std::filesystem::rename(folder(), moved);
+  PartFile other(folder() / "file");
+  part.publish();
+  EXPECT_EQ(std::filesystem::file_size(moved / "file"), content_.size());
+  EXPECT_FALSE(std::filesystem::exists(folder() / "file"));
+  other.publish();
+  EXPECT_EQ(std::filesystem::file_size(folder() / "file"), 0u);
+}
+
 }  // namespace
 }  // namespace gradring::data

@@ -27,6 +27,7 @@ using gradring::tests::FileFault;
 using gradring::tests::next_fault_at;
 using gradring::tests::next_fault_of;
 using gradring::tests::record_end;
+using gradring::tests::run_command;
 using Kind = FileFault::Kind;
 
 /// The C library's function of that name.
@@ -38,6 +39,7 @@ Function* real(const char* name) {
 template <class Call>
 auto with(const FileFault& fault, decltype(std::declval<Call>()()) failure, Call call) {
   if (fault.kind == Kind::kill_before) ::kill(::getpid(), SIGKILL);
+  if (fault.kind == Kind::command) run_command();
   if (fault.kind == Kind::error) {
     errno = fault.error;
     return failure;
@@ -352,6 +354,20 @@ int access(const char* path, int mode) noexcept {
 int statvfs(const char* path, struct statvfs* facts) noexcept {
   static const auto next = real<int(const char*, struct statvfs*)>("statvfs");
   return with(next_fault_at("statvfs", AT_FDCWD, path), -1, [&] { return next(path, facts); });
+}
+
+int fstatvfs(int fd, struct statvfs* facts) noexcept {
+  static const auto next = real<int(int, struct statvfs*)>("fstatvfs");
+  return with(next_fault_of("statvfs", fd), -1, [&] { return next(fd, facts); });
+}
+
+int fstatvfs64(int fd, struct statvfs64* facts) noexcept {
+  return fstatvfs(fd, reinterpret_cast<struct statvfs*>(facts));
+}
+
+DIR* fdopendir(int fd) {
+  static const auto next = real<DIR*(int)>("fdopendir");
+  return with(next_fault_of("opendir", fd), nullptr, [&] { return next(fd); });
 }
 
 int statvfs64(const char* path, struct statvfs64* facts) noexcept {

@@ -2,7 +2,9 @@
 #include "tests/support/file_faults/plan.h"
 
 #include <fcntl.h>
+#include <spawn.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,6 +16,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
 namespace gradring::tests {
 namespace {
@@ -105,7 +108,7 @@ class Plan {
     static const std::map<std::string_view, FileFault> faults = {
         {"kill-before", {Kind::kill_before}}, {"kill-after", {Kind::kill_after}}, {"half", {Kind::half}},
         {"EIO", {Kind::error, EIO}},          {"ENOSPC", {Kind::error, ENOSPC}},  {"full", {Kind::error, ENOSPC}},
-        {"EINTR", {Kind::error, EINTR}},
+        {"EINTR", {Kind::error, EINTR}},      {"command", {Kind::command}},
     };
     const auto found = faults.find(name);
     if (found == faults.end()) std::abort();  // a fault that is not known must not pass for one that did no harm
@@ -160,6 +163,23 @@ FileFault next_fault_of(std::string_view operation, int fd) noexcept {
   const KeptErrno kept;
   std::array<char, PATH_MAX> buffer;
   return next_fault(operation, linked("/proc/self/fd/" + std::to_string(fd), buffer));
+}
+
+void run_command() noexcept {
+  const KeptErrno kept;
+  std::string command = variable("GRADRING_FILE_FAULT_COMMAND");
+  std::string shell = "/bin/sh", option = "-c", no_preload = "LD_PRELOAD=";
+  std::vector<char*> environment;
+  for (char** entry = ::environ; *entry != nullptr; ++entry)
+    if (!std::string_view(*entry).starts_with(no_preload)) environment.push_back(*entry);
+  environment.push_back(nullptr);
+  char* const words[] = {shell.data(), option.data(), command.data(), nullptr};
+  pid_t child = 0;
+  int status = 1;
+  if (::posix_spawn(&child, shell.c_str(), nullptr, nullptr, words, environment.data()) != 0) std::abort();
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (status != 0) std::abort();  // a fault that did not take place
 }
 
 void record_end(const FileFault& fault, std::string_view result) noexcept {

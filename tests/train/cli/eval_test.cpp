@@ -2,8 +2,13 @@
 // gradring eval, by the program that was built.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+
 #include "tests/support/json.h"
 #include "tests/train/cli/support/trained.h"
+#include "tests/train/support/sealed_meta.h"
 #include "tests/train/support/text_of.h"
 
 namespace gradring {
@@ -17,6 +22,11 @@ using tests::ProgramEnd;
 class Eval : public tests::Trained {
  protected:
   json summary() const { return tests::parse_json(tests::text_of(place_.path("run/summary.json"))); }
+  void lower_score(const char* checkpoint) const {
+    const auto meta = place_.path(checkpoint) / "meta.json";
+    const std::string text = tests::forged(tests::text_of(meta), [](auto& json) { json["score"] = 0.01; });
+    std::ofstream(meta) << text;
+  }
 };
 
 TEST_F(Eval, SaysWhatTheTrainingSaid) {
@@ -44,8 +54,7 @@ TEST_F(Eval, TakesTheRunAsAnArgumentAndItsBestCheckpointIfAsked) {
   EXPECT_EQ(newest, json_of({"eval", "--checkpoint", "run", "--device", "cpu"}));
   EXPECT_THAT(newest["checkpoint"].get<std::string>(), HasSubstr("step-40"));
   ASSERT_EQ(train("scored", {"--epochs", "2", "--batch-size", "2000"}).code, 0);  // 5 steps an epoch
-  std::filesystem::remove(place_.path("scored/checkpoints/best"));
-  std::filesystem::create_symlink("step-5", place_.path("scored/checkpoints/best"));
+  lower_score("scored/checkpoints/step-10");
   const ProgramEnd best = place_.run({"eval", "scored", "--best"});
   EXPECT_THAT(best.out, HasSubstr("scored/checkpoints/step-5 (best of scored) on digits's")) << best.err;
   EXPECT_THAT(place_.run({"eval", "scored"}).out,
@@ -55,10 +64,30 @@ TEST_F(Eval, TakesTheRunAsAnArgumentAndItsBestCheckpointIfAsked) {
             json_of({"eval", "scored/checkpoints/step-5"})["loss"]);
   EXPECT_EQ(place_.run({"eval", "scored/checkpoints/step-5", "--best"}).code, 2) << "there is no choice";
   std::filesystem::remove(place_.path("scored/checkpoints/best"));
-  const ProgramEnd none = place_.run({"eval", "scored", "--best"});
-  EXPECT_THAT(none.err, HasSubstr("so the newest is used"));
-  EXPECT_THAT(none.out, HasSubstr("(newest of scored)"));
+  EXPECT_THAT(place_.run({"eval", "scored", "--best"}).out, HasSubstr("step-5 (best of scored)"));
+  std::filesystem::remove_all(place_.path("run/checkpoints/step-40"));
+  const ProgramEnd none = place_.run({"eval", "run", "--best"});
+  EXPECT_THAT(none.err, HasSubstr("no checkpoint in run has a score, so the newest is used"));
+  EXPECT_THAT(none.out, HasSubstr("step-20 (newest of run)"));
   EXPECT_EQ(place_.run({"eval", "run", "scored"}).code, 2) << "one at a time";
+}
+
+/// A program that copies a run and follows links makes folders of `latest` and `best`.
+TEST_F(Eval, OfTheBestOfACopyGoesByTheRecordedScores) {
+  const tests::Words first = {"--epochs", "100", "--batch-size", "2000", "--steps", "5"};
+  ASSERT_EQ(train("copied", first).code, 0);
+  const std::string copy = "cp -rL '" + place_.path("copied").string() + "' '" + place_.path("copy").string() + "'";
+  ASSERT_EQ(std::system(copy.c_str()), 0);
+  EXPECT_THAT(place_.run({"eval", "copy", "--best"}).out, HasSubstr("copy/checkpoints/step-5 (best of copy)"));
+  const ProgramEnd resumed = train(
+      "copy", {"--epochs", "100", "--batch-size", "2000", "--steps", "10", "--resume", "auto", "--keep-last", "1"});
+  EXPECT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.err, ::testing::Not(HasSubstr("cannot")));
+  const json best = json_of({"eval", "copy", "--best", "--device", "cpu"});
+  EXPECT_THAT(best["checkpoint"].get<std::string>(), HasSubstr("step-10"));
+  EXPECT_EQ(best["loss"], json_of({"eval", "copy/checkpoints/best", "--device", "cpu"})["loss"]);
+  EXPECT_EQ(std::filesystem::read_symlink(place_.path("copy/checkpoints/latest")), "step-10");
+  EXPECT_FALSE(std::filesystem::exists(place_.path("copy/checkpoints/step-5"))) << "pruned";
 }
 
 TEST_F(Eval, OfARunWhoseNameIsNotUtf8IsStillJson) {

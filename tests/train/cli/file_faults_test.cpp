@@ -2,6 +2,7 @@
 // Single file operations that fail (tests/support/file_faults): what scripts/fault_soak.sh --file-operations has found.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
 
 #include "tests/support/sanitizer.h"
 #include "tests/train/cli/support/file_faults.h"
@@ -93,6 +94,29 @@ TEST_F(FileFaults, AShortWriteOfTheLockIsContinued) {
   const Workplace place;
   const ProgramEnd end = run_with("half", "launcher write run/.lock 1", place, short_training());
   EXPECT_EQ(end.code, 0) << end.err;
+}
+
+TEST_F(FileFaults, ARunWhoseRemovalIsKilledCanBeRemovedAgain) {
+  const Workplace place;
+  const Words remove = {"runs", "rm", "run", "--yes"};
+  ASSERT_EQ(place.run(short_training({"--log", "tensorboard", "--save-every-steps", "1"})).code, 0);
+  const auto copy = [&](const char* from, const char* to) {
+    fs::copy(place.path(from), place.path(to), fs::copy_options::recursive | fs::copy_options::copy_symlinks);
+  };
+  copy("run", "whole");
+  ASSERT_EQ(place.run(remove, tests::file_faults(place, fs::canonical(place.path(".")), "record")).code, 0);
+  int removals = 0;
+  for (const std::string& line : tests::lines_of(place.path("record"))) {
+    const std::string operation = line.substr(0, line.rfind(' '));
+    if (operation.find(" unlink ") == std::string::npos) continue;
+    ++removals;
+    copy("whole", "run");
+    EXPECT_EQ(run_with("kill-before", operation, place, remove).code, 128 + SIGKILL);
+    const ProgramEnd again = place.run(remove);
+    EXPECT_EQ(again.code, 0) << operation << ": " << again.err;
+    EXPECT_FALSE(fs::exists(place.path("run"))) << operation;
+  }
+  EXPECT_GE(removals, 15);
 }
 
 /// Of a folder of which only a part was removed.

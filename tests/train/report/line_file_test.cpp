@@ -94,6 +94,22 @@ TEST_F(LineFileTest, UnfinishedNamedFileChangesNothing) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1) << "no temporary file remains";
 }
 
+/// Another process may make the same file, with the same temporary one, where the folder was.
+TEST_F(LineFileTest, NamedFileStaysInItsFolder) {
+  const fs::path out = folder_.path() / "out", moved = folder_.path() / "moved";
+  fs::create_directory(out);
+  NamedFile file(out / "a");
+  file.write("ours");
+  fs::rename(out, moved);
+  fs::create_directory(out);
+  std::ofstream(out / "a") << "theirs";
+  std::ofstream(temporary_of(out / "a")) << "half of";
+  file.finish();
+  EXPECT_EQ(text_of(moved / "a"), "ours");
+  EXPECT_EQ(text_of(out / "a"), "theirs");
+  EXPECT_EQ(text_of(temporary_of(out / "a")), "half of");
+}
+
 TEST_F(LineFileTest, FailsOnFullDevice) {
   fs::create_symlink("/dev/full", path_);  // not the device itself: a defect would replace it
   EXPECT_THROW(write_named_file(path_, "new\n"), EnvironmentError);

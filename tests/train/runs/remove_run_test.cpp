@@ -77,6 +77,38 @@ TEST_F(RemoveRun, FollowsNoLink) {
   EXPECT_TRUE(fs::is_symlink(run_ / "checkpoints"));
 }
 
+/// While a person is asked, for example.
+TEST_F(RemoveRun, LeavesAnotherRunThatHasThePathMeanwhile) {
+  const RunRemoval removal = plan_removal(run_);
+  fs::rename(run_, runs_.path("old"));
+  runs_.write("run", {tests::start_at(10)});
+  EXPECT_THAT(message_of<UsageError>([&] { remove(removal); }), HasSubstr("was moved or replaced meanwhile"));
+  EXPECT_TRUE(fs::exists(metrics_of(run_)));
+  EXPECT_TRUE(fs::exists(metrics_of(runs_.path("old"))));
+}
+
+TEST_F(RemoveRun, AcceptsWhatAnInterruptedRemovalLeaves) {
+  for (const char* rest : {"", ".lock", "logs/"}) {
+    const fs::path run = runs_.path("rest");
+    fs::create_directories(run / rest);
+    if (std::string(rest) == ".lock") {
+      fs::remove(run / rest);
+      std::ofstream(run / rest) << R"({"pid": 4194305, "host": "here"})";
+    }
+    remove(plan_removal(run));
+    EXPECT_FALSE(fs::exists(run)) << rest;
+  }
+}
+
+/// In a copy of a run, links may be folders.
+TEST_F(RemoveRun, RemovesCopiedLinks) {
+  fs::remove(run_ / "checkpoints/latest");
+  put("checkpoints/latest/meta.json");
+  put("checkpoints/best/model.safetensors");
+  remove(plan_removal(run_));
+  EXPECT_FALSE(fs::exists(run_));
+}
+
 TEST_F(RemoveRun, RefusesALinkAndAnyOtherFolder) {
   fs::create_directory_symlink(run_, runs_.path("link"));
   for (const fs::path& path : {runs_.path("link"), runs_.path("link/")})

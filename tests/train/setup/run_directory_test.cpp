@@ -188,8 +188,8 @@ TEST(RunConfigs, AreNumberedAndNeverOverwritten) {
   const auto& run = folder.path();
   std::ofstream(first_config(run)) << "a";
   EXPECT_EQ(newest_config(run), run / "config.resolved.toml");
-  EXPECT_EQ(write_next_config(run, "b"), run / "config.resolved-2.toml");
-  EXPECT_EQ(write_next_config(run, "c"), run / "config.resolved-3.toml");
+  EXPECT_EQ(write_next_config(Directory(run), "b"), run / "config.resolved-2.toml");
+  EXPECT_EQ(write_next_config(Directory(run), "c"), run / "config.resolved-3.toml");
   EXPECT_EQ(newest_config(run), run / "config.resolved-3.toml");
   EXPECT_EQ(tests::text_of(first_config(run)), "a");
   EXPECT_EQ(tests::text_of(run / "config.resolved-2.toml"), "b");
@@ -198,7 +198,7 @@ TEST(RunConfigs, AreNumberedAndNeverOverwritten) {
 TEST(RunConfigs, RestoreRemovedFirst) {
   const tests::TempFolder folder;
   EXPECT_EQ(newest_config(folder.path()), first_config(folder.path()));
-  EXPECT_EQ(write_next_config(folder.path(), "a"), first_config(folder.path()));
+  EXPECT_EQ(write_next_config(Directory(folder.path()), "a"), first_config(folder.path()));
 }
 
 TEST(RunConfigs, AreOrderedByNumber) {
@@ -208,7 +208,7 @@ TEST(RunConfigs, AreOrderedByNumber) {
                            "config.resolved-99.toml.tmp", "config.resolved-11a.toml"})
     std::ofstream(run / name) << name;
   EXPECT_EQ(newest_config(run), run / "config.resolved-10.toml");
-  EXPECT_EQ(write_next_config(run, "d"), run / "config.resolved-11.toml");
+  EXPECT_EQ(write_next_config(Directory(run), "d"), run / "config.resolved-11.toml");
 }
 
 }  // namespace

@@ -60,6 +60,7 @@ TEST(Pictures, ShowFiltersOfOneOrThreeChannels) {
 
 class EventFile : public ::testing::Test {
  protected:
+  EventFile() { fs::create_directory(folder_.parent_path()); }
   std::vector<std::string> names() const {
     std::vector<std::string> names;
     for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename().string());
@@ -75,7 +76,8 @@ TEST_F(EventFile, IsTheLastOfItsFolder) {
   fs::create_directories(folder_);
   std::ofstream(folder_ / "events.out.tfevents.9999999990.host");  // of a clock that was wrong
   std::ofstream(folder_ / "zzz");
-  EXPECT_THAT(new_event_file(folder_).filename().string(), ::testing::StartsWith("events.out.tfevents.9999999991."));
+  EXPECT_THAT(new_event_file(folder_).path().filename().string(),
+              ::testing::StartsWith("events.out.tfevents.9999999991."));
   const TensorBoardSink first(folder_, {}), second(folder_, {});
   EXPECT_EQ(names().size(), 4u) << "each start has a file of its own";
 }
@@ -98,6 +100,16 @@ TEST_F(EventFile, HoldsWholeRecordsOnAFullDisk) {
   }
   EXPECT_EQ(size_of_step(), 2 * step) << "what waited is written, too";
   sink.finish();
+}
+
+TEST_F(EventFile, IsFollowedByAnotherIfItIsRemoved) {
+  TensorBoardSink sink(folder_, {});
+  const std::string first = names().at(0);
+  fs::remove(folder_ / first);
+  sink.event(StepRecord{.step = 1, .loss = 2});
+  sink.finish();
+  ASSERT_EQ(names().size(), 1u);
+  EXPECT_GT(fs::file_size(folder_ / names()[0]), 100u) << "a version and a step";
 }
 
 TEST_F(EventFile, NeedsAFolder) {

@@ -24,7 +24,7 @@ constexpr int kMaxFinalReads = 1024;  // a process that outlives its worker may 
 
 UniqueFd open_to_write(const fs::path& path, int more) {
   UniqueFd file(
-      ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | more, 0644));  // do not wait for a FIFO's reader
+      ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | more, 0666));  // do not wait for a FIFO's reader
   if (!file) throw DeviceError(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)));
   ::fcntl(file.get(), F_SETFL, more & O_APPEND);  // blocking again, as the worker expects
   return file;
@@ -119,10 +119,16 @@ LogFolder::LogFolder(LogSpec spec, const std::string& run_id) : spec_(std::move(
   is_temporary_ = spec_.folder.empty() && !spec_.redirects.empty();
   if (!spec_.folder.empty() || is_temporary_)
     path_ = create_new(is_temporary_ ? create_temporary() : fs::absolute(spec_.folder), folder_name(run_id));
+  if (!path_.empty()) directory_ = Directory(path_);
 }
 
-fs::path LogFolder::worker_folder(int attempt, int local_rank) const {
+fs::path LogFolder::worker_folder(int attempt, int local_rank) {
   if (path_.empty()) return {};
+  if (directory_ && directory_.is_removed()) {
+    path_ = create_new(path_.parent_path(), path_.filename());
+    directory_ = Directory(path_);
+  }
+  if (const fs::path now = directory_ ? directory_.current_path() : fs::path(); !now.empty()) path_ = now;
   fs::path folder = path_ / fmt::format("attempt_{}", attempt) / std::to_string(local_rank);
   create(folder);
   return folder;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "kernels/runtime/directory.h"
 #include "kernels/runtime/file.h"
 #include "train/launch/logs/log_spec.h"
 #include "train/launch/logs/teed_lines.h"
@@ -59,7 +60,8 @@ class OutputStream {
 };
 
 /// The log files of a run: DIR/<run id>/attempt_<n>/<local rank>/{stdout.log, stderr.log, error.json}, with <run id>_2
-/// for a second run of the same id. With redirected output but no --log-dir, DIR is created under $TMPDIR or /tmp and
+/// for a second run of the same id. A later attempt finds DIR/<run id> where it was moved, and makes a new one if it was
+/// removed. With redirected output but no --log-dir, DIR is created under $TMPDIR or /tmp and
 /// kept.
 ///
 /// Errors    DeviceError that names the folder that cannot be created.
@@ -72,7 +74,7 @@ class LogFolder {
   /// The user named no folder and must be told its path.
   bool is_temporary() const { return is_temporary_; }
   /// Creates the folder for a worker's attempt and returns it; empty if this run keeps no files.
-  std::filesystem::path worker_folder(int attempt, int local_rank) const;
+  std::filesystem::path worker_folder(int attempt, int local_rank);
   /// The route of a stream of the worker with this folder.
   OutputRoute route(Stream stream, const LineOwner& owner, const std::filesystem::path& folder) const;
 
@@ -80,6 +82,7 @@ class LogFolder {
   LogSpec spec_;
   bool is_temporary_ = false;
   std::filesystem::path path_;
+  Directory directory_;  // the same, open: another launcher may have the path by the next attempt
 };
 
 }  // namespace gradring::train
