@@ -33,6 +33,9 @@ void check_range(const SegmentRange& range, const Schedule& schedule) {
 constexpr std::string_view kOneStream =
     "collectives of one group run on two streams at the same time: enqueue them on one stream";
 
+/// The longest abort of a collective on a GPU (transport/nccl/dependencies.h), and some slack.
+constexpr std::chrono::seconds kAbortTime(15);
+
 template <class T>
 void sum_on_host(HostChannel& channel, std::span<T> values, std::string_view operation) {
   const std::vector<std::byte> all = channel.all_gather(std::as_bytes(values), operation);
@@ -54,6 +57,8 @@ ProcessGroup::ProcessGroup(std::unique_ptr<Transport> data, std::unique_ptr<Host
 }
 
 ProcessGroup::~ProcessGroup() = default;
+
+Deadline ProcessGroup::after_collectives() const { return Deadline::after(2 * timeout_ + kAbortTime); }
 
 std::unique_ptr<Segment> ProcessGroup::allocate(std::size_t bytes) {
   const Channel::Use use(data_, "memory is allocated while a collective runs: synchronize its stream first");

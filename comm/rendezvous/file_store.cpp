@@ -54,6 +54,19 @@ std::optional<std::string> read(const fs::path& path) {
 
 }  // namespace
 
+void write_entry(const fs::path& directory, const std::string& file_name, const std::string& value) {
+  std::string draft = (directory / "draft-XXXXXX").string();
+  const UniqueFd file(::mkostemp(draft.data(), O_CLOEXEC));
+  if (!file) throw_failed("write in", directory);
+  const fs::path path = directory / file_name;
+  int cause = write_all(file.get(), value);
+  if (cause == 0 && ::rename(draft.c_str(), path.c_str()) == 0) return;
+  if (cause == 0) cause = errno;
+  ::unlink(draft.c_str());
+  errno = cause;
+  throw_failed("write", path);
+}
+
 FileStore::FileStore(fs::path directory, std::chrono::nanoseconds lock_timeout)
     : directory_(std::move(directory)), lock_timeout_(lock_timeout) {
   if (::mkdir(directory_.c_str(), 0700) == 0) return;
@@ -70,19 +83,7 @@ fs::path FileStore::path_of(const std::string& key) const { return directory_ / 
 
 void FileStore::set(const std::string& key, const std::string& value) {
   check_entry(key, value);
-  write(key, value);
-}
-
-void FileStore::write(const std::string& key, const std::string& value) const {
-  std::string draft = (directory_ / "draft-XXXXXX").string();
-  const UniqueFd file(::mkostemp(draft.data(), O_CLOEXEC));
-  if (!file) throw_failed("write in", directory_);
-  int cause = write_all(file.get(), value);
-  if (cause == 0 && ::rename(draft.c_str(), path_of(key).c_str()) == 0) return;
-  if (cause == 0) cause = errno;
-  ::unlink(draft.c_str());
-  errno = cause;
-  throw_failed("write", path_of(key));
+  write_entry(directory_, file_name(key), value);
 }
 
 std::string FileStore::wait(const std::string& key, Deadline deadline) {
@@ -104,7 +105,7 @@ std::int64_t FileStore::add(const std::string& key, std::int64_t increment) {
   check_key(key);
   const UniqueFd held = lock();
   const std::int64_t sum = sum_of(key, read(path_of(key)).value_or("0"), increment);
-  write(key, std::to_string(sum));
+  write_entry(directory_, file_name(key), std::to_string(sum));
   return sum;
 }
 

@@ -9,9 +9,14 @@
 
 namespace gradring::comm {
 
-/// A store in a directory that all ranks can access: one file per key. Values are written to a temporary file and then
-/// renamed, so that readers never see a partial value. The launcher chooses a fresh directory and removes it
-/// afterwards.
+/// Writes a value to a temporary file in a store's directory, and renames that to `file_name`, so that readers never see
+/// a partial value. Without a failure or with, no temporary file remains.
+///
+/// Errors    DeviceError, and the file is as before.
+void write_entry(const std::filesystem::path& directory, const std::string& file_name, const std::string& value);
+
+/// A store in a directory that all ranks can access: one file per key (write_entry). The launcher chooses a fresh
+/// directory and removes it afterwards.
 ///
 /// Errors    as Store; Timeout also if another process holds the lock of add for too long.
 class FileStore final : public Store {
@@ -28,7 +33,6 @@ class FileStore final : public Store {
 
  private:
   std::filesystem::path path_of(const std::string& key) const;
-  void write(const std::string& key, const std::string& value) const;
   UniqueFd lock() const;
 
   std::filesystem::path directory_;

@@ -24,6 +24,9 @@
 
 namespace gradring::kernels {
 
+/// How many items of work a stream has completed. Events, which may outlive their stream, share it.
+using Completed = std::shared_ptr<std::atomic<std::uint64_t>>;
+
 /// Two counters: how often the event was recorded, and up to which record its stream has come. If the stream fails
 /// before it gets there, every query of the event throws the stream's error: otherwise it would wait for its
 /// deadline and never learn the cause.
@@ -35,8 +38,13 @@ class HostEvent final : public Event {
   /// Errors    the error of the stream that recorded it, if that failed first.
   bool reached() const override { return reached(last_record()); }
 
-  /// Notes one more record; returns its number, which the stream passes to mark_reached when it gets there.
-  std::uint64_t mark_recorded() { return recorded_.fetch_add(1, std::memory_order_acq_rel) + 1; }
+  /// Notes one more record, by a stream that counts its work in `completed`. Returns the number of the record, which the
+  /// stream passes to mark_reached when it gets there.
+  std::uint64_t mark_recorded(const Completed& completed) {
+    std::lock_guard lock(mutex_);
+    completed_ = completed;
+    return recorded_.fetch_add(1, std::memory_order_acq_rel) + 1;
+  }
   void mark_reached(std::uint64_t record) {
     std::lock_guard lock(mutex_);
     reached_.store(record, std::memory_order_release);
@@ -59,21 +67,24 @@ class HostEvent final : public Event {
 
   /// Blocks until the record is reached: spins briefly, since most waits are short, then sleeps.
   ///
-  /// Returns   false if the deadline passed first.
+  /// Returns   false if its stream completed no work for `patience`, and up to twice that.
   /// Errors    as reached.
-  bool wait(std::uint64_t record, Deadline deadline) const {
+  bool wait(std::uint64_t record, std::chrono::nanoseconds patience) const {
     constexpr int kLooks = 200;
     for (int look = 0; look < kLooks; ++look)
       if (reached(record)) return true;
     std::unique_lock lock(mutex_);
-    wait_until(changed_, lock, deadline, [&] {
+    const auto settled = [&] {
       return reached_.load(std::memory_order_acquire) >= record || failed_.load(std::memory_order_acquire);
-    });
+    };
+    for (std::uint64_t before = completed(); !wait_until(changed_, lock, Deadline::after(patience), settled);)
+      if (std::exchange(before, completed()) == before) break;
     lock.unlock();
     return reached(record);
   }
 
  private:
+  std::uint64_t completed() const { return completed_ ? completed_->load(std::memory_order_relaxed) : 0; }
   [[noreturn]] void rethrow() const {
     std::lock_guard lock(mutex_);
     std::rethrow_exception(failure_);
@@ -85,12 +96,14 @@ class HostEvent final : public Event {
   mutable std::mutex mutex_;
   mutable std::condition_variable changed_;
   std::exception_ptr failure_;
+  Completed completed_;  // of the stream that recorded it last
 };
 
 /// What both CPU streams share: everything is host work, in order.
 class HostStream : public Stream, public simt::LaunchQueue {
  public:
-  explicit HostStream(const simt::ExecutorOptions& execution) : executor_(execution) {}
+  HostStream(const simt::ExecutorOptions& execution, std::chrono::nanoseconds patience)
+      : executor_(execution), patience_(patience) {}
 
   void enqueue_copy(void* to, const void* from, std::size_t bytes) final;
   void enqueue_zero(void* to, std::size_t bytes) final;
@@ -101,6 +114,9 @@ class HostStream : public Stream, public simt::LaunchQueue {
 
  protected:
   simt::Executor executor_;
+
+ private:
+  std::chrono::nanoseconds patience_;
 };
 
 /// Runs work in the caller, before enqueue returns; so an error is thrown where it happens, and there is nothing to
@@ -112,7 +128,7 @@ class InPlaceStream final : public HostStream {
   void enqueue_launch(std::function<void(simt::Executor&)> launch) override { launch(executor_); }
   void record(Event& event) override {
     auto& mark = static_cast<HostEvent&>(event);
-    mark.mark_reached(mark.mark_recorded());
+    mark.mark_reached(mark.mark_recorded(nullptr));
   }
   void synchronize(Deadline) override {}
 };
@@ -121,7 +137,7 @@ class InPlaceStream final : public HostStream {
 /// the error to those who wait for them, and every later call throws it. The destructor finishes what is queued.
 class ThreadedStream final : public HostStream {
  public:
-  explicit ThreadedStream(const simt::ExecutorOptions& execution);
+  ThreadedStream(const simt::ExecutorOptions& execution, std::chrono::nanoseconds patience);
   ~ThreadedStream() override;
   void enqueue(std::function<void()> work) override;
   void enqueue_launch(std::function<void(simt::Executor&)> launch) override;
@@ -146,20 +162,9 @@ class ThreadedStream final : public HostStream {
   bool busy_ = false;
   bool stop_ = false;
   std::exception_ptr failure_;
+  const Completed completed_ = std::make_shared<std::atomic<std::uint64_t>>(0);
   std::thread worker_;  // last: it uses all of the above
 };
-
-namespace {
-
-/// A stream that waits longer than this for another stream's event waits for work that will never come.
-constexpr std::chrono::minutes kLongestEventWait(10);
-
-void wait_for_record(const HostEvent& event, std::uint64_t record) {
-  check<DeviceError>(event.wait(record, Deadline::after(kLongestEventWait)),
-                     "a stream waited 10 minutes for an event that was never reached");
-}
-
-}  // namespace
 
 void HostStream::enqueue_copy(void* to, const void* from, std::size_t bytes) {
   if (bytes == 0) return;
@@ -174,11 +179,17 @@ void HostStream::enqueue_zero(void* to, std::size_t bytes) {
 void HostStream::enqueue_wait(const Event& event) {
   const auto& mark = static_cast<const HostEvent&>(event);
   const std::uint64_t record = mark.last_record();
-  enqueue([&mark, record] { wait_for_record(mark, record); });
+  enqueue([&mark, record, patience = patience_] {
+    check<DeviceError>(mark.wait(record, patience), [&] {
+      const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(patience).count();
+      return "a CPU stream waited for an event of another one, which completed no work for " + std::to_string(seconds) +
+             " s: raise the timeout if its work takes longer";
+    });
+  });
 }
 
-ThreadedStream::ThreadedStream(const simt::ExecutorOptions& execution)
-    : HostStream(execution), worker_([this] { serve(); }) {}
+ThreadedStream::ThreadedStream(const simt::ExecutorOptions& execution, std::chrono::nanoseconds patience)
+    : HostStream(execution, patience), worker_([this] { serve(); }) {}
 
 ThreadedStream::~ThreadedStream() {
   {
@@ -201,7 +212,7 @@ void ThreadedStream::push(Item item) {
   {
     std::lock_guard lock(mutex_);
     if (failure_) std::rethrow_exception(failure_);
-    if (item.event) item.record = item.event->mark_recorded();  // not before it is sure to be queued
+    if (item.event) item.record = item.event->mark_recorded(completed_);  // not before it is sure to be queued
     queue_.push_back(std::move(item));
   }
   changed_.notify_all();
@@ -224,6 +235,7 @@ void ThreadedStream::serve() {
     busy_ = true;
     lock.unlock();
     const std::exception_ptr failure = run(item);
+    completed_->fetch_add(1, std::memory_order_relaxed);
     lock.lock();
     busy_ = false;
     if (failure) drop_queue(failure);
@@ -298,8 +310,8 @@ std::string processor_name() {
 
 }  // namespace
 
-HostDevice::HostDevice(simt::ExecutorOptions execution)
-    : execution_(execution), memory_(std::make_unique<HostMemory>()) {}
+HostDevice::HostDevice(simt::ExecutorOptions execution, std::chrono::nanoseconds patience)
+    : execution_(execution), patience_(patience), memory_(std::make_unique<HostMemory>()) {}
 
 HostDevice::~HostDevice() = default;
 
@@ -318,8 +330,8 @@ Buffer HostDevice::allocate(std::size_t bytes, MemoryKind) {
 }
 
 std::unique_ptr<Stream> HostDevice::make_stream(StreamMode mode) {
-  if (mode == StreamMode::in_place) return std::make_unique<InPlaceStream>(execution_);
-  return std::make_unique<ThreadedStream>(execution_);
+  if (mode == StreamMode::in_place) return std::make_unique<InPlaceStream>(execution_, patience_);
+  return std::make_unique<ThreadedStream>(execution_, patience_);
 }
 
 std::unique_ptr<Event> HostDevice::make_event() { return std::make_unique<HostEvent>(); }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -13,9 +14,15 @@ namespace gradring::kernels {
 /// its own, so that no two streams, and no two ranks that are threads, ever wait for each other to launch.
 class HostDevice final : public Device {
  public:
-  /// `execution` says how many OS threads run the blocks of a grid, and, for tests, in which order threads run.
-  explicit HostDevice(simt::ExecutorOptions execution = {});
+  static constexpr std::chrono::minutes kPatience{10};
+
+  /// `execution` says how many OS threads run the blocks of a grid, and, for tests, in which order threads run. A stream
+  /// that waits for another one's event gives up if that one completes no work for `patience`: longer than any of its
+  /// work takes, and any deadline of that work, whose error says more.
+  explicit HostDevice(simt::ExecutorOptions execution = {}, std::chrono::nanoseconds patience = kPatience);
   ~HostDevice() override;
+
+  std::chrono::nanoseconds patience() const { return patience_; }
 
   DeviceId id() const override { return {DeviceKind::cpu, 0}; }
   std::string description() const override;
@@ -27,6 +34,7 @@ class HostDevice final : public Device {
 
  private:
   simt::ExecutorOptions execution_;
+  std::chrono::nanoseconds patience_;
   std::unique_ptr<Buffer::Resource> memory_;
 };
 

@@ -1,10 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <future>
+#include <thread>
+
 #include "comm/error.h"
+#include "comm/groups.h"
 #include "kernels/host/host_device.h"
+#include "tests/comm/support/expect_error.h"
 #include "tests/comm/support/patterns.h"
 #include "tests/comm/support/ranks.h"
+#include "tests/support/test_clock.h"
 
 namespace gradring::comm {
 namespace {
@@ -78,6 +84,40 @@ TEST(Overlap, AThreadedStreamThrowsItsErrors) {
     ASSERT_TRUE(error);
     EXPECT_THROW(std::rethrow_exception(error), Desync);
   }
+}
+
+/// Longer than a stream waits for other work.
+TEST(Overlap, AStreamThatWaitsForACollectiveLearnsWhichRankIsMissing) {
+  constexpr std::chrono::minutes kTimeout(30);
+  const tests::TestClock clock;
+  InProcessHub hub(2, kTimeout);
+  std::promise<void> over;
+  const std::jthread missing([&] {
+    const auto group = hub.join(1);
+    const auto segment = group->allocate(64);
+    over.get_future().wait();
+  });
+  const auto group = hub.join(0);
+  const auto segment = group->allocate(64);
+  kernels::HostDevice device({}, kernels::HostDevice::kPatience + kTimeout);
+  const auto summed = device.make_event();
+  const auto compute = device.make_stream(kernels::StreamMode::asynchronous);
+  const auto carry = device.make_stream(kernels::StreamMode::asynchronous);
+  group->all_reduce({.segment = segment.get(), .slice = {0, 16}}, *carry);
+  carry->record(*summed);
+  compute->enqueue_wait(*summed);
+  clock.wait_for_readings(20);
+  clock.pass(kernels::HostDevice::kPatience + std::chrono::minutes(1));
+  clock.wait_for_readings(100);  // by both streams
+  clock.pass(kTimeout);
+  std::exception_ptr error;
+  try {
+    compute->synchronize(Deadline::after(std::chrono::hours(1)));
+  } catch (...) {
+    error = std::current_exception();
+  }
+  over.set_value();
+  tests::expect_error<Timeout>(error, 1, "all_reduce 1");
 }
 
 }  // namespace

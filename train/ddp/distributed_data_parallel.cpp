@@ -88,22 +88,27 @@ void DistributedDataParallel::enqueue_in_line(const std::function<void(kernels::
 }
 
 void DistributedDataParallel::enqueue_end_of_step() {
-  if (timed_) compute_.enqueue([this] { exposed_ = std::exchange(waited_, {}); });
+  if (timed_) compute_.enqueue([this] { exposed_ = std::exchange(waited_, {}).running; });
 }
 
 void DistributedDataParallel::begin_wait() {
-  if (timed_) compute_.enqueue([this] { wait_began_ = std::chrono::steady_clock::now(); });
+  if (!timed_) return;
+  compute_.enqueue([this] {
+    waited_.began = std::chrono::steady_clock::now();
+    waited_.began_running = RunningClock::now();
+  });
 }
 
 void DistributedDataParallel::end_wait() {
   if (!timed_) return;
   compute_.enqueue([this] {
     const auto now = std::chrono::steady_clock::now();
-    waited_ += now - wait_began_;
+    waited_.passed += now - waited_.began;
+    waited_.running += RunningClock::now() - waited_.began_running;
     if (!trace_ || !trace_->recording()) return;
     trace_->add({.category = kernels::TraceCategory::wait,
                  .name = "exposed communication",
-                 .begin = std::chrono::nanoseconds(wait_began_.time_since_epoch()).count(),
+                 .begin = std::chrono::nanoseconds(waited_.began.time_since_epoch()).count(),
                  .end = std::chrono::nanoseconds(now.time_since_epoch()).count()});
   });
 }

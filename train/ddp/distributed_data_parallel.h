@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "comm/process_group.h"
+#include "kernels/runtime/deadline.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/trace_track.h"
 #include "train/ddp/buckets.h"
@@ -65,12 +66,22 @@ class DistributedDataParallel {
   void throw_if_failed() const { group_.throw_if_failed(); }
 
   /// Exposed communication: the time for which the compute stream waited in the last completed step. In place that is
-  /// all communication. On a GPU it is 0: a host clock would block the stream, and a graph cannot contain it.
+  /// all communication. Time in which the process was stopped does not count (RunningClock). On a GPU it is 0: a host
+  /// clock would block the stream, and a graph cannot contain it.
   std::chrono::nanoseconds exposed() const { return exposed_.load(); }
-  /// The same time of the current step, up to here; to be called where the compute stream runs, outside of a wait.
-  std::chrono::nanoseconds waited() const { return waited_; }
+  /// How long the waits of the current step took, up to here, by the steady clock: to be subtracted from a time by that
+  /// clock. To be called where the compute stream runs, outside of a wait.
+  std::chrono::nanoseconds waited() const { return waited_.passed; }
 
  private:
+  /// The waits of a step, by two clocks; used on the compute stream only.
+  struct Waits {
+    std::chrono::steady_clock::time_point began;  // of the newest
+    std::chrono::nanoseconds passed{};
+    RunningClock::time_point began_running;
+    std::chrono::nanoseconds running{};
+  };
+
   void begin_wait();
   void end_wait();
   void enqueue_sum(int bucket, kernels::Stream& communication);
@@ -83,8 +94,7 @@ class DistributedDataParallel {
   std::unique_ptr<kernels::Event> done_;                // recorded on the communication stream after the last bucket
   std::vector<int> tensors_;                            // in each bucket
   std::vector<int> missing_;                            // tensors of each bucket that are not ready in this pass
-  std::chrono::steady_clock::time_point wait_began_;    // used on the compute stream only
-  std::chrono::nanoseconds waited_{};                   // in this step; used on the compute stream only
+  Waits waited_;                                        // in this step
   std::atomic<std::chrono::nanoseconds> exposed_{};
   kernels::TraceTrack* trace_ = nullptr;
   kernels::TraceTrack* trace_of_sums_ = nullptr;

@@ -11,7 +11,7 @@ namespace {
 
 using kernels::DType;
 
-/// Every rank gets all sums, in the memory that backward wrote.
+/// Sums in the memory that backward wrote: every rank gets all sums, or with ZeRO 1 those of its shards.
 class ReplicatedReducer final : public GradientReducer {
  public:
   ReplicatedReducer(const WireSpec& wire, const ReducerParts& parts)

@@ -31,7 +31,7 @@ struct ReducerBytes {
 ///   for each pass:  begin, forward and backward with this observer, enqueue_end;  after the last pass sums() hold
 ///
 /// Four implementations:
-///   replicated   every rank gets all sums: each bucket is all-reduced where backward wrote it
+///   replicated   each bucket is summed where backward wrote it: every rank gets all sums, or with ZeRO 1 its shards
 ///   accumulated  sums the passes on the rank, and hands the last one to another reducer: PyTorch's no_sync
 ///   sharded      every rank gets the sums of its shards (ZeRO 2 and 3); buckets share a few slots
 ///   exact        sums 64-bit integers, whose bits do not depend on the order (--reproducible)

@@ -169,7 +169,7 @@ Finding memory() {
 Finding shared_memory() {
   try {
     comm::Memfd file = comm::Memfd::create();
-    file.grow(static_cast<std::size_t>(kMebibyte));
+    file.allocate(static_cast<std::size_t>(kMebibyte));
     return {"shared memory", "memfd works"};
   } catch (const Error& error) {
     return {"shared memory", fmt::format("memfd does not work: {}", error.what()),

@@ -85,7 +85,8 @@ Compute on_host(const ComputeSpec& spec) {
   if (spec.backend == "cuda") throw UsageError("--backend cuda computes on a GPU, not on --device cpu: leave one out");
   Compute compute;
   compute.kernels = kernels::kernel_set();
-  compute.device = std::make_unique<kernels::HostDevice>(simt::ExecutorOptions{.workers = spec.threads});
+  compute.device = std::make_unique<kernels::HostDevice>(simt::ExecutorOptions{.workers = spec.threads},
+                                                         kernels::HostDevice::kPatience + spec.timeout);
   compute.backend = make_host_backend(spec, *compute.device);
   return compute;
 }
@@ -259,6 +260,7 @@ ComputeSpec compute_spec(const TrainConfig& config, unsigned threads, int local_
           .autotune = config.autotune,
           .reproducible = config.reproducible,
           .threads = threads,
+          .timeout = config.timeout,
           .local_rank = local_rank};
 }
 

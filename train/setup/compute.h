@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -48,9 +49,10 @@ struct ComputeSpec {
   std::string backend = "auto";  ///< auto, reference, cpu, cuda
   std::string conv = "auto";
   std::string gemm = "auto";
-  bool autotune = false;      ///< for a GPU; results are kept in plan_cache_file()
-  bool reproducible = false;  ///< deterministic algorithms only; a CPU always uses such
-  unsigned threads = 1;       ///< of a CPU backend, for work of the calling thread
+  bool autotune = false;                 ///< for a GPU; results are kept in plan_cache_file()
+  bool reproducible = false;             ///< deterministic algorithms only; a CPU always uses such
+  unsigned threads = 1;                  ///< of a CPU backend, for work of the calling thread
+  std::chrono::milliseconds timeout{0};  ///< of collectives (--timeout): streams of a CPU wait longer
   /// See nn::CudaBackendOptions; called while plans are made.
   std::function<std::string(const nn::Chooser&)> share_choice = [](const nn::Chooser& choose) { return choose(); };
   int local_rank = 0;  ///< the GPU if no index is named

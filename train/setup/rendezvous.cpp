@@ -163,10 +163,10 @@ Ranks join(const WorkerEnvironment& place, const GroupSpec& spec, const Compute*
   if (place.world_size == 1) {
     ranks.store = std::make_unique<comm::MemoryStore>();
   } else if (!place.store_path.empty()) {
-    ranks.store = std::make_unique<comm::FileStore>(place.store_path);
+    ranks.store = std::make_unique<comm::FileStore>(place.store_path, spec.timeout);
   } else {
     ranks.rendezvous = std::make_unique<RankRendezvous>(place, Deadline::after(spec.timeout));
-    ranks.store = std::make_unique<comm::FileStore>(ranks.rendezvous->store());
+    ranks.store = std::make_unique<comm::FileStore>(ranks.rendezvous->store(), spec.timeout);
   }
   if (place.world_size > 1) check_same_start(*ranks.store, place, spec, compute);
   ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, place, spec, *compute) : join_cpus(*ranks.store, place, spec);

@@ -34,7 +34,7 @@ Evaluation evaluate(const EvaluationParts& parts) {
         {.labels = batches.labels(), .loss_sum = loss.as<float>(), .correct = correct.as<std::int32_t>()});
     parts.stream.enqueue_copy(host_loss.data(), loss.data(), sizeof(float));
     parts.stream.enqueue_copy(host_correct.data(), correct.data(), sizeof(std::int32_t));
-    parts.stream.synchronize(Deadline::after(parts.group.timeout()));
+    parts.stream.synchronize(parts.group.after_collectives());
     sums[0] += *host_loss.as<float>();
     sums[1] += *host_correct.as<std::int32_t>();
     sums[2] += static_cast<double>(batch->count);

@@ -145,7 +145,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
                         .check = buffers_.check,
                         .optimizer = *optimizer_,
                         .slices = slices_}) {
-  initialize_weights(spec.seed, Deadline::after(place.group.timeout()));
+  initialize_weights(spec.seed, place.group.after_collectives());
 }
 
 std::unique_ptr<DataParallel> Replica::make_data_parallel(const ReplicaSpec& spec, const ReplicaPlace& place) {

@@ -20,17 +20,10 @@ namespace {
 using kernels::TraceCategory;
 using kernels::TraceScope;
 
-/// The longest abort of a collective on a GPU (comm/transport/nccl/dependencies.h), and some slack.
-constexpr std::chrono::seconds kAbortTime(15);
-
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Whether the host enqueues steps before earlier ones are done.
 bool runs_ahead(const kernels::Device& device) { return device.id().kind == kernels::DeviceKind::cuda; }
-
-/// For waits on streams that run collectives. These have a deadline of their own, which counts from their start, later
-/// than the host's, and the error that follows names the missing rank: the host must not give up before.
-Deadline after_collectives(std::chrono::milliseconds timeout) { return Deadline::after(2 * timeout + kAbortTime); }
 
 }  // namespace
 
@@ -75,7 +68,6 @@ Trainer::~Trainer() {
 }
 
 void Trainer::resume(ResumePoint point) {
-  const Deadline deadline = Deadline::after(config_.timeout);
   point.checkpoint.about = JsonValue::parse(world_.group.broadcast_on_host(point.checkpoint.about.text(), 0));
   point.from = world_.group.broadcast_on_host(point.from.string(), 0);
   point.checkpoint.step = std::stoll(world_.group.broadcast_on_host(std::to_string(point.checkpoint.step), 0));
@@ -93,7 +85,7 @@ void Trainer::resume(ResumePoint point) {
                .sampler = *sampler_,
                .samples_of_step = sizes_.global,
                .from = point.from});
-  replica_.load(state.replica, point.from, deadline);
+  replica_.load(state.replica, point.from, world_.group.after_collectives());
   enqueued_ = saved_ = collected_ = progress_.steps;
   parameter_report_.no_gradients();
   times_ = {};
@@ -102,7 +94,7 @@ void Trainer::resume(ResumePoint point) {
 
 std::vector<std::string> Trainer::begin_with(FirstWeights weights) {
   LoadedWeights loaded = load_first_weights(replica_, std::move(weights), config_.optimizer, world_.group,
-                                            Deadline::after(config_.timeout));
+                                            world_.group.after_collectives());
   progress_.imported_steps = loaded.steps;
   return std::move(loaded.remarks);
 }
@@ -115,7 +107,7 @@ Summary Trainer::run() {
     if (!run_epoch()) continue;
     selected = evaluate();
     report(*selected, true);
-    parameter_report_.report(progress_.steps, after_collectives(config_.timeout));
+    parameter_report_.report(progress_.steps, world_.group.after_collectives());
     check_finite(selected->weights.loss, fmt::format("{} loss after step {}", selected->split, progress_.steps),
                  config_.learning_rate);
     save(selected->weights.accuracy);
@@ -156,7 +148,7 @@ void Trainer::report(const ModelEvaluation& found, bool ends_epoch) {
 
 void Trainer::evaluate_within_epoch() {
   report(evaluate(), false);
-  parameter_report_.report(progress_.steps, after_collectives(config_.timeout));
+  parameter_report_.report(progress_.steps, world_.group.after_collectives());
   last_report_ = Clock::now();  // no step's time
 }
 
@@ -219,7 +211,7 @@ void Trainer::save(std::optional<double> score) {
   if (!world_.checkpoints && config_.zero == 0) return;  // sharded state is gathered from all ranks
   parameter_report_.weights_gathered();
   TrainingState state{.progress = progress_,
-                      .replica = replica_.save(after_collectives(config_.timeout)),
+                      .replica = replica_.save(world_.group.after_collectives()),
                       .samples_of_step = sizes_.global,
                       .sample = world_.train_set.shape(),
                       .order = order_of_samples(world_, config_.seed),
@@ -306,7 +298,7 @@ void Trainer::take_results(bool all) {
     const bool is_far_ahead = is_simulated(config_) && pending_.size() > kMostSimulated;
     const bool must = all || replica_.step().full() || is_far_ahead;
     const std::optional<StepResult> result =
-        must ? replica_.step().wait(after_collectives(config_.timeout)) : replica_.step().poll();
+        must ? replica_.step().wait(world_.group.after_collectives()) : replica_.step().poll();
     if (!result) return;
     report(*result);
   }
@@ -377,7 +369,7 @@ void Trainer::check_weights() {
 
 Sha256 Trainer::hash_of_weights() {
   parameter_report_.weights_gathered();
-  const kernels::Buffer host = replica_.weights_on_host(after_collectives(config_.timeout));
+  const kernels::Buffer host = replica_.weights_on_host(world_.group.after_collectives());
   return hash_weights(replica_.parameters(), {replica_.layout(), host.as<float>()});
 }
 

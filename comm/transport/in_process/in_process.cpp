@@ -33,12 +33,12 @@ class ThreadMemory final : public PeerMemory {
   int rank() const override { return rank_; }
   int world_size() const override { return rendezvous_->world_size(); }
   std::byte* control_block(int rank) override { return rendezvous_->control_block(rank); }
-  Region create(std::size_t index, std::size_t bytes) override {
-    Region part = zeroed(bytes);
-    rendezvous_->publish(rank_, index, part);
-    return part;
+  Part create(std::size_t bytes) override {
+    Region memory = zeroed(bytes);
+    rendezvous_->publish(rank_, memory);
+    return {.memory = std::move(memory)};
   }
-  Region map(int peer, std::size_t index, std::size_t) override { return rendezvous_->part(peer, index); }
+  Region map(int peer, std::uint64_t, std::size_t) override { return rendezvous_->part(peer); }
   /// A thread does not die alone; one that throws leaves the group through its control block.
   bool gone(int) override { return false; }
   bool stopped(int) override { return false; }
@@ -71,16 +71,14 @@ void InProcessRendezvous::join(int rank) {
   joined_[static_cast<std::size_t>(rank)] = true;
 }
 
-void InProcessRendezvous::publish(int rank, std::size_t index, const PeerMemory::Region& part) {
+void InProcessRendezvous::publish(int rank, const PeerMemory::Region& part) {
   const std::lock_guard lock(mutex_);
-  auto& parts = parts_[static_cast<std::size_t>(rank)];
-  if (parts.size() <= index) parts.resize(index + 1);
-  parts[index] = part;
+  parts_[static_cast<std::size_t>(rank)] = part;
 }
 
-PeerMemory::Region InProcessRendezvous::part(int rank, std::size_t index) const {
+PeerMemory::Region InProcessRendezvous::part(int rank) const {
   const std::lock_guard lock(mutex_);
-  return parts_[static_cast<std::size_t>(rank)][index].lock();
+  return parts_[static_cast<std::size_t>(rank)].lock();
 }
 
 std::unique_ptr<Transport> make_in_process_transport(std::shared_ptr<InProcessRendezvous> rendezvous, int rank) {

@@ -21,15 +21,16 @@ class InProcessRendezvous {
   std::byte* control_block(int rank) const { return blocks_[static_cast<std::size_t>(rank)].get(); }
   /// Errors    InvalidArgument if the rank is outside the world or has joined before.
   void join(int rank);
-  void publish(int rank, std::size_t index, const PeerMemory::Region& part);
-  /// Null if the rank has freed it.
-  PeerMemory::Region part(int rank, std::size_t index) const;
+  /// Publishes the rank's part of its newest segment.
+  void publish(int rank, const PeerMemory::Region& part);
+  /// What the rank published last. Null if it has freed that.
+  PeerMemory::Region part(int rank) const;
 
  private:
   std::vector<PeerMemory::Region> blocks_;
   mutable std::mutex mutex_;  // guards the rest
   std::vector<bool> joined_;
-  std::vector<std::vector<std::weak_ptr<std::byte>>> parts_;  // by rank, then by index
+  std::vector<std::weak_ptr<std::byte>> parts_;  // by rank
 };
 
 /// The transport of one rank that is a thread.

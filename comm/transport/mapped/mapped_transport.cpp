@@ -182,21 +182,24 @@ std::unique_ptr<Segment> MappedTransport::allocate(std::size_t bytes, Deadline d
   const PendingOp op{.operation = "allocate", .number = segments_ + 1};
   ControlBlock::Status& mine = blocks_[static_cast<std::size_t>(rank())].status();
   std::vector<PeerMemory::Region> parts(blocks_.size());
-  parts[static_cast<std::size_t>(rank())] = memory_->create(segments_, bytes);
+  auto [memory, place] = memory_->create(bytes);
+  parts[static_cast<std::size_t>(rank())] = std::move(memory);
   ++segments_;
   mine.created_bytes.store(bytes);
+  mine.created_place.store(place);
   mine.created.store(segments_);
   wait_for_all(&ControlBlock::Status::created, deadline, op);
   for (int peer = 0; peer < world_size(); ++peer) {
     if (peer == rank()) continue;
-    const std::size_t theirs = blocks_[static_cast<std::size_t>(peer)].status().created_bytes.load();
+    const ControlBlock::Status& status = blocks_[static_cast<std::size_t>(peer)].status();
+    const std::size_t theirs = status.created_bytes.load();
     if (theirs != bytes)
       monitor_.throw_desync(peer,
                             fmt::format("ranks are out of sync: rank {} allocates {} bytes, but rank {} allocates {}; "
                                         "allocate the same sizes in the same order on all ranks",
                                         rank(), bytes, peer, theirs),
                             op);
-    parts[static_cast<std::size_t>(peer)] = memory_->map(peer, segments_ - 1, bytes);
+    parts[static_cast<std::size_t>(peer)] = memory_->map(peer, status.created_place.load(), bytes);
   }
   mine.mapped.store(segments_);
   wait_for_all(&ControlBlock::Status::mapped, deadline, op);

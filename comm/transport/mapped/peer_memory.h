@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -22,12 +23,18 @@ class PeerMemory {
 
   /// The memory of that rank's control block; this rank's own block is created there.
   virtual std::byte* control_block(int rank) = 0;
-  /// This rank's part of segment `index`: `bytes` zero bytes, aligned to 64. Indices count up from 0.
+  /// One rank's part of a segment, and where its peers find it.
+  struct Part {
+    Region memory;
+    std::uint64_t place = 0;
+  };
+  /// This rank's part of the next segment: `bytes` zero bytes, aligned to 64. To be called when every rank has mapped
+  /// the one before.
   ///
   /// Errors    DeviceError if there is no memory.
-  virtual Region create(std::size_t index, std::size_t bytes) = 0;
-  /// The peer's part of segment `index`, which has as many bytes. Null if the peer is gone.
-  virtual Region map(int peer, std::size_t index, std::size_t bytes) = 0;
+  virtual Part create(std::size_t bytes) = 0;
+  /// The part that the peer created last, at `place`, with as many bytes. Null if the peer is gone.
+  virtual Region map(int peer, std::uint64_t place, std::size_t bytes) = 0;
 
   /// Whether the peer has ended; cheap enough for fifty calls per second.
   virtual bool gone(int peer) = 0;

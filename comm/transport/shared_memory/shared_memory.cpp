@@ -69,7 +69,7 @@ class ProcessMemory final : public PeerMemory {
       : rank_(spec.rank), own_(Memfd::create()) {
     const std::size_t bytes = ControlBlock::bytes_for(spec.world_size);
     blocks_.resize(static_cast<std::size_t>(spec.world_size));
-    blocks_[index(rank_)] = own_.map(own_.grow(bytes), bytes);
+    blocks_[index(rank_)] = own_.map(own_.allocate(bytes), bytes);
     ControlBlock::create(blocks_[index(rank_)].get(), spec.world_size);
     const std::vector<Address> addresses = exchange(store, spec, {::getpid(), own_.fd()}, deadline);
     for (int rank = 0; rank < spec.world_size; ++rank) attach(rank, addresses[index(rank)], bytes);
@@ -79,14 +79,13 @@ class ProcessMemory final : public PeerMemory {
   int world_size() const override { return static_cast<int>(blocks_.size()); }
   std::byte* control_block(int rank) override { return blocks_[index(rank)].get(); }
 
-  Region create(std::size_t, std::size_t bytes) override {
-    offsets_.push_back(own_.grow(bytes));
-    return own_.map_and_release(offsets_.back(), bytes);
+  Part create(std::size_t bytes) override {
+    const std::size_t offset = own_.allocate(bytes);
+    return {.memory = own_.map_and_release(offset, bytes), .place = offset};
   }
-  /// All ranks allocate the same sizes in the same order, so the peer's part has the same offset as this rank's.
-  Region map(int peer, std::size_t segment, std::size_t bytes) override {
-    if (files_[index(peer)].size() < offsets_[segment] + bytes) return nullptr;
-    return files_[index(peer)].map(offsets_[segment], bytes);
+  Region map(int peer, std::uint64_t place, std::size_t bytes) override {
+    if (files_[index(peer)].size() < place + bytes) return nullptr;
+    return files_[index(peer)].map(place, bytes);
   }
 
   bool gone(int peer) override { return processes_[index(peer)].gone(); }
@@ -131,7 +130,6 @@ class ProcessMemory final : public PeerMemory {
   std::vector<Memfd> files_;
   std::vector<ProcessHandle> processes_;
   std::vector<Memfd::Mapping> blocks_;
-  std::vector<std::size_t> offsets_;  // of this rank's part of each segment
 };
 
 }  // namespace

@@ -124,7 +124,7 @@ bool TcpTransport::begin(PendingReceive& receive) {
   const Move& move = receive.move;
   const tcp::Frame* frame = next_data(move.peer);
   if (!frame) {
-    if (announced_[static_cast<std::size_t>(move.peer)].size() > segments_)
+    if (announced_[static_cast<std::size_t>(move.peer)].count > segments_)
       detector_.throw_desync(move.peer,
                              fmt::format("ranks are out of sync: rank {} is in {} {}, step {}, but rank {} allocates "
                                          "memory; make the same calls in the same order on all ranks",
@@ -247,17 +247,15 @@ bool TcpTransport::is_receiving_from(int peer) const {
 const tcp::Frame* TcpTransport::next_data(int peer) {
   tcp::Connection& from = connection(peer);
   while (const tcp::Frame* frame = from.front()) {
-    if (!is_valid(*frame, from.received(), world_size()))
+    const bool announces = frame->kind == tcp::FrameKind::allocation;
+    if (!is_valid(*frame, from.received(), world_size()) || (announces && !take_announcement(peer, *frame)))
       detector_.throw_desync(peer,
                              fmt::format("rank {} received an invalid or out-of-order frame from rank {}: the "
                                          "connection is corrupt, or rank {} runs another version of gradring",
                                          rank_, peer, peer),
                              op_);
     if (frame->kind == tcp::FrameKind::data) return frame;
-    if (frame->kind == tcp::FrameKind::allocation)
-      announced_[static_cast<std::size_t>(peer)].push_back(frame->elements);
-    else
-      detector_.record(peer, *frame);
+    if (!announces) detector_.record(peer, *frame);
     from.take_front();
   }
   if (from.ended()) detector_.record_lost(peer, from.error_number());
@@ -349,22 +347,32 @@ std::unique_ptr<Segment> TcpTransport::allocate(std::size_t bytes, Deadline dead
   return segment;
 }
 
+/// False for one that comes out of order.
+bool TcpTransport::take_announcement(int peer, const tcp::Frame& frame) {
+  Announced& theirs = announced_[static_cast<std::size_t>(peer)];
+  if (frame.segment != theirs.count + 1 || theirs.count > segments_) return false;
+  theirs.bytes[frame.segment % 2] = frame.elements;
+  theirs.count = frame.segment;
+  return true;
+}
+
 /// Whether a peer has announced the newest segment too.
 bool TcpTransport::has_announced(int peer, std::size_t bytes) {
-  const auto& theirs = announced_[static_cast<std::size_t>(peer)];
+  const Announced& theirs = announced_[static_cast<std::size_t>(peer)];
   const tcp::Frame* data = next_data(peer);
-  if (theirs.size() < segments_ && data)
+  if (theirs.count < segments_ && data)
     detector_.throw_desync(peer,
                            fmt::format("ranks are out of sync: rank {} allocates {} bytes, but rank {} is in {} {}; "
                                        "make the same calls in the same order on all ranks",
                                        rank_, bytes, peer, data->operation.data(), data->collective),
                            op_);
-  if (theirs.size() < segments_) return false;
-  if (theirs[segments_ - 1] != bytes)
+  if (theirs.count < segments_) return false;
+  const std::uint64_t announced = theirs.bytes[segments_ % 2];
+  if (announced != bytes)
     detector_.throw_desync(peer,
                            fmt::format("ranks are out of sync: rank {} allocates {} bytes, but rank {} allocates {}; "
                                        "allocate the same sizes in the same order on all ranks",
-                                       rank_, bytes, peer, theirs[segments_ - 1]),
+                                       rank_, bytes, peer, announced),
                            op_);
   return true;
 }

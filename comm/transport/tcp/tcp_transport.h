@@ -82,6 +82,12 @@ class TcpTransport final : public Transport {
     std::size_t partial_bytes = 0;
   };
 
+  /// A rank's allocations. It announces one before this rank has returned from the one before, at most.
+  struct Announced {
+    std::uint64_t count = 0;
+    std::array<std::uint64_t, 2> bytes{};  // of the last two, by their numbers modulo 2
+  };
+
   bool advance(PendingReceive& receive);
   bool begin(PendingReceive& receive);
   std::size_t receive_in_place(PendingReceive& receive);
@@ -91,6 +97,7 @@ class TcpTransport final : public Transport {
   std::size_t bytes_of(const Move& move) const;
   MessageHeader header_of(const Move& move) const;
 
+  bool take_announcement(int peer, const tcp::Frame& frame);
   bool has_announced(int peer, std::size_t bytes);
   const tcp::Frame* next_data(int peer);
   void flush();
@@ -108,8 +115,8 @@ class TcpTransport final : public Transport {
   int rank_;
   std::vector<tcp::Connection> connections_;  // by rank; this rank's own is closed
   tcp::FailureDetector detector_;
-  std::vector<std::vector<std::uint64_t>> announced_;  // by rank: the sizes of its allocations
-  std::size_t segments_ = 0;                           // allocated so far
+  std::vector<Announced> announced_;  // by rank
+  std::size_t segments_ = 0;          // allocated so far
   std::unique_ptr<std::byte[]> scratch_;
 
   Step step_;

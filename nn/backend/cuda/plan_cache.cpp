@@ -23,7 +23,8 @@ void write(const std::filesystem::path& file, const Machines& machines) {
   std::error_code ignored;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
   const std::filesystem::path unfinished = file.string() + "." + std::to_string(::getpid());
-  const bool written = static_cast<bool>(std::ofstream(unfinished) << nlohmann::json(machines).dump(1) << "\n");
+  const bool written = static_cast<bool>(std::ofstream(unfinished) << nlohmann::json(machines).dump(1) << "\n"
+                                                                   << std::flush);
   if (written)
     std::filesystem::rename(unfinished, file, ignored);
   else

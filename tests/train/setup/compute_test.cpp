@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/host/host_device.h"
 #include "kernels/runtime/error.h"
 #include "tests/data/support/message_of.h"
 #include "train/options/usage_error.h"
@@ -37,6 +38,15 @@ TEST(MakeCompute, KnowsTheBackendsByName) {
   EXPECT_EQ(make_compute({.backend = "reference"}).device->id().kind, kernels::DeviceKind::cpu);
   EXPECT_EQ(make_compute({.backend = "cpu"}).backend->name(), "cpu");
   EXPECT_THROW(make_compute({.device = "cpu", .backend = "abacus"}), UsageError);
+}
+
+TEST(MakeCompute, StreamsOfACpuOutwaitCollectives) {
+  TrainConfig config;
+  config.device = "cpu";
+  config.timeout = std::chrono::minutes(30);
+  const Compute compute = make_compute(compute_spec(config, 1, 0));
+  EXPECT_EQ(dynamic_cast<const kernels::HostDevice&>(*compute.device).patience(),
+            kernels::HostDevice::kPatience + config.timeout);
 }
 
 TEST(MakeCompute, SaysWhatIsMissingForAGpu) {

@@ -150,6 +150,7 @@ void run_as_process(const AllReduceOptions& options, const WorkerEnvironment& pl
   const Compute compute = make_compute({.device = options.device,
                                         .simulate_gpu = options.simulated.card,
                                         .simulate_seed = options.simulated.seed,
+                                        .timeout = options.timeout,
                                         .local_rank = place.local_rank});
   const Ranks ranks = make_group(place, {.timeout = options.timeout, .comm = options.comm}, &compute);
   run_rank(options, {*ranks.group, *compute.device, &compute});

@@ -7,10 +7,9 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <set>
+#include <utility>
 
-#include "comm/rendezvous/store.h"
+#include "comm/rendezvous/file_store.h"
 #include "kernels/runtime/error.h"
 #include "train/launch/nodes/message.h"
 #include "train/launch/worker_files.h"
@@ -18,7 +17,15 @@
 namespace gradring::train {
 namespace {
 
+namespace fs = std::filesystem;
+
 bool is_entry(const std::string& name) { return name.starts_with("key-") && name.find('/') == std::string::npos; }
+
+/// Whether a file that could not be read is an entry: the process has too many open files.
+bool is_readable_later(const fs::path& file) {
+  std::error_code error;
+  return fs::is_regular_file(file, error) && fs::file_size(file, error) <= comm::Store::kMaxValueBytes;
+}
 
 }  // namespace
 
@@ -28,19 +35,31 @@ StoreMirror::StoreMirror(std::filesystem::path folder, std::size_t most_entries)
   check<DeviceError>(watched, std::string("cannot watch the workers' store: ") + std::strerror(errno));
 }
 
-std::vector<std::pair<std::string, std::string>> StoreMirror::changes() {
+void StoreMirror::collect_names() {
   alignas(inotify_event) char buffer[16 * 1024];
-  std::set<std::string> names;
+  bool missed = false;  // more events than the kernel keeps
   for (ssize_t size = 0; (size = ::read(watch_.get(), buffer, sizeof buffer)) > 0;)
     for (const char* at = buffer; at < buffer + size;) {
       const auto* event = reinterpret_cast<const inotify_event*>(at);
-      if (event->len > 0) names.insert(event->name);
+      missed |= (event->mask & IN_Q_OVERFLOW) != 0;
+      if (event->len > 0) changed_.insert(event->name);
       at += sizeof(inotify_event) + event->len;
     }
+  if (!missed) return;
+  std::error_code error;
+  for (auto entry = fs::directory_iterator(folder_, error); !error && entry != fs::directory_iterator();
+       entry.increment(error))
+    changed_.insert(entry->path().filename());
+  check<DeviceError>(!error, [&] { return "cannot list the workers' store: " + error.message(); });
+}
+
+std::vector<std::pair<std::string, std::string>> StoreMirror::changes() {
+  collect_names();
   std::vector<std::pair<std::string, std::string>> entries;
-  for (const std::string& name : names) {
+  for (const std::string& name : std::exchange(changed_, {})) {
     if (!is_entry(name)) continue;
     auto value = read_regular_file(folder_ / name, comm::Store::kMaxValueBytes);
+    if (!value && is_readable_later(folder_ / name)) changed_.insert(name);
     if (!value || (known_.contains(name) && known_[name] == *value)) continue;
     known_[name] = *value;
     entries.emplace_back(name, std::move(*value));
@@ -52,11 +71,8 @@ void StoreMirror::put(const std::string& name, const std::string& value) {
   if (!is_entry(name)) return;
   if (known_.size() >= most_entries_ && !known_.contains(name))
     throw MessageError(fmt::format("it sent a new key, but the workers' store is full with {} keys", known_.size()));
+  comm::write_entry(folder_, name, value);
   known_[name] = value;
-  const auto draft = folder_ / ("new-" + name);
-  std::ofstream(draft, std::ios::binary | std::ios::trunc) << value << std::flush;
-  std::error_code ignored;
-  std::filesystem::rename(draft, folder_ / name, ignored);
 }
 
 }  // namespace gradring::train

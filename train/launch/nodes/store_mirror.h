@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,18 +25,24 @@ class StoreMirror {
 
   /// Readable when changes() may return entries.
   int fd() const { return watch_.get(); }
-  /// The entries, file name and content, that workers here have set since the last call.
+  /// The entries, file name and content, that workers here have set since the last call. One that cannot be read now,
+  /// because no descriptor is left, is returned by a later call.
+  ///
+  /// Errors    DeviceError if the folder cannot be read.
   std::vector<std::pair<std::string, std::string>> changes();
   /// Adds an entry from elsewhere. Ignores names that are not of entries.
   ///
-  /// Errors    MessageError if the store is full and the name is new.
+  /// Errors    MessageError if the store is full and the name is new; DeviceError if it cannot be written: disk full.
   void put(const std::string& name, const std::string& value);
 
  private:
+  void collect_names();
+
   std::filesystem::path folder_;
   std::size_t most_entries_;
   UniqueFd watch_;
   std::map<std::string, std::string> known_;
+  std::set<std::string> changed_;  // names of entries that are set, and to be read
 };
 
 }  // namespace gradring::train

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <atomic>
+#include <future>
 #include <thread>
 
 #include "comm/error.h"
@@ -76,6 +77,30 @@ TEST(NcclFaults, EarlierStreamWorkDoesNotCountTowardsTheTimeout) {
       EXPECT_NO_THROW(group->throw_if_failed());
     });
   for (std::thread& thread : threads) thread.join();
+}
+
+TEST(NcclFaults, AHostThatWaitsForItsStreamLearnsWhichRankIsMissing) {
+  NcclRanks ranks(2, kShort);
+  std::promise<void> over;
+  const std::jthread missing([&] {
+    const auto group = ranks.join_on_callers_streams(1);
+    const auto segment = group->allocate(64);
+    over.get_future().wait();
+  });
+  const auto group = ranks.join_on_callers_streams(0);
+  const auto stream = ranks.device(0).make_stream(kernels::StreamMode::asynchronous);
+  const auto segment = group->allocate(64);
+  stream->enqueue([] { std::this_thread::sleep_for(kShort / 2); });  // so the collective starts after the host's wait
+  group->all_reduce({.segment = segment.get(), .slice = {0, 16}}, *stream);
+  std::exception_ptr error;
+  try {
+    stream->synchronize(group->after_collectives());
+    group->throw_if_failed();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  over.set_value();
+  expect_error<Timeout>(error, 1, "all_reduce 1");
 }
 
 /// Runs two ranks that make different calls; expects a Desync on both, with messages that contain `one` and `other`.

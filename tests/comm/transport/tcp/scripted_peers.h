@@ -25,7 +25,8 @@ inline Deadline later() { return Deadline::after(std::chrono::seconds(60)); }
 /// The transport of rank 0 in a world of `world`, and the peers' ends of its connections, which the test controls.
 class ScriptedPeers {
  public:
-  explicit ScriptedPeers(int world = 2) : ends_(static_cast<std::size_t>(world)), sent_(ends_.size()) {
+  explicit ScriptedPeers(int world = 2)
+      : ends_(static_cast<std::size_t>(world)), sent_(ends_.size()), announced_(ends_.size()) {
     std::vector<comm::tcp::Peer> peers(ends_.size());
     for (std::size_t peer = 1; peer < ends_.size(); ++peer) {
       int fds[2];
@@ -46,7 +47,7 @@ class ScriptedPeers {
   void send_allocation(std::size_t bytes, int from = 1) {
     Frame frame;
     frame.kind = FrameKind::allocation;
-    frame.segment = 1;
+    frame.segment = ++announced_[index(from)];
     frame.elements = bytes;
     send(frame, from);
   }
@@ -80,6 +81,7 @@ class ScriptedPeers {
   static std::size_t index(int peer) { return static_cast<std::size_t>(peer); }
   std::vector<UniqueFd> ends_;
   std::vector<std::uint64_t> sent_;
+  std::vector<std::uint64_t> announced_;
 };
 
 /// A step of bytes; the collective's range is the whole segment.

@@ -53,6 +53,20 @@ TEST(TcpFailure, GarbageIsADesync) {
   EXPECT_THAT(error.what(), HasSubstr("received an invalid or out-of-order frame from rank 1"));
 }
 
+TEST(TcpFailure, AnAllocationOutOfOrderIsADesync) {
+  for (const std::uint64_t number : {1, 3}) {
+    ScriptedPeers peers;
+    const auto segment = peers.allocate(100);
+    const Desync error = error_of<Desync>(peers, *segment, [&](const Step&) {
+      Frame frame;
+      frame.kind = FrameKind::allocation;
+      frame.segment = number;  // the next is 2
+      peers.send(frame);
+    });
+    EXPECT_THAT(error.what(), HasSubstr("out-of-order frame from rank 1"));
+  }
+}
+
 TEST(TcpFailure, AnIncompleteHeaderIsATimeout) {
   ScriptedPeers peers;
   const auto segment = peers.allocate(100);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "tests/support/temp_folder.h"
+#include "tests/train/support/file_size_limit.h"
 
 namespace gradring::nn {
 namespace {
@@ -43,6 +44,16 @@ TEST(PlanCache, TakesAFileOfSomethingElseAsEmpty) {
     cache.store("forward", "engine 3");
     EXPECT_EQ(PlanCache(file, "H200").find("forward"), "engine 3") << text;
   }
+}
+
+TEST(PlanCache, KeepsTheOldFileOnAFullDisk) {
+  const tests::TempFolder folder;
+  const auto file = folder.path() / "plans.json";
+  PlanCache cache(file, "H200");
+  cache.store("forward", "engine 3");
+  const tests::FileSizeLimit full(100);
+  cache.store("wgrad", std::string(200, 'w'));
+  EXPECT_EQ(PlanCache(file, "H200").find("forward"), "engine 3");
 }
 
 TEST(PlanCache, GoesOnWhereItCannotBeWritten) {

@@ -4,8 +4,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "comm/rendezvous/file_store.h"
+#include "kernels/runtime/error.h"
+#include "tests/support/no_more_files.h"
 #include "tests/train/launch/running_launcher.h"
+#include "tests/train/support/file_size_limit.h"
 #include "train/launch/nodes/message.h"
 
 namespace gradring::train {
@@ -62,6 +67,50 @@ TEST(StoreMirror, RejectsNewKeysIfTheStoreIsFull) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "key-c"));
   mirror.put("key-a", "2");
   EXPECT_EQ(comm::FileStore(folder.path()).get("a"), "2");
+}
+
+TEST(StoreMirror, PutsNoPartOfAValueOnAFullDisk) {
+  const TestFolder folder;
+  StoreMirror mirror(folder.path());
+  mirror.put("key-a", "old");
+  const std::string value(10'000, 'v');
+  {
+    const tests::FileSizeLimit full(4096);
+    EXPECT_THROW(mirror.put("key-a", value), DeviceError);
+    EXPECT_THROW(mirror.put("key-b", value), DeviceError);
+  }
+  EXPECT_EQ(comm::FileStore(folder.path()).get("a"), "old");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1) << "a draft remains";
+  mirror.put("key-b", value);
+  EXPECT_EQ(comm::FileStore(folder.path()).get("b"), value) << "it counted as put";
+}
+
+TEST(StoreMirror, FindsEntriesOfEventsThatTheKernelDropped) {
+  std::size_t kept = 0;
+  std::ifstream("/proc/sys/fs/inotify/max_queued_events") >> kept;
+  if (kept == 0 || kept > 200'000) GTEST_SKIP() << "the kernel keeps " << kept << " events";
+  const TestFolder folder;
+  comm::FileStore store(folder.path());
+  StoreMirror mirror(folder.path());
+  store.set("a", "1");
+  const auto one = folder.path() / "key-a", other = folder.path() / "key-b";
+  for (std::size_t event = 0; event <= kept; ++event)
+    std::filesystem::rename(event % 2 == 0 ? one : other, event % 2 == 0 ? other : one);
+  store.set("late", "2");
+  EXPECT_THAT(mirror.changes(), ::testing::Contains(Pair("key-late", "2")));
+  EXPECT_THAT(mirror.changes(), IsEmpty());
+}
+
+TEST(StoreMirror, ReadsEntriesOnceThereAreDescriptors) {
+  const TestFolder folder;
+  comm::FileStore store(folder.path());
+  StoreMirror mirror(folder.path());
+  store.set("a", "1");
+  {
+    const tests::NoMoreFiles full;
+    EXPECT_THAT(mirror.changes(), IsEmpty());
+  }
+  EXPECT_THAT(mirror.changes(), ElementsAre(Pair("key-a", "1")));
 }
 
 }  // namespace
