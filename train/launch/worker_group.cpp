@@ -251,3 +251,61 @@ WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vect
   std::optional<Deadline> until = deadline;
   if (looks && (!until || until->remaining() > kBetweenLooks)) until = Deadline::after(kBetweenLooks);
   WorkerEvents events;
+  for (const auto& worker : workers_) until = earlier(until, earlier(worker.out.line_due(), worker.err.line_due()));
+  const int ready = ::poll(sources.data(), sources.size(), poll_timeout(until));
+  for (auto& worker : workers_) {
+    worker.out.show_line();
+    worker.err.show_line();
+  }
+  if (ready < 0 || (ready == 0 && !looks)) return events;
+  terminals_.out.catch_up();
+  terminals_.err.catch_up();
+  const pollfd* source = sources.data() + 3;
+  for (auto& worker : workers_) {
+    if (source[0].revents != 0) worker.out.forward();
+    if (source[1].revents != 0) worker.err.forward();
+    const bool ended = worker.process.must_be_polled() ? worker.process.ended() : source[2].revents != 0;
+    if (ended) events.exits.push_back(reap(worker));
+    source += 3;
+  }
+  reap_adopted();
+  events.signal = state_.signals.take();
+  return events;
+}
+
+void WorkerGroup::reap_adopted() {
+  reap_adopted_children([this](pid_t pid) {
+    reaper_.note_end(pid);
+    return std::ranges::any_of(
+        workers_, [pid](const Worker& worker) { return worker.process.running() && worker.process.pid() == pid; });
+  });
+}
+
+WorkerExit WorkerGroup::reap(Worker& worker) {
+  WorkerExit exit = worker.process.reap();
+  reaper_.forget(exit.pid);
+  worker.out.finish();
+  worker.err.finish();
+  if (auto report = read_error_file(worker.error_file)) exit.message = std::move(report->message);
+  return exit;
+}
+
+void WorkerGroup::send(int number) noexcept {
+  for (auto& worker : workers_)
+    if (worker.process.running()) worker.process.send(number);
+}
+
+void WorkerGroup::suspend() {
+  send(SIGSTOP);
+  state_.signals.stop_self();
+  send(SIGCONT);
+}
+
+std::optional<std::int64_t> WorkerGroup::furthest_step() const {
+  std::optional<std::int64_t> furthest;
+  for (int local_rank = 0; local_rank < options_.nproc_per_node; ++local_rank)
+    furthest = std::max(furthest, read_progress(folder_.progress_file(local_rank)));
+  return furthest;
+}
+
+}  // namespace gradring::train
