@@ -123,7 +123,7 @@ Summary Trainer::run() {
   const Sha256 weights = hash_of_weights();
   check_replicas(world_.group, weights, "weights at the end");
   saver_.finish();
-  nan_policy_.check_updates(replica_.step().state(after_collectives(config_.timeout)));
+  nan_policy_.check_updates(replica_.step().state(world_.group.after_collectives()));
   return summary_of(facts(), progress_, {.selected = *selected, .at_end = at_end, .weights = weights});
 }
 
