@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +17,7 @@
 #include "train/report/run_events.h"
 #include "train/setup/datasets.h"
 #include "train/trainer/from_config.h"
+#include "train/trainer/nan_policy.h"
 #include "train/trainer/training_state.h"
 
 namespace gradring::train {
@@ -122,6 +124,11 @@ void run(EvalOptions& all, Words words) {
   check_sample_shape(*setting.tensors.contents.about, dataset.shape(), setting.tensors.from);
   const Inference::Result result =
       make_inference(setting, dataset.shape(), dataset.classes(), setting.config.batch_size)->run(dataset);
+  if (!std::isfinite(result.evaluation.loss))
+    throw DivergedError(
+        fmt::format("{}: the loss on the {} set is infinite, since the outputs are too large; use other "
+                    "weights",
+                    setting.tensors.from.string(), evaluated.split));
   write_logits(options, result.evaluation.samples, result.logits);
   if (options.json)
     print_json(to_json(setting, evaluated, result.evaluation));

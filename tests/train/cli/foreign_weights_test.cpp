@@ -73,6 +73,17 @@ TEST_F(ForeignWeights, EndWith5IfTheirOutputsOverflow) {
   EXPECT_THAT(end.err, HasSubstr("the outputs for 2000 of 2000 samples are NaN or infinite in fp32"));
 }
 
+TEST_F(ForeignWeights, EndWith5IfTheLossOverflows) {
+  write("large.safetensors", [](auto& tensors) {
+    for (float& value : floats(tensors, "fc_layers.2.weight")) value = 0;
+    const auto bias = floats(tensors, "fc_layers.2.bias");
+    for (std::size_t i = 0; i < bias.size(); ++i) bias[i] = i == 0 ? 3e38f : -3e38f;
+  });
+  const ProgramEnd end = place_.run({"eval", "large.safetensors", "--dataset", "digits"});
+  EXPECT_EQ(end.code, 5) << end.out;
+  EXPECT_THAT(end.err, HasSubstr("large.safetensors: the loss on the test set is infinite"));
+}
+
 TEST_F(ForeignWeights, DifferInNonFiniteElements) {
   write("nan.safetensors", [](auto& tensors) {
     floats(tensors, "fc_layers.2.bias")[3] = std::numeric_limits<float>::quiet_NaN();
