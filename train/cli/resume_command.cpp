@@ -137,8 +137,4 @@ std::string restart_command(const StartedBy& started_by, const fs::path& run_dir
   return command_with(started_by, [&](const Words& train) { return restarting(train, run_dir, changes); });
 }
 
-std::string start_command(const RunHeader& header) {
-  return header.start.empty() ? shell_command(header.command) : header.start;
-}
-
 }  // namespace gradring::train
