@@ -6,7 +6,7 @@
 #        scripts/exercise.sh EXERCISE --fixed      builds and runs the same tests on the code as it is now: your fix
 #        scripts/exercise.sh EXERCISE --undo       takes the planted bug back
 #        scripts/exercise.sh --list
-#        scripts/exercise.sh --all [EXERCISE...]   all three for each exercise, in a copy of HEAD (build/exercises); hours
+#        scripts/exercise.sh --all [EXERCISE...]   all three for each exercise, in a copy of HEAD (build/exercises); takes long
 #
 # EXERCISE is a name that --list prints, or the path of its patch. A patch of a lesson has before its first --- the lines
 #
