@@ -207,6 +207,7 @@ Summary train_and_record(Trainer& trainer, const Compute& compute, MetricsFan& m
   };
   try {
     Summary summary = trainer.run();
+    trainer.check_updates();
     record(end_of(summary));
     return summary;
   } catch (const Preempted& request) {

@@ -123,9 +123,10 @@ Summary Trainer::run() {
   const Sha256 weights = hash_of_weights();
   check_replicas(world_.group, weights, "weights at the end");
   saver_.finish();
-  nan_policy_.check_updates(replica_.step().state(world_.group.after_collectives()));
   return summary_of(facts(), progress_, {.selected = *selected, .at_end = at_end, .weights = weights});
 }
+
+void Trainer::check_updates() { nan_policy_.check_updates(replica_.step().state(world_.group.after_collectives())); }
 
 ModelEvaluation Trainer::evaluate() {
   report_place("evaluating");

@@ -84,9 +84,12 @@ class Trainer {
   /// and of the run, and at the interval of the options. With a validation set, that is evaluated instead of the test
   /// set, which is evaluated once, after the last step.
   ///
-  /// Errors    SaveError if the last checkpoint could not be saved, or, with --on-save-error stop, two in a row;
-  ///           DivergedError, also if every step was skipped.
+  /// Errors    SaveError if the last checkpoint could not be saved, or, with --on-save-error stop, two in a row.
   Summary run();
+  /// To be called after run().
+  ///
+  /// Errors    DivergedError if the training has steps, and every one of them was skipped.
+  void check_updates();
 
  private:
   using Clock = std::chrono::steady_clock;

@@ -54,6 +54,20 @@ TEST(FailingRun, ThatDivergesInItsLastStepIsNoSuccess) {
   expect_honest_files(place, "diverged");
 }
 
+TEST(FailingRun, ThatSkippedEveryStepIsNoSuccessAndCanBeResumed) {
+  const Workplace place;
+  const auto run = [&](const char* steps) {
+    return place.run(
+        short_training({"--precision", "fp16", "--loss-scale", "3e38", "--steps", steps, "--resume", "auto"}));
+  };
+  const ProgramEnd end = run("3");
+  EXPECT_EQ(end.code, 5);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("no weight has changed: the gradients of all 3 steps were not finite"),
+                             HasSubstr("the loss scale fell to 3.75e+37: lower --loss-scale, or resume")));
+  expect_honest_files(place, "diverged");
+  EXPECT_EQ(run("200").code, 0) << "the scale went on falling";
+}
+
 TEST(FailingRun, ThatDivergesOnSeveralRanksSaysSoOnce) {
   const Workplace place;
   const ProgramEnd end =
