@@ -26,31 +26,6 @@ void try_to(std::vector<std::string>& problems, const std::function<void()>& act
   }
 }
 
-/// The size of the files in a folder; those that cannot be opened count 0.
-std::uint64_t bytes_in(FileSystem& files, const fs::path& folder) {
-  std::uint64_t bytes = 0;
-  std::vector<std::string> ignored;
-  try_to(ignored, [&] {
-    for (const std::string& name : files.list(folder))
-      try_to(ignored, [&] { bytes += files.open(folder / name)->size(); });
-  });
-  return bytes;
-}
-
-/// Reads the score of a checkpoint. verify_checkpoint tells why a meta.json is damaged.
-MetaState read_score(FileSystem& files, const fs::path& folder, std::optional<double>& score) {
-  try {
-    score = read_meta(files, folder).score;
-    return MetaState::valid;
-  } catch (const NewerFormatError&) {
-    return MetaState::newer_format;
-  } catch (const CheckpointError&) {
-    return MetaState::damaged;
-  } catch (const FileError&) {
-    return MetaState::unreadable;
-  }
-}
-
 /// Runs `act`; ignores that another process removed the file or folder first.
 void unless_removed(const std::function<void()>& act) {
   try {
@@ -78,33 +53,7 @@ bool holds_same(FileSystem& files, const fs::path& folder, const fs::path& copy)
   return false;
 }
 
-/// Marks the newest and the best checkpoint of a list with the highest step first.
-void mark(std::vector<ListedCheckpoint>& all) {
-  ListedCheckpoint* latest = nullptr;
-  ListedCheckpoint* best = nullptr;
-  for (ListedCheckpoint& each : all) {
-    if (each.folder.state != FolderState::in_place || each.meta != MetaState::valid) continue;
-    if (!latest) latest = &each;
-    if (each.score && (!best || *each.score > *best->score)) best = &each;
-  }
-  if (latest) latest->is_latest = true;
-  if (best) best->is_best = true;
-}
-
 }  // namespace
-
-std::vector<ListedCheckpoint> list_checkpoints(FileSystem& files, const fs::path& root) {
-  std::vector<ListedCheckpoint> all;
-  for (StepFolder& folder : list_step_folders(files, root)) {
-    ListedCheckpoint listed{.folder = std::move(folder), .score = std::nullopt};
-    const fs::path& path = listed.folder.path;
-    listed.bytes = bytes_in(files, path);
-    listed.meta = read_score(files, path, listed.score);
-    if (listed.meta == MetaState::valid || files.exists(path)) all.push_back(std::move(listed));
-  }
-  mark(all);
-  return all;
-}
 
 CheckpointDirectory::CheckpointDirectory(FileSystem& files, fs::path root, Retention retention)
     : files_(files), root_(std::move(root)), retention_(retention) {}

@@ -180,13 +180,13 @@ TEST_F(MovedRuns, EndIfAnotherRankFindsAnotherDirectory) {
 
 TEST_F(MovedRuns, AreNotStartedAgainInAnotherDirectory) {
   const Words launched = joined({"launch", "--nproc-per-node", "2", "--max-restarts", "1"},
-                                two_epochs({"--resume", "auto", "--inject", "kill:rank=1,step=11"}));
+                                two_epochs({"--resume", "auto", "--inject", "kill:rank=1,step=7"}));
   for (const char* command : {kMoved, "mv run old"}) {
     SCOPED_TRACE(command);
-    const ProgramEnd end = run_with(command, "rank0 rename run/checkpoints/step-8 1", launched);
+    const ProgramEnd end = run_with(command, "rank0 write run/metrics.jsonl 5", launched);
     EXPECT_EQ(end.code, 3) << end.err;
     EXPECT_THAT(end.err, HasSubstr("is not the directory in which this run has begun"));
-    EXPECT_TRUE(fs::exists(old() / "checkpoints" / "step-8"));
+    EXPECT_TRUE(fs::exists(old() / "metrics.jsonl"));
     if (command == kMoved)
       EXPECT_EQ(contents_of(run()), theirs_);
     else
