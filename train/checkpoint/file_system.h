@@ -55,7 +55,7 @@ class FileSystem {
   /// Replaces `to` atomically.
   virtual void rename(const std::filesystem::path& from, const std::filesystem::path& to) = 0;
   virtual void make_folder(const std::filesystem::path& path) = 0;
-  /// fsync of the folder's entries.
+  /// fsync of the folder's entries, where the file system can.
   virtual void sync_folder(const std::filesystem::path& path) = 0;
   /// Makes `path` a symbolic link to `target`, which is relative to the link's folder.
   virtual void make_link(const std::filesystem::path& target, const std::filesystem::path& path) = 0;

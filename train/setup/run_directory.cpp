@@ -118,6 +118,17 @@ void check_not_moved(const Directory& run_dir) {
                            " was moved or removed while the run started; start it again");
 }
 
+/// What keeps a directory from being a new run's: "holds lost+found".
+std::string found_in(const fs::path& path) try {
+  if (!fs::exists(path)) return "does not exist";
+  if (!fs::is_directory(path)) return "is not a directory";
+  for (const fs::directory_entry& entry : fs::directory_iterator(path))
+    if (!is_leftover(entry.path(), path)) return "holds " + entry.path().filename().string();
+  return "is empty";
+} catch (const fs::filesystem_error& error) {
+  return "cannot be read: " + error.code().message();
+}
+
 }  // namespace
 
 std::optional<fs::path> named_run_dir(const std::string& option) {
@@ -150,13 +161,15 @@ void check_new_run_dir(const fs::path& path) {
                        " holds a run: resume it with --resume auto, or choose another directory");
     case RunDirState::other: break;
   }
-  throw UsageError("--run-dir " + path.string() + " exists and is not an empty directory: choose another");
+  throw UsageError("--run-dir " + path.string() + " " + found_in(path) +
+                   ", expected an empty directory: choose another, such as " + (path / "run").string());
 }
 
 void check_is_run_dir(const fs::path& path) {
   if (state_of(path) != RunDirState::run)
-    throw UsageError("--run-dir " + path.string() + " is not a run directory: it holds neither " +
-                     first_config(path).filename().string() + " nor a checkpoint; choose another");
+    throw UsageError("--run-dir " + path.string() + " is not a run directory: it " + found_in(path) + ", and has neither " +
+                     first_config(path).filename().string() + " nor a checkpoint; choose another, such as " +
+                     (path / "run").string());
 }
 
 LockedRunDir make_run_dir(const NewRunDir& spec) {

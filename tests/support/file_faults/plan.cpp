@@ -108,7 +108,7 @@ class Plan {
     static const std::map<std::string_view, FileFault> faults = {
         {"kill-before", {Kind::kill_before}}, {"kill-after", {Kind::kill_after}}, {"half", {Kind::half}},
         {"EIO", {Kind::error, EIO}},          {"ENOSPC", {Kind::error, ENOSPC}},  {"full", {Kind::error, ENOSPC}},
-        {"EINTR", {Kind::error, EINTR}},      {"command", {Kind::command}},
+        {"EINTR", {Kind::error, EINTR}},      {"EINVAL", {Kind::error, EINVAL}},  {"command", {Kind::command}},
     };
     const auto found = faults.find(name);
     if (found == faults.end()) std::abort();  // a fault that is not known must not pass for one that did no harm

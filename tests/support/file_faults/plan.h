@@ -22,7 +22,8 @@ struct FileFault {
 ///                                 RESULT is "ok" or "failed", of fsync "BYTES ok" with the size of the file. Where one is
 ///                                 to fail, only "PROCESS OPERATION PATH NTH" of that one, before it begins
 ///   GRADRING_FILE_FAULT           "PROCESS OPERATION PATH NTH" and the fault: kill-before, kill-after, half, EIO, ENOSPC,
-///                                 EINTR, or "full": from there on whatever needs space fails with ENOSPC; or "command":
+///                                 EINTR,
+///                                 EINVAL, or "full": from there on whatever needs space fails with ENOSPC; or "command":
 ///                                 what another process does just before it
 ///   GRADRING_FILE_FAULT_COMMAND   the shell command of "command"
 ///

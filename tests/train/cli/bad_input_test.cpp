@@ -157,7 +157,7 @@ std::vector<BadInput> bad_inputs() {
       {"RunDirectoryThatIsThere",
        {},
        2,
-       {"run exists and is not an empty directory: choose another"},
+       {"run holds precious, expected an empty directory: choose another, such as ", "run/run"},
        {},
        [](const auto& folder) { folder.write("run/precious", {}); }},
       {"EmptyRunDirectory", {"--run-dir", ""}, 2, {"--run-dir is empty: give the path of a directory"}},

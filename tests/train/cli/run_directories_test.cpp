@@ -93,7 +93,7 @@ TEST_F(RunDirectories, OfUsersAreNotTakenForThatOfARunInside) {
   for (const char* from : {"mine/run", "mine/run/checkpoints/step-2"}) {
     const ProgramEnd end = place_.run(short_training({"--run-dir", "mine", "--resume", from, "--steps", "4"}));
     EXPECT_EQ(end.code, 2);
-    EXPECT_THAT(end.err, HasSubstr("exists and is not an empty directory"));
+    EXPECT_THAT(end.err, HasSubstr("expected an empty directory: choose another"));
     EXPECT_TRUE(snapshot(place_.path("mine")) == before) << "a file has changed";
   }
 }

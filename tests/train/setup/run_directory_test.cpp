@@ -75,7 +75,7 @@ TEST_F(RunDirectory, AcceptsLeftoversOfKilledProcess) {
 TEST_F(RunDirectory, RejectsOtherContent) {
   fs::create_directory(path_);
   std::ofstream(path_ / "thesis.tex") << "precious";
-  EXPECT_THAT(message_of<UsageError>([&] { make(path_); }), HasSubstr("is not an empty directory"));
+  EXPECT_THAT(message_of<UsageError>([&] { make(path_); }), HasSubstr("holds thesis.tex, expected an empty directory"));
   EXPECT_EQ(std::distance(fs::directory_iterator(path_), {}), 1);
 
   std::ofstream(folder_.path() / "file") << "precious";
