@@ -19,6 +19,7 @@
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
+#include "train/setup/run_directory.h"
 #include "train/setup/run_lock.h"
 #include "train/setup/start.h"
 #include "train/trainer/training_state.h"
@@ -32,12 +33,12 @@ namespace fs = std::filesystem;
 ///
 /// Errors    CheckpointError if it holds none.
 std::filesystem::path checkpoints_of_run(FileSystem& files, const std::filesystem::path& run) {
-  constexpr const char* kAdvice = "name a run directory, or the folder of its checkpoints";
+  const std::string advice = "name a run directory, or the folder of its checkpoints" + did_you_mean_run(run);
   std::error_code ignored;
   if (!std::filesystem::is_directory(run, ignored))
-    throw CheckpointError(run, files.exists(run) ? "is not a folder" : "does not exist", kAdvice);
+    throw CheckpointError(run, files.exists(run) ? "is not a folder" : "does not exist", advice);
   std::filesystem::path root = checkpoints_in(files, run);
-  if (list_step_folders(files, root).empty()) throw CheckpointError(run, "holds no checkpoints", kAdvice);
+  if (list_step_folders(files, root).empty()) throw CheckpointError(run, "holds no checkpoints", advice);
   return root;
 }
 

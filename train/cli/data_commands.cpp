@@ -22,12 +22,13 @@
 #include "train/options/print_text.h"
 #include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
+#include "train/report/byte_text.h"
 #include "train/report/console.h"
 
 namespace gradring::train {
 namespace {
 
-std::string megabytes(std::uint64_t bytes) { return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6); }
+std::string size_text(std::uint64_t bytes) { return file_size_text(static_cast<double>(bytes)); }
 
 /// --data-dir, the parent of the datasets' folders.
 Option data_dir_option(std::string& data_dir) {
@@ -51,7 +52,7 @@ class FetchProgress final : public data::FetchListener {
     file_ = file;
     begin_ = begin;
     asked_at_ = Clock::now();
-    say(fmt::format("{}{}", url, begin > 0 ? " from " + megabytes(begin) + " on" : ""));
+    say(fmt::format("{}{}", url, begin > 0 ? " from " + size_text(begin) + " on" : ""));
   }
 
   void arrived(std::uint64_t bytes, std::uint64_t of_bytes) override {
@@ -59,10 +60,10 @@ class FetchProgress final : public data::FetchListener {
     if (!terminal_ || (now - drawn_at_ < kRedraw && bytes < of_bytes)) return;
     drawn_at_ = now;
     const double seconds = std::chrono::duration<double>(now - asked_at_).count();
-    const double rate = seconds > 0 && bytes > begin_ ? static_cast<double>(bytes - begin_) / seconds / 1e6 : 0;
-    out_.write(fmt::format("{}{} {:3.0f} % of {}, {:.1f} MB/s", kClearLine, file_,
-                           100.0 * static_cast<double>(bytes) / static_cast<double>(of_bytes), megabytes(of_bytes),
-                           rate));
+    const double rate = seconds > 0 && bytes > begin_ ? static_cast<double>(bytes - begin_) / seconds : 0;
+    out_.write(fmt::format("{}{} {:3.0f} % of {}, {}/s", kClearLine, file_,
+                           100.0 * static_cast<double>(bytes) / static_cast<double>(of_bytes), size_text(of_bytes),
+                           file_size_text(rate)));
     line_open_ = true;
   }
 
@@ -176,7 +177,7 @@ std::uint64_t bytes_to_fetch(const data::CatalogueEntry& entry) {
 void print_catalogue() {
   for (const data::CatalogueEntry& entry : data::catalogue())
     print_text("{}\n  {}\n  by {}\n  {} to fetch: gradring data fetch {}\n  from {}\n\n", entry.name, entry.title,
-               entry.authors, megabytes(bytes_to_fetch(entry)), entry.name, fmt::join(entry.mirrors, "\n       "));
+               entry.authors, size_text(bytes_to_fetch(entry)), entry.name, fmt::join(entry.mirrors, "\n       "));
   print_text("digits\n  digits generated in memory: nothing to fetch\n");
 }
 

@@ -13,6 +13,7 @@
 #include "train/options/parse_value.h"
 #include "train/options/shell_words.h"
 #include "train/page/number_text.h"
+#include "train/report/byte_text.h"
 #include "train/report/loss_text.h"
 #include "train/report/progress.h"
 #include "train/runs/text_table.h"
@@ -27,7 +28,7 @@ std::string counted(std::int64_t count, std::string_view what) {
   return fmt::format("{} {}{}", count_text(count), what, count == 1 ? "" : "s");
 }
 
-std::string mebibytes(std::size_t bytes) { return mebibytes_text(static_cast<double>(bytes)); }
+std::string memory(std::size_t bytes) { return memory_text(static_cast<double>(bytes)); }
 
 std::string data_text(const RunHeader& header) {
   const std::string validation =
@@ -69,7 +70,7 @@ std::vector<BannerRow> best_rows(const RunFigures& figures, bool is_validated) {
   std::vector<BannerRow> rows = {{"Best saved", text(figures.best_saved_accuracy, figures.best_saved_step) +
                                                     fmt::format(": checkpoints/step-{}", figures.best_saved_step)}};
   if (figures.best_is_not_saved())
-    rows.push_back({"Best seen", text(figures.best_accuracy, figures.best_step) +
+    rows.push_back({"Best seen", text(figures.selecting().best_accuracy, figures.selecting().best_step) +
                                      ": not saved, since checkpoints are scored at the ends of epochs"});
   return rows;
 }
@@ -139,7 +140,7 @@ std::vector<BannerRow> start_rows(const RunHeader& header, const fs::path& run_d
       {"Device", device_text(header)},
       {"Ranks", count_text(header.ranks)},
       {"Steps", steps_text(header)},
-      {"Memory", mebibytes(header.planned_memory.total()) + " planned on each rank"},
+      {"Memory", memory(header.planned_memory.total()) + " planned on each rank"},
       {"Run directory", run_dir.string()}};
   if (!resumed_from.empty())
     rows.push_back(
@@ -155,8 +156,8 @@ std::vector<BannerRow> result_rows(const Summary& summary, const RunFigures& fig
   std::ranges::move(best_rows(figures, summary.validation_accuracy.has_value()), std::back_inserter(rows));
   rows.push_back({"Training time", fmt::format("{:.1f} s, {:.0f} samples a second on {}", summary.seconds,
                                                summary.samples_per_second, counted(summary.world_size, "rank"))});
-  rows.push_back({"Device memory", fmt::format("{} a rank at most, {} planned", mebibytes(summary.peak_memory.total()),
-                                               mebibytes(summary.planned_memory.total()))});
+  rows.push_back({"Device memory", fmt::format("{} a rank at most, {} planned", memory(summary.peak_memory.total()),
+                                               memory(summary.planned_memory.total()))});
   rows.push_back({"Weights", "SHA-256 " + summary.parameters_sha256.substr(0, kHashDigits) + "..."});
   rows.push_back({"Run directory", run_dir.string()});
   return rows;

@@ -20,6 +20,7 @@
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/page/generator.h"
+#include "train/report/byte_text.h"
 #include "train/report/environment_error.h"
 #include "train/report/named_file.h"
 #include "train/report/terminal_look.h"
@@ -203,7 +204,7 @@ CommandLine command_line(RemoveRunsOptions& options) {
 
 void print_removal(const RunRemoval& removal, const RemoveRunsOptions& options) {
   const std::string text = fmt::format("{}: {} files, {}", removal.run.string(), removal.files.size(),
-                                       mebibytes_text(static_cast<double>(removal.bytes)));
+                                       file_size_text(static_cast<double>(removal.bytes)));
   if (options.dry_run)
     for (const auto& file : removal.files) print_text("would remove {}\n", file.string());
   for (const auto& kept : removal.kept)

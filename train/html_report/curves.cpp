@@ -101,25 +101,24 @@ Chart step_chart(std::span<const Run* const> runs, std::span<const std::string> 
   return chart;
 }
 
-/// By name: a curve of the evaluations that select checkpoints. One run has the curve of averaged weights (--ema) in
-/// addition.
-Chart eval_chart(std::span<const Run* const> runs, std::span<const std::string> names, Chart chart,
-                 double EvalRecord::*value, std::optional<double> EvalRecord::*averaged_value) {
+/// By name: a curve of the evaluations on one set of samples, of the runs that have any. One run has the curve of averaged
+/// weights (--ema) in addition.
+Chart eval_chart(std::span<const Run* const> runs, std::span<const std::string> names, std::string_view split,
+                 Chart chart, double EvalRecord::*value, std::optional<double> EvalRecord::*averaged_value) {
   chart.x_label = "step";
   chart.x_from_zero = true;
   for (std::size_t i = 0; i < runs.size(); ++i) {
     Series series{.name = names[i], .color = static_cast<int>(i), .dots = true};
     Series ema{.name = names[i] + " EMA", .color = static_cast<int>(i + 1), .dots = true, .dashed = true};
-    const std::string_view split = selecting_split(runs[i]->history);
     for (const auto& [time, eval] : runs[i]->history.evals) {
-      if (eval.split != split) continue;  // the test set after the last step
+      if (eval.split != split) continue;
       series.x.push_back(static_cast<double>(eval.step));
       series.y.push_back(eval.*value);
       if (!(eval.*averaged_value)) continue;
       ema.x.push_back(static_cast<double>(eval.step));
       ema.y.push_back(*(eval.*averaged_value));
     }
-    chart.series.push_back(std::move(series));
+    if (!series.x.empty() || runs.size() == 1) chart.series.push_back(std::move(series));
     if (runs.size() == 1 && !ema.x.empty()) chart.series.push_back(std::move(ema));
   }
   if (runs.size() == 1) {
@@ -127,6 +126,25 @@ Chart eval_chart(std::span<const Run* const> runs, std::span<const std::string> 
     chart.label_marks = false;
   }
   return chart;
+}
+
+/// Accuracy and loss on each set that selects the checkpoints of a run.
+void add_eval_charts(std::vector<std::string>& figures, std::span<const Run* const> runs,
+                     std::span<const std::string> names) {
+  for (const std::string_view split : {kValidationSplit, kTestSplit}) {
+    const auto selects = [split](const Run* run) { return selecting_split(run->history) == split; };
+    if (std::ranges::none_of(runs, selects)) continue;
+    const char* const name = split == kValidationSplit ? "Validation" : "Test";
+    figures.push_back(figure(eval_chart(runs, names, split,
+                                        {.title = fmt::format("{} accuracy", name),
+                                         .caption = fmt::format("In per cent of the {} samples.", split),
+                                         .percent = true},
+                                        &EvalRecord::accuracy, &EvalRecord::ema_accuracy)));
+    figures.push_back(figure(eval_chart(runs, names, split,
+                                        {.title = fmt::format("{} loss", name),
+                                         .caption = fmt::format("Cross-entropy, mean over the {} samples.", split)},
+                                        &EvalRecord::loss, &EvalRecord::ema_loss)));
+  }
 }
 
 double gradient_norm_of(const StepRecord& step) { return step.gradient_norm; }
@@ -143,21 +161,7 @@ std::vector<std::string> curves_of(std::span<const Run* const> runs, std::span<c
        .caption = "Cross-entropy, mean over the samples of a step; logarithmic.",
        .y_scale = ScaleKind::logarithmic},
       [](const StepRecord& step) { return step.loss; }, true)));
-  const auto is_validated = [](const Run* run) {
-    return selecting_split(run->history) != std::string_view(kTestSplit);
-  };
-  const bool any_validated = std::ranges::any_of(runs, is_validated);
-  const char* const samples =
-      any_validated ? "samples of the validation set (without --val-split, of the test set)" : "test samples";
-  figures.push_back(figure(eval_chart(runs, names,
-                                      {.title = any_validated ? "Evaluation accuracy" : "Test accuracy",
-                                       .caption = fmt::format("In per cent of the {}.", samples),
-                                       .percent = true},
-                                      &EvalRecord::accuracy, &EvalRecord::ema_accuracy)));
-  figures.push_back(figure(eval_chart(runs, names,
-                                      {.title = any_validated ? "Evaluation loss" : "Test loss",
-                                       .caption = fmt::format("Cross-entropy, mean over the {}.", samples)},
-                                      &EvalRecord::loss, &EvalRecord::ema_loss)));
+  add_eval_charts(figures, runs, names);
   Chart rate = steps(
       {.title = "Learning rate", .caption = "Of each applied step.", .from_zero = true},
       [](const StepRecord& step) { return step.learning_rate; }, false);

@@ -9,12 +9,13 @@
 #include "train/html_report/bars.h"
 #include "train/page/document.h"
 #include "train/page/number_text.h"
+#include "train/report/byte_text.h"
 #include "train/report/memory_ledger.h"
 
 namespace gradring::train {
 namespace {
 
-std::string shown(std::size_t bytes) { return page::bytes_text(static_cast<double>(bytes)); }
+std::string shown(std::size_t bytes) { return memory_text(static_cast<double>(bytes)); }
 
 /// What rank 0 allocated, from the end of the run.
 std::optional<MemoryTable> measured_in(const RunHistory& history) {
@@ -27,7 +28,7 @@ std::string note_of(const RunHistory& history, bool is_measured) {
   const bool is_counted = !history.ranks.empty() && !history.ranks.back().record.memory.empty();
   const double peak = is_counted ? std::ranges::max(history.ranks.back().record.memory) : 0;
   return "Planned per rank before the start. The classes were not measured, because the run did not finish" +
-         (peak > 0 ? "; the highest total of a rank so far is " + page::bytes_text(peak) + "." : std::string("."));
+         (peak > 0 ? "; the highest total of a rank so far is " + memory_text(peak) + "." : std::string("."));
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ std::string memory_table(const RunHistory& history) {
     const std::size_t peak = measured ? (*measured)[each] : 0;
     if (planned[each] + peak == 0) continue;
     const auto bar = [&](const char* name, std::size_t bytes, int color) {
-      return stacked_bar({{name, static_cast<double>(bytes), color}}, static_cast<double>(largest), page::bytes_text);
+      return stacked_bar({{name, static_cast<double>(bytes), color}}, static_cast<double>(largest), memory_text);
     };
     table.rows.push_back({std::string(name_of(each)), shown(planned[each]), measured ? shown(peak) : "–",
                           bar("planned", planned[each], 7) + (measured ? bar("measured", peak, 0) : "")});

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -30,15 +31,20 @@ std::string cards_of(const Run& run) {
   const RunFigures& figures = run.figures;
   const RunHeader& header = run.header();
   std::string html = R"(<div class="figures">)";
-  html += card("Best accuracy", shown(figures.best_accuracy, percent),
-               figures.best_accuracy ? fmt::format("step {}{}", page::count_text(figures.best_step),
-                                                   figures.best_is_not_saved() ? ", within an epoch: not saved" : "")
-                                     : "not evaluated yet");
+  const char* const split = figures.is_validated ? "validation" : "test";
+  const SplitFigures& evaluated = figures.selecting();
+  html += card(fmt::format("Best {} accuracy", split), shown(evaluated.best_accuracy, percent),
+               evaluated.best_accuracy ? fmt::format("step {}{}", page::count_text(evaluated.best_step),
+                                                     figures.best_is_not_saved() ? ", within an epoch: not saved" : "")
+                                       : "not evaluated yet");
   html += card("Best saved", shown(figures.best_saved_accuracy, percent),
                figures.best_saved_accuracy
                    ? fmt::format("step {}: checkpoints/best", page::count_text(figures.best_saved_step))
                    : "no scored checkpoint");
-  html += card("Evaluation loss", shown(figures.last_eval_loss, page::short_number), "last evaluation");
+  html += card(figures.is_validated ? "Validation loss" : "Test loss", shown(evaluated.last_loss, page::short_number),
+               "last evaluation");
+  if (figures.is_validated)
+    html += card("Test accuracy", shown(figures.test.last_accuracy, percent), "last evaluation");
   html += card("Training loss", shown(figures.last_loss, page::short_number), "last step");
   html += card("Steps", page::count_text(figures.steps),
                figures.total_steps > 0 ? fmt::format("of {}", page::count_text(figures.total_steps)) : "");
@@ -82,18 +88,35 @@ std::string overview_of(const ReportedRun& reported) {
 }
 
 std::string comparison_of(std::span<const ReportedRun> runs) {
-  page::Table table{.head = {"Run", "State", "Best accuracy", "Best saved", "Evaluation loss", "Training loss", "Steps",
-                             "Samples/s", "Time"},
-                    .numeric = {false, false, true, true, true, true, true, true, true}};
+  page::Table table{.head = {"Run", "State"}, .numeric = {false, false}};
+  const auto add_column = [&table](const char* head) {
+    table.head.emplace_back(head);
+    table.numeric.push_back(true);
+  };
+  const bool any_validated = std::ranges::any_of(runs, [](const auto& each) { return each.run.figures.is_validated; });
+  // Accuracies on different samples are not compared: each set has its columns.
+  if (any_validated)
+    for (const char* head : {"Best validation acc.", "Saved", "Validation loss"}) add_column(head);
+  for (const char* head : {"Best test acc.", "Saved", "Test loss", "Training loss", "Steps", "Samples/s", "Time"})
+    add_column(head);
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const Run& run = runs[i].run;
-    table.rows.push_back(
-        {fmt::format(R"(<i class="key c{}"></i><a href="#run-{}">{}</a>)", i % page::kColors, i + 1,
-                     escaped(title_of(run))),
-         state_badge(run), shown(run.figures.best_accuracy, percent), shown(run.figures.best_saved_accuracy, percent),
-         shown(run.figures.last_eval_loss, page::short_number), shown(run.figures.last_loss, page::short_number),
-         page::count_text(run.figures.steps), shown(run.figures.samples_per_second, page::short_number),
-         page::seconds_text(run.figures.seconds)});
+    const RunFigures& figures = run.figures;
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row = {fmt::format(R"(<i class="key c{}"></i><a href="#run-{}">{}</a>)", i % page::kColors, i + 1,
+                       escaped(title_of(run))),
+           state_badge(run)};
+    const auto add_split = [&](const SplitFigures& evaluated, bool selects) {
+      row.push_back(shown(evaluated.best_accuracy, percent));
+      row.push_back(shown(selects ? figures.best_saved_accuracy : std::nullopt, percent));
+      row.push_back(shown(evaluated.last_loss, page::short_number));
+    };
+    if (any_validated) add_split(figures.validation, figures.is_validated);
+    add_split(figures.test, !figures.is_validated);
+    row.push_back(shown(figures.last_loss, page::short_number));
+    row.push_back(page::count_text(figures.steps));
+    row.push_back(shown(figures.samples_per_second, page::short_number));
+    row.push_back(page::seconds_text(figures.seconds));
   }
   return fmt::format(R"(<div class="card">{}</div>)", table.html());
 }

@@ -25,7 +25,7 @@ std::string class_name(const ModelPictures& pictures, int label) {
 std::string confusion_matrix(const ModelPictures& pictures) {
   const bool has_long_names = std::ranges::any_of(pictures.classes, [](const auto& name) { return name.size() > 3; });
   std::string html = fmt::format(
-      R"(<figure><h3>Confusion matrix</h3><div class="wide"><table class="confusion{}"><thead><tr><td></td>)",
+      R"(<figure><h3>Confusion matrix</h3><div class="wide" tabindex="0"><table class="confusion{}"><thead><tr><td></td>)",
       has_long_names ? " long" : "");
   const int classes = static_cast<int>(pictures.confusion.size());
   for (int i = 0; i < classes; ++i)

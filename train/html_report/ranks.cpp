@@ -12,6 +12,7 @@
 #include "train/page/html.h"
 #include "train/page/number_text.h"
 #include "train/page/polyline.h"
+#include "train/report/byte_text.h"
 #include "train/runs/rank_means.h"
 
 namespace gradring::train {
@@ -62,7 +63,7 @@ std::string distribution_of(std::span<const RankMeans> ranks) {
   add("Own time", page::seconds_text, [](const RankMeans& rank) { return rank.own(); });
   add("Data", page::seconds_text, [](const RankMeans& rank) { return rank.data_wait; });
   add("Exposed comm.", page::seconds_text, [](const RankMeans& rank) { return rank.exposed_communication; });
-  add("Peak memory", page::bytes_text, [](const RankMeans& rank) { return rank.memory; });
+  add("Peak memory", memory_text, [](const RankMeans& rank) { return rank.memory; });
   const std::string count = page::count_text(std::ssize(ranks));
   return fmt::format(
       R"(<h3>All {} ranks</h3>{}<p class="note below">gradring runs export --event ranks has each of them.</p><h3>The {} ranks of the longest own time</h3>)",
@@ -94,7 +95,7 @@ std::string ranks_table(const RunHistory& history) {
                       {"data", rank.data_wait, 5},
                       {"exposed communication", rank.exposed_communication, 1}},
                      longest, page::seconds_text),
-         course_of(rank, highest), page::bytes_text(rank.memory)});
+         course_of(rank, highest), memory_text(rank.memory)});
   }
   return fmt::format(
       R"(<div class="card"><p class="lead">{}</p>{}{}{}<p class="note below">Means of a step. Own time: the step without exposed communication, which is the time a rank waits for other ranks' gradients. Ranks make their steps together, so their step times are equal; the straggler is the rank that waits least: the longest own time, if it exceeds the median of the others by more than {}. On GPUs exposed communication is not measured.</p></div>)",

@@ -98,7 +98,7 @@ std::string step_split(const RunHistory& history) {
         color_of_part(i, layers), name, page::seconds_text(total[i]), page::percent_text(total[i] / whole, 1));
   }
   return fmt::format(
-      R"(<div class="charts"><figure><h3>Mean step: {}</h3>{}<table>{}</table><figcaption>Rank 0, mean of {} steps. {}</figcaption></figure>{}</div>)",
+      R"(<div class="charts"><figure><h3>Mean step: {}</h3>{}<div class="wide" tabindex="0"><table>{}</table></div><figcaption>Rank 0, mean of {} steps. {}</figcaption></figure>{}</div>)",
       page::seconds_text(whole), stacked_bar(parts, whole, page::seconds_text), rows,
       page::count_text(std::ssize(history.steps)),
       layers ? "Exposed communication is the wait for other ranks' gradients that backward does not hide."

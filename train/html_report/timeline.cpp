@@ -12,6 +12,7 @@
 
 #include "train/html_report/fault_groups.h"
 #include "train/page/html.h"
+#include "train/page/mark_labels.h"
 #include "train/page/number_text.h"
 #include "train/page/scale.h"
 
@@ -54,6 +55,9 @@ Unit unit_of(double seconds) {
   return seconds < 3 * 3600 ? Unit{60, "min"} : Unit{3600, "h"};
 }
 
+constexpr int kMarkRows = 3;
+constexpr double kCharacterWidth = 0.75;  // per cent of a page's width; narrow pages show no labels
+
 /// Draws at per cent of the width.
 class Drawing {
  public:
@@ -68,30 +72,28 @@ class Drawing {
         at(from), std::max(0.15, at(to) - at(from)), top, height, page::escaped(title));
   }
   void tick(double time, const std::string& title) {
-    text_ += fmt::format(R"(<circle class="saved" cx="{:.3f}%" cy="62" r="3"><title>{}</title></circle>)", at(time),
+    text_ += fmt::format(R"(<circle class="saved" cx="{:.3f}%" cy="76" r="3"><title>{}</title></circle>)", at(time),
                          page::escaped(title));
   }
-  /// The label of a mark close behind another of its row is a tooltip only.
-  void mark(const char* kind, double time, const std::string& label, int row) {
-    constexpr double kLabelWidth = 18;
-    const bool flips = at(time) > 70;
+  /// In the order of times. A label without room is a tooltip only.
+  void mark(const char* kind, double time, const std::string& label) {
+    const auto place = labels_.add(at(time), label);
+    const int top = 4 + 14 * (place ? place->row : kMarkRows);
     text_ +=
-        fmt::format(R"(<g class="mark {0}"><title>{1}</title><line x1="{2:.3f}%" x2="{2:.3f}%" y1="{3}" y2="70"/>)",
-                    kind, page::escaped(label), at(time), 4 + 14 * row);
-    if (at(time) > label_ends_[row]) {
-      label_ends_[row] = at(time) + kLabelWidth;
-      text_ += fmt::format(R"(<text x="{:.3f}%" dx="{}" y="{}" text-anchor="{}">{}</text>)", at(time), flips ? -5 : 5,
-                           12 + 14 * row, flips ? "end" : "start", page::escaped(label));
-    }
+        fmt::format(R"(<g class="mark {0}"><title>{1}</title><line x1="{2:.3f}%" x2="{2:.3f}%" y1="{3}" y2="84"/>)",
+                    kind, page::escaped(label), at(time), top);
+    if (place)
+      text_ += fmt::format(R"(<text x="{:.3f}%" dx="{}" y="{}" text-anchor="{}">{}</text>)", at(time),
+                           place->is_left ? -5 : 5, top + 8, place->is_left ? "end" : "start", page::escaped(label));
     text_ += "</g>";
   }
   std::string svg() const {
-    std::string axis = R"(<line class="axis" x2="100%" y1="72" y2="72"/>)";
+    std::string axis = R"(<line class="axis" x2="100%" y1="86" y2="86"/>)";
     for (const page::Scale::Tick& tick : scale_.ticks(5))
-      axis += fmt::format(R"(<text class="tick" x="{:.2f}%" y="90" text-anchor="middle">{} {}</text>)",
+      axis += fmt::format(R"(<text class="tick" x="{:.2f}%" y="104" text-anchor="middle">{} {}</text>)",
                           100 * scale_.at(tick.value), tick.label, unit_.name);
     return fmt::format(
-        R"(<div class="plot timeline"><svg role="img" aria-label="Timeline" width="100%" height="96">{}{}</svg></div>)",
+        R"(<div class="plot timeline"><svg role="img" aria-label="Timeline" width="100%" height="110">{}{}</svg></div>)",
         axis, text_);
   }
 
@@ -102,8 +104,22 @@ class Drawing {
   Unit unit_;
   page::Scale scale_;
   std::string text_;
-  double label_ends_[2] = {-1, -1};  // of each row
+  page::MarkLabels labels_{kMarkRows, kCharacterWidth};
 };
+
+struct TimedMark {
+  double time = 0;
+  const char* kind = "";
+  std::string label{};
+};
+
+/// Of the kinds that there are.
+std::string mark_legend(const RunHistory& history) {
+  std::string html;
+  if (!history.faults.empty()) html += R"(<span><i class="key fault"></i>fault</span>)";
+  if (!history.restarts.empty()) html += R"(<span><i class="key restart"></i>restart</span>)";
+  return html;
+}
 
 std::string utc(double time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(static_cast<std::time_t>(time)));
@@ -139,27 +155,30 @@ std::string timeline_of(const RunHistory& history) {
   Drawing drawing(begin, end);
   Sparse sparse;
   sparse.draw("starts", spans, [&](const Span& span, std::size_t i) {
-    drawing.block("trained", span.begin, span.end, 34, 18,
+    drawing.block("trained", span.begin, span.end, 48, 18,
                   fmt::format("start {}: {}", i + 1, page::seconds_text(span.end - span.begin)));
   });
   sparse.draw("evaluations", history.evals, [&](const Timed<EvalRecord>& eval, std::size_t) {
     drawing.block(
-        "evaluated", eval.time - eval.record.seconds, eval.time, 34, 18,
+        "evaluated", eval.time - eval.record.seconds, eval.time, 48, 18,
         fmt::format("evaluation after step {}: {}", eval.record.step, page::percent_text(eval.record.accuracy)));
   });
   sparse.draw("checkpoints", history.checkpoints, [&](const Timed<CheckpointRecord>& saved, std::size_t) {
     drawing.tick(saved.time, fmt::format("checkpoint of step {}", saved.record.step));
   });
+  std::vector<TimedMark> marks;
   sparse.draw("faults", fault_groups_of(history), [&](const FaultGroup& fault, std::size_t) {
-    drawing.mark("fault", fault.time, fault.label_with_steps(), 0);
+    marks.push_back({fault.time, "fault", fault.label_with_steps()});
   });
   sparse.draw("restarts", history.restarts, [&](const Timed<RestartRecord>& restart, std::size_t) {
-    drawing.mark("restart", restart.time,
-                 fmt::format("restart {} after step {}", restart.record.attempt, restart.record.step), 1);
+    marks.push_back({restart.time, "restart",
+                     fmt::format("restart {} after step {}", restart.record.attempt, restart.record.step)});
   });
+  std::ranges::stable_sort(marks, {}, &TimedMark::time);
+  for (const auto& [time, kind, label] : marks) drawing.mark(kind, time, label);
   return fmt::format(
-      R"(<figure>{}<div class="legend"><span><i class="key c0"></i>training</span><span><i class="key c3"></i>evaluation</span><span><i class="key c2"></i>checkpoint</span></div><figcaption>Wall time since {}. Steps that a restart repeats are shown once, where they last ran; the time before is blank.{}</figcaption></figure>)",
-      drawing.svg(), utc(begin), sparse.note());
+      R"(<figure>{}<div class="legend"><span><i class="key c0"></i>training</span><span><i class="key c3"></i>evaluation</span><span><i class="key c2"></i>checkpoint</span>{}</div><figcaption>Wall time since {}. Steps that a restart repeats are shown once, where they last ran; the time before is blank.{}</figcaption></figure>)",
+      drawing.svg(), mark_legend(history), utc(begin), sparse.note());
 }
 
 }  // namespace gradring::train

@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <utility>
 
 #include "train/page/generator.h"
 #include "train/page/html.h"
+#include "train/page/mark_labels.h"
 #include "train/page/number_text.h"
 #include "train/page/polyline.h"
 #include "train/page/style.h"
@@ -22,6 +22,8 @@ namespace {
 constexpr int kMostTicks = 5;
 constexpr int kMostDecades = 8;  // with a tick on a logarithmic x axis
 constexpr int kMarkRows = 3;
+constexpr int kRowHeight = 14;
+constexpr double kCharacterWidth = 2.2;  // per cent of a narrow chart
 /// Of a chart's marks, and of a series' dots, if there are more.
 constexpr std::size_t kMostMarks = 200;
 constexpr std::size_t kMostDots = 500;
@@ -81,6 +83,7 @@ class Drawing {
     std::erase_if(chart_.marks, [this](const Mark& mark) { return !fits(chart_.x_scale, mark.x); });
     for (const Mark& mark : chart_.marks) x.include(mark.x);
     if (chart_.from_zero || chart_.stacked) y.include(0);
+    if (chart_.percent && y.low == y.high) y.include(std::max(0.0, y.low - 0.1));  // not beyond 100 %
     if (chart_.x_from_zero && chart_.x_scale == ScaleKind::linear) x.include(0);
     x_ = Scale(chart_.x_scale, x.low, x.high);
     y_ = Scale(chart_.y_scale, y.low, y.high).rounded(kMostTicks);
@@ -99,8 +102,10 @@ class Drawing {
   }
 
  private:
+  /// Values beyond 1e100 are left out: their differences and quotients are no numbers.
   static bool fits(ScaleKind scale, double value) {
-    return std::isfinite(value) && (scale == ScaleKind::linear || value > 0);
+    constexpr double kLargest = 1e100;
+    return std::abs(value) <= kLargest && (scale == ScaleKind::linear || value >= 1 / kLargest);
   }
   bool is_shown(const Series& series, std::size_t i) const {
     return fits(chart_.x_scale, series.x[i]) && fits(chart_.y_scale, series.y[i]);
@@ -178,24 +183,20 @@ class Drawing {
                                                 chart_.x_label, short_number(series.x[i]), shown(series.y[i]))));
   }
 
+  /// Labels without room are tooltips only.
   void append_marks(std::string& text) const {
-    double row_ends[kMarkRows] = {-100, -100, -100};
+    MarkLabels labels(kMarkRows, kCharacterWidth);
     for (std::size_t i = 0; i < chart_.marks.size(); i += stride_of(chart_.marks.size(), kMostMarks)) {
       const Mark& mark = chart_.marks[i];
       const char* kind = mark.kind == MarkKind::fault ? "fault" : mark.kind == MarkKind::restart ? "restart" : "note";
       const double x = left(mark.x);
-      text += fmt::format(R"(<g class="mark {}"><title>{}</title><line x1="{:.2f}%" x2="{:.2f}%" y2="100%"/>)", kind,
-                          escaped(mark.label), x, x);
-      // Labels that would overlap one to the left are in the next row; without a free row they are tooltips only.
-      const auto row = std::ranges::find_if(row_ends, [&](double end) { return end < x; });
-      if (chart_.label_marks && row != std::end(row_ends)) {
-        const double width = 2.2 * static_cast<double>(mark.label.size());
-        const bool flips = x + width > 100;
-        *row = flips ? x : x + width;
-        text += fmt::format(R"(<text x="{:.2f}%" y="{}" dx="{}" text-anchor="{}">{}</text>)", x,
-                            12 + 14 * (row - std::begin(row_ends)), flips ? -5 : 5, flips ? "end" : "start",
-                            escaped(mark.label));
-      }
+      const auto place = chart_.label_marks ? labels.add(x, mark.label) : std::nullopt;
+      const int row = place ? place->row : chart_.label_marks ? kMarkRows : 0;
+      text += fmt::format(R"(<g class="mark {}"><title>{}</title><line x1="{:.2f}%" x2="{:.2f}%" y1="{}" y2="100%"/>)",
+                          kind, escaped(mark.label), x, x, kRowHeight * row);
+      if (place)
+        text += fmt::format(R"(<text x="{:.2f}%" y="{}" dx="{}" text-anchor="{}">{}</text>)", x, 12 + kRowHeight * row,
+                            place->is_left ? -5 : 5, place->is_left ? "end" : "start", escaped(mark.label));
       text += "</g>";
     }
   }
@@ -217,7 +218,7 @@ std::vector<std::pair<std::string, int>> legend_of(const Chart& chart) {
 
 std::string figure(const Chart& chart) {
   std::string text = fmt::format(R"(<figure class="chart"><h3>{}</h3>)", escaped(chart.title));
-  if (const auto legend = legend_of(chart); legend.size() > 1) {
+  if (const auto legend = legend_of(chart); !legend.empty()) {
     text += R"(<div class="legend">)";
     for (const auto& [name, color] : legend)
       text += fmt::format(R"(<span><i class="key c{}"></i>{}</span>)", color, escaped(name));

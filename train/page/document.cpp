@@ -46,7 +46,7 @@ std::string Table::html() const {
     const bool is_numeric = column < numeric.size() && numeric[column];
     return fmt::format("<{0}{1}>{2}</{0}>", tag, is_numeric ? R"( class="number")" : "", content);
   };
-  std::string text = R"(<div class="wide"><table>)";
+  std::string text = R"(<div class="wide" tabindex="0"><table>)";
   if (!caption.empty()) text += fmt::format("<caption>{}</caption>", escaped(caption));
   text += "<thead><tr>";
   for (std::size_t i = 0; i < head.size(); ++i) text += cell("th", i, head[i]);

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
 
 namespace gradring::train::page {
 namespace {
@@ -41,14 +40,6 @@ std::string short_number(double value) {
 }
 
 std::string count_text(std::int64_t value) { return grouped(fmt::format("{}", value)); }
-
-std::string bytes_text(double bytes) {
-  if (!std::isfinite(bytes)) return kMissing;
-  constexpr const char* kUnits[] = {"B", "kB", "MB", "GB", "TB"};
-  std::size_t unit = 0;
-  for (; bytes >= 999.5 && unit + 1 < std::size(kUnits); ++unit) bytes /= 1000;
-  return fmt::format("{} {}", grouped(three_digits(bytes)), kUnits[unit]);
-}
 
 std::string seconds_text(double seconds) {
   if (!std::isfinite(seconds)) return kMissing;

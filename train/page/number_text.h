@@ -14,8 +14,7 @@ std::string grouped(std::string number);
 std::string short_number(double value);
 std::string count_text(std::int64_t value);
 
-/// Each with its unit: "1.23 MB" (powers of 1000), "12.3 ms", "4 min 5 s", "98.25 %".
-std::string bytes_text(double bytes);
+/// Each with its unit: "12.3 ms", "4 min 5 s", "98.25 %".
 std::string seconds_text(double seconds);
 std::string percent_text(double fraction, int decimals = 2);
 

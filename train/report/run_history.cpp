@@ -9,8 +9,9 @@
 namespace gradring::train {
 namespace {
 
-void keep_best(std::optional<EvalRecord>& best, const EvalRecord& eval) {
-  if (std::isfinite(eval.accuracy) && (!best || eval.accuracy > best->accuracy)) best = eval;
+void add(SplitSums& sums, const EvalRecord& eval) {
+  if (std::isfinite(eval.accuracy) && (!sums.best || eval.accuracy > sums.best->accuracy)) sums.best = eval;
+  sums.last = eval;
 }
 
 class HistoryBuilder {
@@ -34,8 +35,8 @@ class HistoryBuilder {
   void operator()(const RanksRecord& record) const { history_.ranks.push_back({time_, record}); }
   void operator()(const EvalRecord& record) const {
     add_work(history_.evals, record);
-    if (record.split == kValidationSplit) keep_best(history_.sums.best_on_validation, record);
-    if (record.split == kTestSplit) keep_best(history_.sums.best_on_test, record);
+    if (record.split == kValidationSplit) add(history_.sums.validation, record);
+    if (record.split == kTestSplit) add(history_.sums.test, record);
   }
   void operator()(const RestartRecord& record) const { history_.restarts.push_back({time_, record}); }
   void operator()(const CheckpointRecord& record) const { add_work(history_.checkpoints, record); }

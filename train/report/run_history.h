@@ -19,6 +19,12 @@ struct Timed {
   Record record{};
 };
 
+/// The evaluations on one set of samples.
+struct SplitSums {
+  std::optional<EvalRecord> best{};  ///< the first with the highest accuracy
+  std::optional<EvalRecord> last{};
+};
+
 /// Sums over the events of a run, each of which add_event updates in constant time.
 struct HistorySums {
   double started = 0;          ///< time of the first header; 0: none
@@ -26,7 +32,7 @@ struct HistorySums {
   double step_seconds = 0;     ///< of all steps
   double earlier_seconds = 0;  ///< between header and last work of each start but the newest
   double last_work = 0;        ///< latest time of a step, an evaluation, a checkpoint or an end since the newest header
-  std::optional<EvalRecord> best_on_test{}, best_on_validation{};  ///< the first with the highest accuracy
+  SplitSums validation{}, test{};
 };
 
 /// The events of a run, as metrics.jsonl has them, each kind in the order of the file.

@@ -20,36 +20,55 @@ constexpr std::size_t kLeastRunColumns = 10;
 constexpr std::size_t kMostRunColumns = 28;
 constexpr std::size_t kComparedCurveColumns = 16;
 
+using Value = std::function<std::optional<double>(const RunFigures&)>;
+
 /// A row of results; `value` is what is compared, if the row has a best value.
 struct Result {
-  const char* name;
+  std::string name;
   std::function<std::string(const ListedRun&)> text;
-  std::function<std::optional<double>(const ListedRun&)> value = {};
+  Value value = {};
   bool higher_is_better = true;
 };
 
-std::vector<Result> results(Glyphs glyphs) {
-  return {
-      {"state", [](const ListedRun& run) { return std::string(name_of(run.state)); }},
-      {"steps", [](const ListedRun& run) { return fmt::to_string(run.figures.steps); }},
-      {"best accuracy %", [](const ListedRun& run) { return percent_text(run.figures.best_accuracy); },
-       [](const ListedRun& run) { return run.figures.best_accuracy; }},
-      {"best saved %", [](const ListedRun& run) { return percent_text(run.figures.best_saved_accuracy); },
-       [](const ListedRun& run) { return run.figures.best_saved_accuracy; }},
-      {"last accuracy %", [](const ListedRun& run) { return percent_text(run.figures.last_accuracy); },
-       [](const ListedRun& run) { return run.figures.last_accuracy; }},
-      {"evaluation loss", [](const ListedRun& run) { return loss_text(run.figures.last_eval_loss); },
-       [](const ListedRun& run) { return run.figures.last_eval_loss; }, false},
-      {"training loss", [](const ListedRun& run) { return loss_text(run.figures.last_loss); },
-       [](const ListedRun& run) { return run.figures.last_loss; }, false},
-      {"time", [](const ListedRun& run) { return duration_text(run.figures.seconds); }},
-      {"samples/s",
-       [](const ListedRun& run) {
-         const auto& speed = run.figures.samples_per_second;
-         return speed ? fmt::format("{:.0f}", *speed) : "-";
-       },
-       [](const ListedRun& run) { return run.figures.samples_per_second; }},
-      {"loss curve", [glyphs](const ListedRun& run) { return sparkline(run.losses, kComparedCurveColumns, glyphs); }}};
+Result result_of(std::string name, Value value, std::string (*text)(std::optional<double>), bool higher_is_better) {
+  return {.name = std::move(name),
+          .text = [value, text](const ListedRun& run) { return text(value(run.figures)); },
+          .value = value,
+          .higher_is_better = higher_is_better};
+}
+
+/// Results on the test set, or on the validation set, which other runs may not have: they are not of the same samples.
+void add_split(std::vector<Result>& results, bool validation) {
+  const std::string split = validation ? "validation" : "test";
+  const auto on_split = [validation](std::optional<double> SplitFigures::*value) {
+    return [=](const RunFigures& figures) { return (validation ? figures.validation : figures.test).*value; };
+  };
+  results.push_back(result_of("best " + split + " %", on_split(&SplitFigures::best_accuracy), percent_text, true));
+  const Value saved = [validation](const RunFigures& figures) {
+    return figures.is_validated == validation ? figures.best_saved_accuracy : std::nullopt;
+  };
+  results.push_back(result_of("saved " + split + " %", saved, percent_text, true));
+  results.push_back(result_of("last " + split + " %", on_split(&SplitFigures::last_accuracy), percent_text, true));
+  results.push_back(result_of(split + " loss", on_split(&SplitFigures::last_loss), loss_text, false));
+}
+
+std::string speed_text(std::optional<double> speed) { return speed ? fmt::format("{:.0f}", *speed) : "-"; }
+
+std::vector<Result> results(const std::vector<ListedRun>& runs, Glyphs glyphs) {
+  std::vector<Result> all = {
+      {.name = "state", .text = [](const ListedRun& run) { return std::string(name_of(run.state)); }},
+      {.name = "steps", .text = [](const ListedRun& run) { return fmt::to_string(run.figures.steps); }}};
+  if (std::ranges::any_of(runs, [](const ListedRun& run) { return run.figures.is_validated; })) add_split(all, true);
+  add_split(all, false);
+  all.push_back(result_of(
+      "training loss", [](const RunFigures& figures) { return figures.last_loss; }, loss_text, false));
+  all.push_back({.name = "time", .text = [](const ListedRun& run) { return duration_text(run.figures.seconds); }});
+  all.push_back(result_of(
+      "samples/s", [](const RunFigures& figures) { return figures.samples_per_second; }, speed_text, true));
+  all.push_back({.name = "loss curve", .text = [glyphs](const ListedRun& run) {
+                   return sparkline(run.losses, kComparedCurveColumns, glyphs);
+                 }});
+  return all;
 }
 
 /// The best value, unless fewer than two runs differ in it.
@@ -57,7 +76,7 @@ std::optional<double> best_of(const std::vector<ListedRun>& runs, const Result& 
   if (!result.value) return std::nullopt;
   std::vector<double> values;
   for (const ListedRun& run : runs)
-    if (const auto value = result.value(run); value && std::isfinite(*value)) values.push_back(*value);
+    if (const auto value = result.value(run.figures); value && std::isfinite(*value)) values.push_back(*value);
   const auto [least, most] = std::ranges::minmax_element(values);
   if (values.size() < 2 || *least == *most) return std::nullopt;
   return result.higher_is_better ? *most : *least;
@@ -91,11 +110,12 @@ Rows difference_rows(std::span<const Run> runs) {
 
 Rows result_rows(const std::vector<ListedRun>& runs, Glyphs glyphs) {
   Rows rows;
-  for (const Result& result : results(glyphs)) {
+  for (const Result& result : results(runs, glyphs)) {
     const auto best = best_of(runs, result);
     std::vector<std::string>& row = rows.emplace_back();
     row.emplace_back(result.name);
-    for (const ListedRun& run : runs) row.push_back(result.text(run) + (best && result.value(run) == best ? "*" : ""));
+    for (const ListedRun& run : runs)
+      row.push_back(result.text(run) + (best && result.value(run.figures) == best ? "*" : ""));
   }
   return rows;
 }

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <span>
 
+#include "train/report/byte_text.h"
 #include "train/runs/text_table.h"
 
 namespace gradring::train {
@@ -97,7 +98,7 @@ std::vector<FrameLine> rank_lines(std::vector<RankRow> rows, std::size_t most_li
     table.rows.push_back(
         {fmt::to_string(row.rank), std::string(name_of(row.state)), row.step > 0 ? fmt::to_string(row.step) : "-",
          row.steps_per_second ? fmt::format("{:.1f}", *row.steps_per_second) : "-", share(row.data_wait),
-         share(row.communication), mebibytes_text(row.memory), loss_text(row.loss), row.note});
+         share(row.communication), row.memory ? memory_text(*row.memory) : "-", loss_text(row.loss), row.note});
   std::vector<FrameLine> lines;
   const std::string text = table.text(width, glyphs);
   for (std::size_t begin = 0, end = 0; (end = text.find('\n', begin)) != text.npos; begin = end + 1)
@@ -140,9 +141,9 @@ std::vector<FrameLine> frame_of(const LiveRun& live, double now, TerminalSize si
       pace && run.state == RunState::running
           ? fmt::format("{:.1f} steps/s, {:.0f} samples/s", *pace, *pace * static_cast<double>(header.global_batch))
           : fmt::format("{:.0f} samples/s", run.figures.samples_per_second.value_or(0));
-  if (run.figures.last_accuracy)
-    results += fmt::format("; accuracy {} %, best {} % (step {})", percent_text(run.figures.last_accuracy),
-                           percent_text(run.figures.best_accuracy), run.figures.best_step);
+  if (const SplitFigures& evaluated = run.figures.selecting(); evaluated.last_accuracy)
+    results += fmt::format("; accuracy {} %, best {} % (step {})", percent_text(evaluated.last_accuracy),
+                           percent_text(evaluated.best_accuracy), evaluated.best_step);
   add(results);
   add("");
   const std::vector<std::string> events = newest_events(run, size.rows > 20 ? 3 : 0);
@@ -164,7 +165,8 @@ std::string line_of(const LiveRun& live, double now) {
   if (const auto pace = live.pace(); pace && run.state == RunState::running)
     text += fmt::format("  {:.1f} steps/s", *pace);
   if (const auto left = live.time_left()) text += fmt::format("  {} left", duration_text(*left));
-  if (run.figures.last_accuracy) text += fmt::format("  accuracy {} %", percent_text(run.figures.last_accuracy));
+  if (const auto accuracy = run.figures.selecting().last_accuracy)
+    text += fmt::format("  accuracy {} %", percent_text(accuracy));
   constexpr std::size_t kMostNamed = 4;
   std::size_t urgent = 0;
   for (const RankRow& row : live.ranks(now))

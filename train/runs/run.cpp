@@ -97,6 +97,14 @@ double seconds_of(const RunHistory& history) {
   return history.sums.earlier_seconds + std::max(0.0, history.last_time - history.headers.back().time);
 }
 
+SplitFigures figures_of(const SplitSums& sums) {
+  if (!sums.best) return {};
+  return {.best_accuracy = sums.best->accuracy,
+          .best_step = sums.best->step,
+          .last_accuracy = sums.last->accuracy,
+          .last_loss = sums.last->loss};
+}
+
 RunFigures figures_of(const RunHistory& history) {
   const HistorySums& sums = history.sums;
   RunFigures figures{.started = sums.started, .seconds = seconds_of(history)};
@@ -109,14 +117,9 @@ RunFigures figures_of(const RunHistory& history) {
     figures.last_loss = history.steps.back().record.loss;
     if (sums.step_seconds > 0) figures.samples_per_second = sums.samples / sums.step_seconds;
   }
-  if (const auto& best = sums.best_on_validation ? sums.best_on_validation : sums.best_on_test) {
-    figures.best_accuracy = best->accuracy;
-    figures.best_step = best->step;
-  }
-  if (!history.evals.empty()) {
-    figures.last_accuracy = history.evals.back().record.accuracy;
-    figures.last_eval_loss = history.evals.back().record.loss;
-  }
+  figures.validation = figures_of(sums.validation);
+  figures.test = figures_of(sums.test);
+  figures.is_validated = sums.validation.best.has_value();
   return figures;
 }
 
@@ -174,11 +177,12 @@ fs::path find_run(const fs::path& named) {
   if (fs::is_directory(path, ignored) && is_run(path)) return path;
   const fs::path kept = fs::path(kRunsFolder) / path;
   if (!named.empty() && path.is_relative() && fs::is_directory(kept, ignored) && is_run(kept)) return kept;
-  throw UsageError(fmt::format("{} {}; name a run directory, or a run that gradring runs ls shows",
+  throw UsageError(fmt::format("{} {}; name a run directory, or a run that gradring runs ls shows{}",
                                named.empty() ? "''" : named.string(),
                                fs::exists(path, ignored) ? "is not a run directory: it holds no metrics.jsonl, "
                                                            "config.resolved.toml or checkpoint"
-                                                         : "does not exist"));
+                                                         : "does not exist",
+                               did_you_mean_run(path)));
 }
 
 double wall_time() {
@@ -196,7 +200,7 @@ Run open_run(const fs::path& named, double now, LineReader reader) {
 Run open_run(const fs::path& named) { return open_run(named, wall_time()); }
 
 const char* selecting_split(const RunHistory& history) {
-  return history.sums.best_on_validation ? kValidationSplit : kTestSplit;
+  return history.sums.validation.best ? kValidationSplit : kTestSplit;
 }
 
 void update(Run& run, double now) {

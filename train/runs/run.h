@@ -29,25 +29,34 @@ std::string_view name_of(RunState state);
 /// Every state, in the order of the type.
 std::vector<RunState> all_run_states();
 
+/// What the evaluations on one set of samples found.
+struct SplitFigures {
+  std::optional<double> best_accuracy{};  ///< highest of all evaluations, 0..1
+  std::int64_t best_step = 0;             ///< where that was
+  std::optional<double> last_accuracy{};
+  std::optional<double> last_loss{};
+};
+
 /// The values by which runs are listed and compared.
 struct RunFigures {
-  std::int64_t steps = 0;                 ///< completed
-  std::int64_t total_steps = 0;           ///< planned; 0: unknown
-  std::optional<double> best_accuracy{};  ///< highest of all evaluations, 0..1; with a validation set, of those on it
-  std::int64_t best_step = 0;             ///< where that was
+  std::int64_t steps = 0;        ///< completed
+  std::int64_t total_steps = 0;  ///< planned; 0: unknown
+  SplitFigures validation{};     ///< the samples of --val-split
+  SplitFigures test{};           ///< with a validation set, evaluated at the end only
+  bool is_validated = false;     ///< whether there is a validation set
   /// Of the checkpoint that the link `best` names. Checkpoints are scored at the ends of epochs, so an evaluation within
   /// an epoch (--eval-every) may have been better.
   std::optional<double> best_saved_accuracy{};
   std::int64_t best_saved_step = 0;
-  std::optional<double> last_accuracy{};       ///< of the last evaluation
-  std::optional<double> last_eval_loss{};      ///< of the same
   std::optional<double> last_loss{};           ///< of the last training step; NaN if it was not finite
   std::optional<double> samples_per_second{};  ///< over all steps, without evaluation
   double started = 0;                          ///< seconds since 1970; 0: unknown (before schema 1)
   double seconds = 0;                          ///< between first and last event, without the pauses between starts
 
+  /// The set that selects the best checkpoint.
+  const SplitFigures& selecting() const { return is_validated ? validation : test; }
   /// Whether an evaluation was better than the best checkpoint.
-  bool best_is_not_saved() const { return best_saved_accuracy && best_accuracy > best_saved_accuracy; }
+  bool best_is_not_saved() const { return best_saved_accuracy && selecting().best_accuracy > best_saved_accuracy; }
 };
 
 struct Run {

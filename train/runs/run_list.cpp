@@ -56,8 +56,8 @@ std::optional<double> rank_of(const ListedRun& run, std::string_view key) {
   const RunFigures& figures = run.figures;
   if (key == "started") return figures.started > 0 ? std::optional(-figures.started) : std::nullopt;
   if (key == "state") return static_cast<double>(run.state);
-  if (key == "best") return negative(figures.best_accuracy);
-  if (key == "last") return negative(figures.last_accuracy);
+  if (key == "best") return negative(figures.selecting().best_accuracy);
+  if (key == "last") return negative(figures.selecting().last_accuracy);
   if (key == "loss") return figures.last_loss;
   if (key == "steps") return -static_cast<double>(figures.steps);
   if (key == "time") return -figures.seconds;
@@ -85,6 +85,9 @@ std::string steps_text(const RunFigures& figures) {
   return fmt::format("{}/{}", figures.steps, figures.total_steps);
 }
 
+/// Whether --name is more than how the directory begins, which is called by it if --run-dir is absent.
+bool says_more_by_its_name(const ListedRun& run) { return !run.path.filename().string().starts_with(run.given_name); }
+
 Json json_of(std::optional<double> value) { return value && std::isfinite(*value) ? Json(*value) : Json(); }
 
 }  // namespace
@@ -95,6 +98,7 @@ ListedRun listed(const Run& run, std::string name) {
           .state = run.state,
           .reason = run.reason,
           .figures = run.figures,
+          .given_name = run.header().name,
           .tags = run.header().tags,
           .losses = parts_of(run.history.steps)};
 }
@@ -130,31 +134,49 @@ std::string table_of(const std::vector<ListedRun>& runs, std::optional<std::size
                               {.head = "time", .right_aligned = true},
                               {.head = "curve"},
                               {.head = "tags", .least = 4}}};
+  const bool any_validated = std::ranges::any_of(runs, [](const ListedRun& run) { return run.figures.is_validated; });
+  const bool any_named = std::ranges::any_of(runs, says_more_by_its_name);
+  if (any_validated) table.columns.insert(table.columns.begin() + 4, {.head = "set"});
+  if (any_named) table.columns.insert(table.columns.begin() + 1, {.head = "name", .least = 8, .keeps_ends = true});
   for (const ListedRun& run : runs) {
     std::string tags;
     for (const std::string& tag : run.tags) tags += (tags.empty() ? "" : ",") + tag;
-    table.rows.push_back({run.name, std::string(name_of(run.state)), percent_text(run.figures.best_accuracy),
-                          percent_text(run.figures.last_accuracy), loss_text(run.figures.last_loss),
-                          steps_text(run.figures), duration_text(run.figures.seconds),
-                          sparkline(run.losses, kListedCurveColumns, glyphs), tags});
+    const SplitFigures& evaluated = run.figures.selecting();
+    std::vector<std::string>& row = table.rows.emplace_back();
+    row = {run.name,
+           std::string(name_of(run.state)),
+           percent_text(evaluated.best_accuracy),
+           percent_text(evaluated.last_accuracy),
+           loss_text(run.figures.last_loss),
+           steps_text(run.figures),
+           duration_text(run.figures.seconds),
+           sparkline(run.losses, kListedCurveColumns, glyphs),
+           tags};
+    const char* const split = run.figures.is_validated ? "val" : evaluated.best_accuracy ? "test" : "";
+    if (any_validated) row.insert(row.begin() + 4, split);
+    if (any_named) row.insert(row.begin() + 1, run.given_name);
   }
   return table.text(width, glyphs);
 }
 
 Json to_json(const ListedRun& run) {
   const RunFigures& figures = run.figures;
+  const SplitFigures& evaluated = figures.selecting();
   return {{"path", run.path.string()},
+          {"name", run.given_name},
           {"state", name_of(run.state)},
           {"reason", run.reason},
           {"tags", run.tags},
           {"steps", figures.steps},
           {"total_steps", figures.total_steps},
-          {"best_accuracy", json_of(figures.best_accuracy)},
-          {"best_step", figures.best_accuracy ? Json(figures.best_step) : Json()},
+          {"evaluated_on", figures.is_validated ? kValidationSplit : kTestSplit},
+          {"best_accuracy", json_of(evaluated.best_accuracy)},
+          {"best_step", evaluated.best_accuracy ? Json(evaluated.best_step) : Json()},
           {"best_saved_accuracy", json_of(figures.best_saved_accuracy)},
           {"best_saved_step", figures.best_saved_accuracy ? Json(figures.best_saved_step) : Json()},
-          {"last_accuracy", json_of(figures.last_accuracy)},
-          {"last_eval_loss", json_of(figures.last_eval_loss)},
+          {"last_accuracy", json_of(evaluated.last_accuracy)},
+          {"last_eval_loss", json_of(evaluated.last_loss)},
+          {"test_accuracy", json_of(figures.test.last_accuracy)},
           {"last_loss", json_of(figures.last_loss)},
           {"samples_per_second", json_of(figures.samples_per_second)},
           {"started", figures.started > 0 ? Json(figures.started) : Json()},

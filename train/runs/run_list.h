@@ -21,6 +21,7 @@ struct ListedRun {
   RunState state = RunState::failed;
   std::string reason{};
   RunFigures figures{};
+  std::string given_name{};  ///< --name; empty: none
   std::vector<std::string> tags{};
   std::vector<double> losses{};  ///< of training, in at most 64 equal parts
 };

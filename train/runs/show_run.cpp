@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/runtime/printable.h"
+#include "train/report/byte_text.h"
 #include "train/report/run_events_json.h"
 #include "train/runs/rank_means.h"
 #include "train/runs/run_config.h"
@@ -77,20 +78,25 @@ class Description {
     line("Program", fmt::format("gradring {}, commit {}", header_.version, header_.commit));
   }
 
+  void add_evaluated(std::string_view label, const SplitFigures& evaluated) {
+    if (evaluated.best_accuracy)
+      line(label,
+           fmt::format("best {} % (step {}), last {} %, loss {}", percent_text(evaluated.best_accuracy),
+                       evaluated.best_step, percent_text(evaluated.last_accuracy), loss_text(evaluated.last_loss)));
+  }
+
   void add_results() {
     const RunFigures& figures = run_.figures;
     line("Steps", figures.total_steps > 0
                       ? fmt::format("{} of {}, {} an epoch, {} samples each", figures.steps, figures.total_steps,
                                     header_.steps_per_epoch, header_.global_batch)
                       : fmt::to_string(figures.steps));
-    if (figures.best_accuracy)
-      line("Accuracy", fmt::format("best {} % (step {}), last {} %", percent_text(figures.best_accuracy),
-                                   figures.best_step, percent_text(figures.last_accuracy)));
+    add_evaluated(figures.is_validated ? "Test accuracy" : "Accuracy", figures.test);
+    add_evaluated("Validation", figures.validation);
     if (figures.best_saved_accuracy)
       line("Best saved",
            fmt::format("{} % (step {}){}", percent_text(figures.best_saved_accuracy), figures.best_saved_step,
                        figures.best_is_not_saved() ? ": checkpoints are scored at the ends of epochs" : ""));
-    if (figures.last_eval_loss) line("Loss", loss_text(figures.last_eval_loss));
     if (figures.last_loss) line("Training loss", loss_text(figures.last_loss));
     std::vector<double> losses;
     for (const auto& [time, step] : run_.history.steps) losses.push_back(step.loss);
@@ -117,7 +123,7 @@ class Description {
       const bool is_slowest = straggler && straggler->rank == rank;
       table.rows.push_back({fmt::to_string(rank), fmt::format("{:.1f} ms", 1e3 * means.seconds),
                             share_text(means.data_wait, means.seconds),
-                            share_text(means.exposed_communication, means.seconds), mebibytes_text(means.memory),
+                            share_text(means.exposed_communication, means.seconds), memory_text(means.memory),
                             is_slowest ? fmt::format(" straggler: +{:.1f} ms a step", 1e3 * straggler->delay) : ""});
     }
     text_ += shown.size() == ranks.size()
@@ -140,7 +146,8 @@ class Description {
     for (std::size_t i = first; i < evals.size(); ++i) {
       const EvalRecord& eval = evals[i].record;
       const bool selects = eval.split == selecting;
-      const bool is_best = selects && eval.step == figures.best_step && eval.accuracy == figures.best_accuracy;
+      const bool is_best =
+          selects && eval.step == figures.selecting().best_step && eval.accuracy == figures.selecting().best_accuracy;
       const bool is_saved =
           selects && eval.step == figures.best_saved_step && eval.accuracy == figures.best_saved_accuracy;
       table.rows.push_back({fmt::to_string(eval.epoch), fmt::to_string(eval.step), percent_text(eval.accuracy) + " %",

@@ -101,9 +101,4 @@ std::string percent_text(std::optional<double> fraction) {
 
 std::string loss_text(std::optional<double> loss) { return loss ? loss_text(*loss) : "-"; }
 
-std::string mebibytes_text(std::optional<double> bytes) {
-  constexpr double kMebibyte = 1024 * 1024;
-  return bytes ? fmt::format("{:.1f} MiB", *bytes / kMebibyte) : "-";
-}
-
 }  // namespace gradring::train

@@ -46,7 +46,4 @@ std::string percent_text(std::optional<double> fraction);
 /// loss_text(double) (train/report/loss_text.h); "-" if there is none.
 std::string loss_text(std::optional<double> loss);
 
-/// "12.3 MiB"; "-" if there is none.
-std::string mebibytes_text(std::optional<double> bytes);
-
 }  // namespace gradring::train

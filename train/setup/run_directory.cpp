@@ -138,7 +138,7 @@ std::optional<fs::path> named_run_dir(const std::string& option) {
 }
 
 fs::path generated_run_dir(std::string_view name, std::time_t now) {
-  return fmt::format("runs/{}-{:%Y%m%d-%H%M%S}", name, fmt::localtime(now));
+  return fmt::format("{}/{}-{:%Y%m%d-%H%M%S}", kRunsFolder, name, fmt::localtime(now));
 }
 
 RunDirState state_of(const fs::path& path) try {
@@ -150,6 +150,27 @@ RunDirState state_of(const fs::path& path) try {
   return RunDirState::vacant;
 } catch (const fs::filesystem_error& error) {
   throw EnvironmentError("cannot read " + path.string() + ": " + error.code().message() + "; choose another --run-dir");
+}
+
+std::string did_you_mean_run(const fs::path& path) try {
+  fs::path newest;
+  fs::file_time_type written_at{};
+  std::error_code ignored;
+  if (!fs::exists(path, ignored)) {
+    const fs::path in_runs = kRunsFolder / path;
+    if (path.is_relative() && state_of(in_runs) == RunDirState::run) newest = in_runs;
+  } else {
+    for (const auto& entry : fs::directory_iterator(path, ignored)) {
+      if (!entry.is_directory(ignored) || state_of(entry.path()) != RunDirState::run) continue;
+      const fs::file_time_type time = fs::last_write_time(entry.path(), ignored);
+      if (newest.empty() || time > written_at) newest = entry.path(), written_at = time;
+    }
+  }
+  return newest.empty() ? "" : fmt::format(". Did you mean {}?", newest.string());
+} catch (const Error&) {  // a suggestion is not worth another error
+  return "";
+} catch (const fs::filesystem_error&) {
+  return "";
 }
 
 void check_new_run_dir(const fs::path& path) {

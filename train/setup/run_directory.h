@@ -20,6 +20,9 @@ namespace gradring::train {
 /// The directory of --run-dir, without a trailing slash; empty if the option is.
 std::optional<std::filesystem::path> named_run_dir(const std::string& option);
 
+/// Where runs are kept unless --run-dir says otherwise.
+inline constexpr const char* kRunsFolder = "runs";
+
 /// The default: runs/<name>-<time>, in local time to the second.
 std::filesystem::path generated_run_dir(std::string_view name, std::time_t now);
 
@@ -32,6 +35,10 @@ enum class RunDirState : std::uint8_t {
 
 /// Errors    EnvironmentError if it cannot be read.
 RunDirState state_of(const std::filesystem::path& path);
+
+/// What somebody may have meant who named `path`, which is no run: ". Did you mean runs/a?", for the end of a message. Of a
+/// folder of runs it is the one that was written last, of the name of a run its path in runs/. Empty if there is none.
+std::string did_you_mean_run(const std::filesystem::path& path);
 
 /// Checks that a run may start in `path`: it is absent or vacant. Called before the run waits for other ranks.
 ///

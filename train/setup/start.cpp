@@ -185,7 +185,9 @@ fs::path checkpoints_in(FileSystem& files, const fs::path& path) {
 ResumePoint named_checkpoint(FileSystem& files, const fs::path& path, std::string_view option,
                              std::vector<std::string>& remarks) {
   if (!files.exists(path))
-    throw CheckpointError(path, "does not exist", fmt::format("name a checkpoint or a run directory with {}", option));
+    throw CheckpointError(
+        path, "does not exist",
+        fmt::format("name a checkpoint or a run directory with {}{}", option, did_you_mean_run(path)));
   if (is_checkpoint(files, path)) {
     for (int attempt = 0; attempt < kAttempts; ++attempt)
       if (auto point = read_if_there(files, followed(files, path))) return std::move(*point);
@@ -194,7 +196,7 @@ ResumePoint named_checkpoint(FileSystem& files, const fs::path& path, std::strin
   std::optional<ResumePoint> newest = newest_checkpoint(files, checkpoints_in(files, path), remarks);
   if (newest) return std::move(*newest);
   throw CheckpointError(path, "holds no valid checkpoint" + (remarks.empty() ? "" : " (" + remarks.front() + ")"),
-                        fmt::format("name another with {}", option));
+                        fmt::format("name another with {}{}", option, did_you_mean_run(path)));
 }
 
 NamedTensors named_tensors(FileSystem& files, const fs::path& path, std::string_view option) {

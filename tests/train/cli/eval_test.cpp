@@ -17,6 +17,7 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using tests::ProgramEnd;
 
 class Eval : public tests::Trained {
@@ -95,6 +96,25 @@ TEST_F(Eval, OfARunWhoseNameIsNotUtf8IsStillJson) {
   const json result = json_of({"eval", "--checkpoint", "run\xff"});
   EXPECT_EQ(result["accuracy"], tests::parse_json(tests::text_of(place_.path("run\xff/summary.json")))["accuracy"]);
   EXPECT_THAT(result["checkpoint"].get<std::string>(), HasSubstr("run\xef\xbf\xbd")) << "U+FFFD";
+}
+
+TEST_F(Eval, OfAFolderOfRunsNamesOne) {
+  ASSERT_EQ(train("runs/old").code, 0);
+  std::filesystem::last_write_time(place_.path("runs/old"), {});
+  ASSERT_EQ(train("runs/new").code, 0);
+  std::filesystem::create_directory(place_.path("empty"));
+  for (const tests::Words& words : {tests::Words{"eval", "runs"},
+                                    {"eval", "new"},
+                                    {"eval", "runs/", "--best"},
+                                    {"ckpt", "ls", "runs"},
+                                    {"ckpt", "ls", "new"},
+                                    {"runs", "show", "runs"},
+                                    {"export", "runs", "--output", "w.pt"}}) {
+    const ProgramEnd end = place_.run(words);
+    EXPECT_NE(end.code, 0);
+    EXPECT_THAT(end.err, HasSubstr("Did you mean runs/new?")) << testing::PrintToString(words);
+  }
+  EXPECT_THAT(place_.run({"eval", "empty"}).err, Not(HasSubstr("Did you mean")));
 }
 
 TEST_F(Eval, OfAFileNeedsADataSet) {

@@ -9,6 +9,7 @@
 #include "tests/train/cli/support/trained.h"
 #include "tests/train/support/sealed_meta.h"
 #include "tests/train/support/text_of.h"
+#include "train/options/shell_words.h"
 
 namespace gradring {
 namespace {
@@ -84,6 +85,22 @@ TEST_F(Export, ACardSaysWhatTheModelIsAndHowItWasMeasured) {
   const std::string onnx = tests::text_of(place_.path("model.onnx"));
   EXPECT_THAT(card, HasSubstr(train::sha256_hex(train::bytes_of(onnx))));
   EXPECT_EQ(exported({"--output", "other.onnx", "--card", "model.md"}).code, 2) << "the card already exists";
+}
+
+TEST_F(Export, ACardHasTheCommandThatWasGiven) {
+  const tests::Words training = {"train", "--dataset", "digits", "--steps", "2", "--name", "two words"};
+  tests::Words spawned = training, launched = {"launch", "--nproc-per-node", "2"};
+  spawned.insert(spawned.end(), {"--nprocs", "2", "--run-dir", "spawned"});
+  launched.insert(launched.end(), training.begin(), training.end());
+  launched.insert(launched.end(), {"--run-dir", "launched"});
+  for (const auto& [run, words] : {std::pair("spawned", spawned), std::pair("launched", launched)}) {
+    ASSERT_EQ(place_.run(words).code, 0);
+    ASSERT_EQ(
+        place_.run({"export", run, "--output", std::string(run) + ".pt", "--card", std::string(run) + ".md"}).code, 0);
+    const std::string card = tests::text_of(place_.path(std::string(run) + ".md"));
+    EXPECT_THAT(card,
+                AllOf(HasSubstr("gradring " + train::shell_command(words) + "`\n"), Not(HasSubstr("--nprocs 1"))));
+  }
 }
 
 TEST_F(Export, AFileOfWeightsNeedsModelAndDataset) {

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Opens pages in headless Chromium: open_report.py PAGE.html... Checks each at 1280 and 390 pixels, light and dark: nothing
-is wider than the window, no message in the console, no script. Prints what is wrong.
+is wider than the window but tables, which scroll; no label of a chart is crossed by a line; no message in the console, no
+script. Prints what is wrong.
 
 Exit codes: 0 nothing; 1 something; 77 there is no Chromium."""
 import html
@@ -25,9 +26,24 @@ frame.onload = () => {{
   const root = frame.contentDocument.documentElement;
   const wide = [...root.querySelectorAll("body *")].filter(e => !e.closest(".wide") && !e.closest("svg") &&
     e.getBoundingClientRect().right > root.clientWidth + 1).map(e => e.tagName + "." + e.className);
+  const visible = e => e.getClientRects().length > 0 && e.getBoundingClientRect().width > 0;
+  const crossed = [];  // labels of vertical lines
+  for (const svg of root.querySelectorAll("svg")) {{
+    const labels = [...svg.querySelectorAll(":scope .mark text")].filter(visible);
+    for (const label of labels) {{
+      const box = label.getBoundingClientRect();
+      const meets = r => r.left < box.right - 1 && r.right > box.left + 1 && r.top < box.bottom - 3 && r.bottom > box.top + 3;
+      const others = [...svg.querySelectorAll(":scope .mark line"), ...labels].filter(e => e.parentNode != label.parentNode);
+      if (others.some(e => meets(e.getBoundingClientRect()))) crossed.push(label.textContent);
+    }}
+  }}
+  const clipped = [...root.querySelectorAll("table")].filter(table => {{
+    const scrolls = table.closest(".wide");
+    return !scrolls || frame.contentWindow.getComputedStyle(scrolls).overflowX != "auto" || scrolls.tabIndex != 0;
+  }}).map(table => table.innerText.slice(0, 40));
   document.body.insertAdjacentHTML("beforeend", "<pre id=found></pre>");
   document.getElementById("found").textContent = JSON.stringify({{scroll: root.scrollWidth, client: root.clientWidth,
-    scripts: frame.contentDocument.scripts.length, wide: wide.slice(0, 5), charts: root.querySelectorAll("svg.axes").length,
+    scripts: frame.contentDocument.scripts.length, wide: wide.slice(0, 5), crossed, clipped, charts: root.querySelectorAll("svg.axes").length,
     empty: [...root.querySelectorAll("svg path")].filter(p => p.getBBox().width + p.getBBox().height == 0).length,
     text: root.innerText.length}});
 }};
@@ -61,6 +77,8 @@ with tempfile.TemporaryDirectory() as folder:
             print(f"{name} at {width} pixels: {found}")
             if found["scroll"] > found["client"] or found["client"] != width or found["wide"]:
                 bad.append(f"{name}: overflows at {width} pixels")
+            if found["crossed"] or found["clipped"]:
+                bad.append(f"{name}: labels are crossed, or tables do not scroll, at {width} pixels")
             if found["scripts"] or not found["charts"] or found["text"] < 1000:
                 bad.append(f"{name}: has scripts, or lacks charts or text")
 print(*bad, sep="\n")

@@ -41,7 +41,7 @@ TEST(RunBanner, SaysWhatIsTrainedAndWhere) {
             "Device         Example CPU, 2 cores, by cpu in fp32\n"
             "Ranks          2\n"
             "Steps          844 of 128 samples: 2 epochs of 422 steps\n"
-            "Memory         3.5 MiB planned on each rank\n"
+            "Memory         3.50 MiB planned on each rank\n"
             "Run directory  runs/a\n");
 }
 
@@ -83,7 +83,7 @@ TEST(RunBanner, EndsWithResultsAndCommands) {
   summary.seconds = 12.34;
   summary.samples_per_second = 4321.4;
   summary.parameters_sha256 = "0123456789abcdef0123456789abcdef";
-  RunFigures figures{.best_accuracy = 0.985, .best_step = 1500};
+  RunFigures figures{.validation = {.best_accuracy = 0.985, .best_step = 1500}, .is_validated = true};
   figures.best_saved_accuracy = 0.98;
   figures.best_saved_step = 1234;
   TrainConfig config;
@@ -106,7 +106,7 @@ TEST(RunBanner, EndsWithResultsAndCommands) {
       "Best seen      98.50 % in validation after step 1,500: not saved, since checkpoints are scored at the ends "
       "of epochs\n"
       "Training time  12.3 s, 4321 samples a second on 1 rank\n"
-      "Device memory  0.0 MiB a rank at most, 0.0 MiB planned\n"
+      "Device memory  0 B a rank at most, 0 B planned\n"
       "Weights        SHA-256 0123456789ab...\n"
       "Run directory  /srv/a/my runs/b\n"
       "\n"

@@ -130,8 +130,8 @@ TEST_F(Live, KeepsFiguresOfALongRunAndFewEvents) {
   EXPECT_EQ(whole.history.steps.size(), 5000u);
   EXPECT_LT(live_.run().history.steps.size(), 2 * LiveRun::kKeptEvents);
   EXPECT_LT(live_.run().history.evals.size(), 2 * LiveRun::kKeptEvents);
-  EXPECT_EQ(live_.run().figures.best_accuracy, 1);
-  EXPECT_EQ(live_.run().figures.best_step, 1);
+  EXPECT_EQ(live_.run().figures.test.best_accuracy, 1);
+  EXPECT_EQ(live_.run().figures.test.best_step, 1);
   EXPECT_EQ(live_.run().figures.samples_per_second, whole.figures.samples_per_second);
   EXPECT_EQ(live_.run().figures.seconds, 5000);
   const std::vector<double> losses = live_.losses();

@@ -7,14 +7,17 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/train/runs/written_run.h"
+#include "train/runs/compare_runs.h"
 #include "train/runs/text_table.h"
 
 namespace gradring::train {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 ListedRun run_named(const std::string& name) { return {.name = name, .state = RunState::finished}; }
@@ -29,9 +32,9 @@ class RunListTest : public ::testing::Test {
  protected:
   RunListTest() {
     ListedRun a = run_named("a"), b = run_named("b"), c = run_named("c");
-    a.figures.started = 10, a.figures.best_accuracy = 0.5, a.figures.last_loss = 2.0;
+    a.figures.started = 10, a.figures.test.best_accuracy = 0.5, a.figures.last_loss = 2.0;
     b.figures.started = 30, b.figures.last_loss = std::nan("");
-    c.figures.started = 20, c.figures.best_accuracy = 0.9, c.figures.last_loss = 0.1;
+    c.figures.started = 20, c.figures.test.best_accuracy = 0.9, c.figures.last_loss = 0.1;
     b.state = RunState::failed;
     a.tags = {"x", "y"}, c.tags = {"y"};
     runs_ = {a, b, c};
@@ -85,6 +88,45 @@ TEST(RunList, ReadsAFolderAndLeavesOutWhatIsNoRun) {
   EXPECT_EQ(json.at("last_loss"), 0.5);
   EXPECT_TRUE(json.at("best_accuracy").is_null());
   EXPECT_EQ(json.at("tags"), nlohmann::ordered_json({"x"}));
+}
+
+TEST(RunList, TableHasNamesAndSetsOfEvaluationsWhereTheySayMore) {
+  ListedRun generated = run_named("mnist-20261124"), named = run_named("a"), validated = run_named("b");
+  generated.path = "runs/mnist-20261124", generated.given_name = "mnist";
+  named.path = "runs/a", validated.path = "runs/b";
+  generated.figures.test.best_accuracy = 0.5;
+  EXPECT_THAT(table_of({generated, named}, std::nullopt, Glyphs::utf8), Not(AnyOf(HasSubstr("name"), HasSubstr("set"))))
+      << "the directory is called by it";
+  named.given_name = "two ranks";
+  validated.figures.is_validated = true;
+  validated.figures.validation = {.best_accuracy = 0.875, .last_accuracy = 0.75};
+  validated.figures.test = {.best_accuracy = 0.25, .last_accuracy = 0.25};
+  const std::string table = table_of({generated, named, validated}, std::nullopt, Glyphs::utf8);
+  EXPECT_THAT(table, HasSubstr("run            name      state    best % last % set  loss"));
+  EXPECT_THAT(table, HasSubstr("mnist-20261124 mnist     finished  50.00      - test"));
+  EXPECT_THAT(table, HasSubstr("a              two ranks finished      -      -      "));
+  EXPECT_THAT(table, HasSubstr("b                        finished  87.50  75.00 val"));
+  EXPECT_EQ(to_json(named).at("name"), "two ranks");
+  EXPECT_EQ(to_json(validated).at("evaluated_on"), "validation");
+  EXPECT_EQ(to_json(validated).at("test_accuracy"), 0.25);
+}
+
+TEST(CompareRuns, DoNotCompareAccuraciesOnDifferentSamples) {
+  const tests::WrittenRuns runs;
+  const auto eval = [](std::int64_t step, const char* split, double accuracy) {
+    return TimedEvent{.time = 11, .event = EvalRecord{.step = step, .split = split, .accuracy = accuracy}};
+  };
+  const std::vector<train::Run> compared = {
+      open_run(runs.write(
+          "a", {tests::start_at(10), eval(5, "validation", 0.9), eval(10, "validation", 0.7), eval(10, "test", 0.8)})),
+      open_run(runs.write("b", {tests::start_at(10), eval(5, "test", 0.85), eval(10, "test", 0.6)}))};
+  const std::string text = comparison_of(compared, std::nullopt, Glyphs::utf8);
+  EXPECT_THAT(text, HasSubstr("\nbest validation %  90.00  -\n"));
+  EXPECT_THAT(text, HasSubstr("\nlast validation %  70.00  -\n"));
+  EXPECT_THAT(text, HasSubstr("\nbest test %        80.00  85.00*\n"));
+  EXPECT_THAT(text, HasSubstr("\nlast test %        80.00* 60.00\n"));
+  const std::string tests_only = comparison_of(std::span(compared).last(1), std::nullopt, Glyphs::utf8);
+  EXPECT_THAT(tests_only, Not(HasSubstr("validation")));
 }
 
 TEST(Sparkline, ShowsMeansBetweenMinimumAndMaximum) {

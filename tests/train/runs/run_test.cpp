@@ -99,9 +99,9 @@ TEST_F(Runs, FiguresLeaveOutThePauseBetweenStarts) {
   EXPECT_EQ(run.figures.seconds, 4 + 5);
   EXPECT_EQ(run.figures.steps, 3);
   EXPECT_EQ(run.figures.total_steps, 100);
-  EXPECT_EQ(run.figures.best_accuracy, 0.75);
-  EXPECT_EQ(run.figures.best_step, 2);
-  EXPECT_EQ(run.figures.last_accuracy, 0.5);
+  EXPECT_EQ(run.figures.test.best_accuracy, 0.75);
+  EXPECT_EQ(run.figures.test.best_step, 2);
+  EXPECT_EQ(run.figures.test.last_accuracy, 0.5);
   EXPECT_EQ(run.figures.last_loss, 0.25);
 }
 
@@ -117,8 +117,8 @@ TEST_F(Runs, BestCheckpointIsTheOneThatTheLinkNames) {
   for (const std::int64_t step : {10, 20}) EXPECT_THAT(directory.save(small_checkpoint(step, 0.8)), ElementsAre());
   EXPECT_THAT(directory.save(small_checkpoint(25)), ElementsAre()) << "within an epoch: without a score";
   const RunFigures figures = open_run(path).figures;
-  EXPECT_EQ(figures.best_accuracy, 0.9);
-  EXPECT_EQ(figures.best_step, 5);
+  EXPECT_EQ(figures.test.best_accuracy, 0.9);
+  EXPECT_EQ(figures.test.best_step, 5);
   EXPECT_EQ(figures.best_saved_accuracy, 0.8);
   EXPECT_EQ(figures.best_saved_step, 20);
   EXPECT_TRUE(figures.best_is_not_saved());

@@ -19,6 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 TEST(Record, HasTheChecksumOfItsSource) {  // RFC 3720, appendix B.4
   EXPECT_EQ(crc32c(std::string(32, '\0')), 0x8A9136AAu);
@@ -110,6 +111,16 @@ TEST_F(EventFile, IsFollowedByAnotherIfItIsRemoved) {
   sink.finish();
   ASSERT_EQ(names().size(), 1u);
   EXPECT_GT(fs::file_size(folder_ / names()[0]), 100u) << "a version and a step";
+}
+
+TEST_F(EventFile, HasTheCommandThatStartedTheRun) {
+  TensorBoardSink sink(folder_, {});
+  sink.event(RunHeader{.command = {"gradring", "train", "--nprocs", "2", "--nprocs", "1"},
+                       .start = "gradring launch --nproc-per-node 2 train --name 'a b'",
+                       .config = {{"inject", "a|b"}}});
+  const std::string text = tests::text_of(folder_ / names().at(0));
+  EXPECT_THAT(text, HasSubstr("`gradring launch --nproc-per-node 2 train --name 'a b'`"));
+  EXPECT_THAT(text, HasSubstr("| inject | `a\\|b` |"));
 }
 
 TEST_F(EventFile, NeedsAFolder) {
