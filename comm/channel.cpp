@@ -25,7 +25,7 @@ Channel::Use::Use(Channel& channel, std::string_view advice) : channel_(channel)
 
 Channel::Use::~Use() {
   channel_.in_use_.store(false);
-  // After the store: a thread that failed before it, and found this channel in use, leaves the announcement to this one.
+  // After the store: a thread that failed before it found this channel in use, and left the announcement to this one.
   if (!channel_.first_ || !channel_.first_->cause()) return;
   channel_.announce_failure();
   channel_.other_->announce_failure();

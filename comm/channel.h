@@ -11,7 +11,7 @@
 namespace gradring::comm {
 
 /// A transport of a process group, and whether a thread uses it now. The channels of a group fail together. A failure
-/// in one is announced to the peers in the other at once: by the thread that found it, or by the one that uses the other.
+/// in one is announced in the other at once, by the thread that found it or by the one that uses the other.
 ///
 /// Threads   safe; the transport is used by one thread at a time (Use).
 class Channel {

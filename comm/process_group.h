@@ -55,8 +55,8 @@ class ProcessGroup {
   int rank() const { return data_->rank(); }
   int world_size() const { return data_->world_size(); }
   Duration timeout() const { return timeout_; }
-  /// For waits on streams that run collectives. Those have a deadline of their own, which counts from their start, later
-  /// than the host's, and the error that follows names the missing rank: the host must not give up before.
+  /// For waits on streams that run collectives. Those have a deadline of their own, counted from their start, after
+  /// the host's, and the error that follows names the missing rank: the host must not give up before.
   Deadline after_collectives() const;
 
   /// Memory for collectives: `bytes` on every rank, zeroed. Blocks until all ranks have called it.

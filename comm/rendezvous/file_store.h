@@ -9,8 +9,8 @@
 
 namespace gradring::comm {
 
-/// Writes a value to a temporary file in a store's directory, and renames that to `file_name`, so that readers never see
-/// a partial value. Without a failure or with, no temporary file remains.
+/// Writes a value to a temporary file in a store's directory and renames that to `file_name`, so that readers never see
+/// a partial value. No temporary file remains, whether it fails or not.
 ///
 /// Errors    DeviceError, and the file is as before.
 void write_entry(const std::filesystem::path& directory, const std::string& file_name, const std::string& value);

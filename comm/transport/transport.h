@@ -137,8 +137,8 @@ class Transport {
   /// work ends early when the group fails. CPU streams throw by themselves. Safe from any thread.
   virtual void throw_if_failed() const {}
 
-  /// From now on this transport and others that share `first`, which outlives them, fail together: each throws the first
-  /// error from its calls and waits, and tells its peers of it.
+  /// From now on this transport and others that share `first`, which outlives them, fail together: each throws it
+  /// from its calls and waits, and tells its peers of it.
   virtual void share_failure(FirstFailure& first) = 0;
   /// Tells the peers of the first failure, if any, at once instead of in the next call. For a transport that has no
   /// thread of its own, while no thread uses it.

@@ -38,7 +38,7 @@ class HostEvent final : public Event {
   /// Errors    the error of the stream that recorded it, if that failed first.
   bool reached() const override { return reached(last_record()); }
 
-  /// Notes one more record, by a stream that counts its work in `completed`. Returns the number of the record, which the
+  /// Notes one more record, by a stream that counts its work in `completed`. Returns the record's number, which the
   /// stream passes to mark_reached when it gets there.
   std::uint64_t mark_recorded(const Completed& completed) {
     std::lock_guard lock(mutex_);

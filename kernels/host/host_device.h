@@ -16,7 +16,7 @@ class HostDevice final : public Device {
  public:
   static constexpr std::chrono::minutes kPatience{10};
 
-  /// `execution` says how many OS threads run the blocks of a grid, and, for tests, in which order threads run. A stream
+  /// `execution` says how many OS threads run the blocks of a grid and, for tests, in which order threads run. A stream
   /// that waits for another one's event gives up if that one completes no work for `patience`: longer than any of its
   /// work takes, and any deadline of that work, whose error says more.
   explicit HostDevice(simt::ExecutorOptions execution = {}, std::chrono::nanoseconds patience = kPatience);

@@ -72,9 +72,6 @@ struct Run {
   const RunHeader& header() const;
 };
 
-/// Where runs are kept unless --run-dir says otherwise.
-inline constexpr const char* kRunsFolder = "runs";
-
 /// Whether `path` is a run directory: it holds metrics.jsonl, config.resolved.toml, or a checkpoint.
 bool is_run(const std::filesystem::path& path);
 

@@ -171,7 +171,7 @@ TEST_F(DataCommand, VerifiesFileByFile) {
 TEST_F(DataCommand, SaysWhatThereIs) {
   const ProgramEnd end = place_.run({"data", "info"});
   EXPECT_EQ(end.code, 0);
-  EXPECT_THAT(end.out, AllOf(HasSubstr("mnist\n"), HasSubstr("cifar10\n"), HasSubstr("170.1 MB to fetch")));
+  EXPECT_THAT(end.out, AllOf(HasSubstr("mnist\n"), HasSubstr("cifar10\n"), HasSubstr("170 MB to fetch")));
 }
 
 TEST_F(DataCommand, SaysWhatADataSetHolds) {

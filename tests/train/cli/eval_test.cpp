@@ -2,6 +2,7 @@
 // gradring eval, by the program that was built.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -100,7 +101,8 @@ TEST_F(Eval, OfARunWhoseNameIsNotUtf8IsStillJson) {
 
 TEST_F(Eval, OfAFolderOfRunsNamesOne) {
   ASSERT_EQ(train("runs/old").code, 0);
-  std::filesystem::last_write_time(place_.path("runs/old"), {});
+  const std::filesystem::path old = place_.path("runs/old");
+  std::filesystem::last_write_time(old, std::filesystem::last_write_time(old) - std::chrono::hours(1));
   ASSERT_EQ(train("runs/new").code, 0);
   std::filesystem::create_directory(place_.path("empty"));
   for (const tests::Words& words : {tests::Words{"eval", "runs"},
