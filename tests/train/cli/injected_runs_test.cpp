@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/json.h"
+#include "tests/train/cli/support/run_directories.h"
 #include "tests/train/cli/support/workplace.h"
 #include "tests/train/support/text_of.h"
 
@@ -13,14 +14,10 @@ namespace {
 using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using tests::joined;
 using tests::ProgramEnd;
 using tests::Words;
 using tests::Workplace;
-
-Words joined(Words some, const Words& more) {
-  some.insert(some.end(), more.begin(), more.end());
-  return some;
-}
 
 /// Ten steps on two ranks; ranks that are missed are noticed soon.
 ProgramEnd train(const Workplace& place, const Words& more, const Words& launch = {}) {
