@@ -51,8 +51,7 @@ std::uint64_t left_in(const ControlGroup& group) {
   const auto limit = number_in(group.folder / files.limit);
   if (!limit) return kUnlimited;
   std::uint64_t used = number_in(group.folder / files.usage).value_or(0);
-  for (const std::string_view name : files.cache)
-    used -= std::min(used, number_of(group.folder / "memory.stat", name));
+  for (const std::string_view name : files.cache) used -= std::min(used, number_of(group.folder / "memory.stat", name));
   return *limit - std::min(*limit, used);
 }
 

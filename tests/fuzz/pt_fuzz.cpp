@@ -21,7 +21,8 @@ void read_and_write(const InputFile& file) {
   } catch (const CheckpointError&) {
     return;
   }
-  std::erase_if(tensors, [](const TensorRecord& tensor) { return names_of(tensor.type).torch.empty(); });  // not written
+  std::erase_if(tensors,
+                [](const TensorRecord& tensor) { return names_of(tensor.type).torch.empty(); });  // not written
   gradring::tests::MemoryDisk disk;
   write_pt(disk, "/a", tensors);
   if (read_pt(*disk.open("/a"), "/a") != tensors) std::abort();

@@ -112,11 +112,12 @@ Options batch_options() {
                   "origin; rollback: return to the newest checkpoint if a smaller loss scale does not help; auto: "
                   "skip in fp16, else halt",
                   kOnNan, &TrainConfig::on_nan),
-      resumed(OnResume::must_fit_within_epoch,
-              seed_option("seed",
-                          "seed of the initial weights and of the shuffles, of which only the lower 32 bits count, as in "
-                          "PyTorch",
-                          &TrainConfig::seed)),
+      resumed(
+          OnResume::must_fit_within_epoch,
+          seed_option("seed",
+                      "seed of the initial weights and of the shuffles, of which only the lower 32 bits count, as in "
+                      "PyTorch",
+                      &TrainConfig::seed)),
   };
 }
 

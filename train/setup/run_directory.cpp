@@ -188,9 +188,9 @@ void check_new_run_dir(const fs::path& path) {
 
 void check_is_run_dir(const fs::path& path) {
   if (state_of(path) != RunDirState::run)
-    throw UsageError("--run-dir " + path.string() + " is not a run directory: it " + found_in(path) + ", and has neither " +
-                     first_config(path).filename().string() + " nor a checkpoint; choose another, such as " +
-                     (path / "run").string());
+    throw UsageError("--run-dir " + path.string() + " is not a run directory: it " + found_in(path) +
+                     ", and has neither " + first_config(path).filename().string() +
+                     " nor a checkpoint; choose another, such as " + (path / "run").string());
 }
 
 LockedRunDir make_run_dir(const NewRunDir& spec) {

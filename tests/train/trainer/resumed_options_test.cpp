@@ -113,7 +113,7 @@ TEST(ResumedOptions, HaveWhatTheTableSaysIfTheyAreNotRepeated) {
         for (const std::string& reason : {within, at_end}) EXPECT_THAT(reason, HasSubstr("--" + option.name));
         break;
       case OnResume::must_fit_within_epoch:
-        EXPECT_THAT(within, HasSubstr("was saved in epoch 0, after sample "));
+        EXPECT_THAT(within, HasSubstr("was saved in epoch 1, after sample "));
         EXPECT_EQ(at_end, "");
         break;
     }

@@ -109,9 +109,10 @@ class Joining {
                     descriptors_of(options_));
   } catch (const comm::tcp::AddressInUse& error) {
     if (is_node_0())  // as every agent is by default, so two of them are a common mistake
-      throw DeviceError(fmt::format("{}\n  if node 0 of this run listens there, this is another node: give it "
-                                    "--node-rank, from 1 to {} (default 0)",
-                                    error.what(), options_.nnodes.most - 1));
+      throw DeviceError(
+          fmt::format("{}\n  if node 0 of this run listens there, this is another node: give it "
+                      "--node-rank, from 1 to {} (default 0)",
+                      error.what(), options_.nnodes.most - 1));
     if (waited() >= kLeaderDelay) throw;
     reasons.add(error.what());
     return std::nullopt;
