@@ -208,8 +208,8 @@ TEST_F(DamagedCheckpoint, DoesNotTakeNewerFormatForDamage) {
     json["about"]["made_by"] = "gradring 9.9\n";
   }));
   EXPECT_THAT(refusal([&] { directory_.newest_valid(); }),
-              HasSubstr("step-20/meta.json has format 2, written by 'gradring 9.9?'; this program reads format 1: use "
-                        "the gradring that wrote it"));
+              HasSubstr("step-20/meta.json has format 2, written by 'gradring 9.9\\x0a'; this program reads format "
+                        "1: use the gradring that wrote it"));
   EXPECT_EQ(list_checkpoints(disk_, "/run/checkpoints").front().meta, MetaState::newer_format);
 }
 
