@@ -80,27 +80,34 @@ TEST(NcclFaults, EarlierStreamWorkDoesNotCountTowardsTheTimeout) {
 }
 
 TEST(NcclFaults, AHostThatWaitsForItsStreamLearnsWhichRankIsMissing) {
+  constexpr auto kAmple = std::chrono::seconds(60);
   NcclRanks ranks(2, kShort);
   std::promise<void> over;
   const std::jthread missing([&] {
     const auto group = ranks.join_on_callers_streams(1);
+    const auto stream = ranks.device(1).make_stream(kernels::StreamMode::asynchronous);
     const auto segment = group->allocate(64);
-    over.get_future().wait();
+    group->all_reduce({.segment = segment.get(), .slice = {0, 16}}, *stream);
+    stream->synchronize(Deadline::after(kAmple));
+    over.get_future().wait_for(kAmple);
   });
   const auto group = ranks.join_on_callers_streams(0);
   const auto stream = ranks.device(0).make_stream(kernels::StreamMode::asynchronous);
   const auto segment = group->allocate(64);
-  stream->enqueue([] { std::this_thread::sleep_for(kShort / 2); });  // so the collective starts after the host's wait
+  // The first collective connects the ranks; without that the second would already wait in its call.
   group->all_reduce({.segment = segment.get(), .slice = {0, 16}}, *stream);
+  stream->synchronize(Deadline::after(kAmple));
+  stream->enqueue([] { std::this_thread::sleep_for(kShort / 2); });  // so the collective starts after the host's wait
   std::exception_ptr error;
   try {
+    group->all_reduce({.segment = segment.get(), .slice = {0, 16}}, *stream);
     stream->synchronize(group->after_collectives());
     group->throw_if_failed();
   } catch (...) {
     error = std::current_exception();
   }
   over.set_value();
-  expect_error<Timeout>(error, 1, "all_reduce 1");
+  expect_error<Timeout>(error, 1, "all_reduce 2");
 }
 
 /// Runs two ranks that make different calls; expects a Desync on both, with messages that contain `one` and `other`.
