@@ -118,13 +118,19 @@ void check_not_moved(const Directory& run_dir) {
                            " was moved or removed while the run started; start it again");
 }
 
+/// An entry of a directory that a new run may not find there; empty if there is none.
+fs::path foreign_entry(const fs::path& path) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(path))
+    if (!is_leftover(entry.path(), path)) return entry.path();
+  return {};
+}
+
 /// What keeps a directory from being a new run's: "holds lost+found".
 std::string found_in(const fs::path& path) try {
   if (!fs::exists(path)) return "does not exist";
   if (!fs::is_directory(path)) return "is not a directory";
-  for (const fs::directory_entry& entry : fs::directory_iterator(path))
-    if (!is_leftover(entry.path(), path)) return "holds " + entry.path().filename().string();
-  return "is empty";
+  const fs::path entry = foreign_entry(path);
+  return entry.empty() ? "is empty" : "holds " + entry.filename().string();
 } catch (const fs::filesystem_error& error) {
   return "cannot be read: " + error.code().message();
 }
@@ -145,9 +151,7 @@ RunDirState state_of(const fs::path& path) try {
   if (fs::symlink_status(path).type() == fs::file_type::not_found) return RunDirState::absent;
   if (fs::exists(first_config(path)) || holds_checkpoint(path)) return RunDirState::run;
   if (!fs::is_directory(path)) return RunDirState::other;
-  for (const fs::directory_entry& entry : fs::directory_iterator(path))
-    if (!is_leftover(entry.path(), path)) return RunDirState::other;
-  return RunDirState::vacant;
+  return foreign_entry(path).empty() ? RunDirState::vacant : RunDirState::other;
 } catch (const fs::filesystem_error& error) {
   throw EnvironmentError("cannot read " + path.string() + ": " + error.code().message() + "; choose another --run-dir");
 }
