@@ -42,7 +42,8 @@ RunState state_of(Outcome outcome) {
 
 State state_of(Outcome outcome, const std::string& reason) {
   if (outcome == Outcome::finished) return {.state = RunState::finished};
-  const bool says_it = reason.starts_with(name_of(outcome));
+  // A run that failed says so by its state.
+  const bool says_it = outcome == Outcome::failed || reason.starts_with(name_of(outcome));
   return {.state = state_of(outcome),
           .reason = says_it ? reason : fmt::format("{}{}{}", name_of(outcome), reason.empty() ? "" : ": ", reason)};
 }
