@@ -120,7 +120,9 @@ std::string own_address(const std::string& host) {
   constexpr int kAnyPort = 0;
   std::vector<SocketAddress> own = addresses_of(host, kAnyPort);
   std::erase_if(own, [](const SocketAddress& address) { return !can_bind(address); });
-  check(!own.empty(), [&] { return fmt::format("'{}' is not an address of this host", host); });
+  if (own.empty())
+    throw InvalidArgument(
+        fmt::format("'{}' is not an address of this host; name one that 'ip address' lists with --local-addr", host));
   const auto reachable = std::ranges::find_if_not(own, &SocketAddress::is_loopback);
   return (reachable == own.end() ? own.front() : *reachable).host();
 }

@@ -122,7 +122,7 @@ void PrivateFolder::remove_if_empty() const noexcept {
 void write_private_file(const fs::path& path, const std::string& text) {
   const UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR));
   const int error = file ? write_all(file.get(), text) : errno;
-  check<DeviceError>(error == 0, fmt::format("cannot write {}: {}", path.string(), std::strerror(error)));
+  if (error != 0) throw DeviceError(fmt::format("cannot write {}: {}", path.string(), std::strerror(error)));
 }
 
 std::string read_private_file(const fs::path& path) {

@@ -137,8 +137,9 @@ void Reaper::remove_on_death(const RunFolder& folder) {
   std::memcpy(CMSG_DATA(lock), &fd, sizeof(fd));
   // If the reaper was killed, the run continues without one.
   const bool sent = ::sendmsg(launcher_end_.get(), &header, MSG_NOSIGNAL) >= 0 || errno == EPIPE || errno == ECONNRESET;
-  check<DeviceError>(
-      sent, std::string("cannot send the run folder to the launcher's reaper process: ") + std::strerror(errno));
+  if (!sent)
+    throw DeviceError(std::string("cannot send the run folder to the launcher's reaper process: ") +
+                      std::strerror(errno));
 }
 
 void Reaper::watch(pid_t group) noexcept { send(group); }

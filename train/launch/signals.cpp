@@ -56,7 +56,8 @@ SignalScope::SignalScope(std::span<const int> stopping) {
     if (number != SIGHUP || !is_ignored(SIGHUP)) ::sigaddset(&taken_, number);
   if (adopts_children()) ::sigaddset(&taken_, SIGCHLD);  // wakes poll()
   events_ = UniqueFd(::signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK));
-  check<DeviceError>(bool(events_), std::string("cannot create a signal descriptor: ") + std::strerror(errno));
+  if (!events_)
+    throw DeviceError(std::string("cannot create a signal descriptor: ") + std::strerror(errno) + "; raise ulimit -n");
 
   ::sigprocmask(SIG_BLOCK, &taken_, &mask_before_);
   // If SIGCHLD is ignored, the kernel reaps children and their exit codes are lost.

@@ -135,7 +135,8 @@ TEST_F(PrivateFileTest, IsReadWithoutItsLineEnd) {
   ASSERT_EQ(::stat(path_.c_str(), &facts), 0);
   EXPECT_EQ(facts.st_mode & 07777, mode_t(0600));
   EXPECT_EQ(read_private_file(path_), "some words");
-  EXPECT_THROW(write_private_file(path_, "another"), DeviceError);
+  EXPECT_THAT([&] { write_private_file(path_, "another"); },
+              ::testing::ThrowsMessage<DeviceError>("cannot write " + path_.string() + ": File exists"));
 }
 
 TEST_F(PrivateFileTest, IsRejectedIfOthersCanOpenIt) {

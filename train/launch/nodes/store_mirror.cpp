@@ -32,7 +32,9 @@ bool is_readable_later(const fs::path& file) {
 StoreMirror::StoreMirror(std::filesystem::path folder, std::size_t most_entries)
     : folder_(std::move(folder)), most_entries_(most_entries), watch_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
   const bool watched = watch_ && ::inotify_add_watch(watch_.get(), folder_.c_str(), IN_MOVED_TO) >= 0;
-  check<DeviceError>(watched, std::string("cannot watch the workers' store: ") + std::strerror(errno));
+  if (!watched)
+    throw DeviceError(std::string("cannot watch the workers' store: ") + std::strerror(errno) +
+                      "; raise ulimit -n, or fs.inotify.max_user_instances and max_user_watches with sysctl");
 }
 
 void StoreMirror::collect_names() {
@@ -50,7 +52,7 @@ void StoreMirror::collect_names() {
   for (auto entry = fs::directory_iterator(folder_, error); !error && entry != fs::directory_iterator();
        entry.increment(error))
     changed_.insert(entry->path().filename());
-  check<DeviceError>(!error, [&] { return "cannot list the workers' store: " + error.message(); });
+  if (error) throw DeviceError("cannot list the workers' store: " + error.message() + "; raise ulimit -n");
 }
 
 std::vector<std::pair<std::string, std::string>> StoreMirror::changes() {

@@ -27,8 +27,8 @@ UniqueFd open_file(const std::filesystem::path& path) { return UniqueFd(::open(p
 UniqueFd locked_file(const std::filesystem::path& path, const std::string& token) {
   write_private_file(path, token + "\n");
   UniqueFd file = open_file(path);
-  const bool locked = file && ::flock(file.get(), LOCK_EX | LOCK_NB) == 0;
-  check<DeviceError>(locked, fmt::format("cannot lock {}: {}", path.string(), std::strerror(errno)));
+  if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+    throw DeviceError(fmt::format("cannot lock {}: {}", path.string(), std::strerror(errno)));
   return file;
 }
 
