@@ -45,6 +45,19 @@ bool is_link(FileSystem& files, const fs::path& path) {
   }
 }
 
+/// Why a checkpoint is left to the user: it is a link, or holds other files than those of a save. Empty if it is not.
+std::string reason_to_stay(FileSystem& files, const fs::path& folder) {
+  if (is_link(files, folder)) return folder.string() + " is a symbolic link and was not removed; remove it yourself";
+  std::string reason;
+  unless_removed([&] {
+    for (const std::string& name : files.list(folder))
+      if (name != kModelFile && name != kStateFile && name != kMetaFile)
+        reason = folder.string() + " holds " + name +
+                 ", which is no part of a checkpoint, and was not removed; move that elsewhere, or remove both";
+  });
+  return reason;
+}
+
 /// Whether two folders have the same checkpoint, and that in `folder` is valid.
 bool holds_same(FileSystem& files, const fs::path& folder, const fs::path& copy) try {
   const CheckpointMeta one = read_meta(files, folder), other = read_meta(files, copy);
@@ -231,12 +244,26 @@ std::vector<std::string> CheckpointDirectory::prune(const std::vector<Checkpoint
   try_to(problems, [&] {
     std::vector<CheckpointEntry> folders = unwanted;
     std::erase_if(folders, [&](const CheckpointEntry& entry) {
-      if (!is_link(files_, entry.folder)) return false;
-      problems.push_back(entry.folder.string() + " is a symbolic link and was not pruned; remove it yourself");
+      std::string reason = reason_to_stay(files_, entry.folder);
+      if (reason.empty()) return false;
+      problems.push_back(std::move(reason));
       return true;
     });
     remove(folders);
   });
+  return problems;
+}
+
+std::vector<std::string> CheckpointDirectory::remove_abandoned() {
+  std::vector<std::string> problems;
+  for (const StepFolder& folder : list_step_folders(files_, root_)) {
+    if (folder.state != FolderState::abandoned) continue;
+    std::string reason = reason_to_stay(files_, folder.path);
+    if (reason.empty())
+      remove_tree(folder.path);
+    else
+      problems.push_back(std::move(reason));
+  }
   return problems;
 }
 

@@ -90,15 +90,17 @@ class CheckpointDirectory {
   /// Errors    FileError; some of the checkpoints may have been renamed.
   [[nodiscard]] std::vector<std::string> abandon_after(std::int64_t step);
 
-  /// Removes `unwanted`, and a replaced checkpoint if one of its step or a higher one is in place.
+  /// Removes `unwanted`, and a replaced checkpoint if one of its step or a higher one is in place. A link stays, and a
+  /// folder into which a user has put other files.
   ///
-  /// Returns   as save.
+  /// Returns   as save; what stays, one line each.
   std::vector<std::string> prune(const std::vector<CheckpointEntry>& unwanted);
 
-  /// Removes every abandoned-step-<N>, abandoned-step-<N>-2, ...
+  /// Removes every abandoned-step-<N>, abandoned-step-<N>-2, ... that prune would remove.
   ///
+  /// Returns   what stays, one line each.
   /// Errors    FileError; some of them may have been removed.
-  void remove_abandoned() { remove_leftovers({FolderState::abandoned}); }
+  std::vector<std::string> remove_abandoned();
 
  private:
   std::filesystem::path folder_of(std::int64_t step, FolderState state = FolderState::in_place, int number = 1) const;

@@ -290,8 +290,8 @@ CommandLine command_line(PruneOptions& options) {
                   json_switch(options.json)},
       .takes_words = true,
       .notes =
-          "The targets of the links `latest` and `best` stay, and what is damaged or cannot be read: see gradring ckpt "
-          "verify. The run may be in progress."};
+          "The targets of the links `latest` and `best` stay, what is damaged or cannot be read (see gradring ckpt "
+          "verify), and folders with files of your own. The run may be in progress."};
 }
 
 /// A damaged checkpoint must not displace the newest valid one.
@@ -336,9 +336,8 @@ void run(const PruneOptions& options, const Words& words) {
   std::vector<StepFolder> going = options.abandoned ? abandoned_in(files, root) : std::vector<StepFolder>();
   for (const CheckpointEntry& entry : unwanted) going.push_back({.step = entry.step, .path = entry.folder});
   if (!options.dry_run) {
-    const std::vector<std::string> problems = directory.prune(unwanted);
-    if (!problems.empty()) throw EnvironmentError(problems.front());
-    if (options.abandoned) directory.remove_abandoned();
+    for (const auto& problems : {directory.prune(unwanted), options.abandoned ? directory.remove_abandoned() : Words()})
+      if (!problems.empty()) throw EnvironmentError(problems.front());
   }
   report(going, options);
 }

@@ -296,11 +296,23 @@ TEST(CheckpointDirectoryOnDisk, DoesNotFollowLinksWhenRemoving) {
     fs::create_symlink(photos, root / name);
 
   EXPECT_THAT(directory.save(small_checkpoint(20)),
-              ElementsAre(HasSubstr("step-10 is a symbolic link and was not pruned")));
+              ElementsAre(HasSubstr("step-10 is a symbolic link and was not removed")));
   EXPECT_TRUE(fs::is_symlink(root / "step-10"));
   EXPECT_TRUE(fs::exists(archive / "model.safetensors"));
   EXPECT_TRUE(fs::exists(photos / "precious"));
   EXPECT_FALSE(fs::is_symlink(root / "step-5.partial"));
+}
+
+TEST_F(CheckpointDirectoryTest, RemovesNoFilesOfTheUser) {
+  CheckpointDirectory directory = keeping(1, 0);
+  save_all(directory, {{10, 0.1}});
+  write_new_file(disk_, "/run/c/step-10/notes.txt", "mine");
+  const auto expected = ElementsAre(HasSubstr("step-10 holds notes.txt, which is no part of a checkpoint"));
+  EXPECT_THAT(directory.save(small_checkpoint(20, 0.1)), expected);
+  EXPECT_THAT(directory.abandon_after(5), IsEmpty());
+  EXPECT_THAT(directory.remove_abandoned(), expected);
+  EXPECT_THAT(disk_.list("/run/c"), UnorderedElementsAre("abandoned-step-10"));
+  EXPECT_TRUE(disk_.exists("/run/c/abandoned-step-10/notes.txt"));
 }
 
 TEST(CheckpointDirectoryOnDisk, SavesLinksAndPrunes) {
