@@ -12,6 +12,7 @@
 #include "nn/parameter/parameter.h"
 #include "train/checkpoint/checkpoint.h"
 #include "train/page/markdown.h"
+#include "train/trainer/finite_weights.h"
 
 namespace gradring::train {
 namespace {
@@ -112,13 +113,16 @@ std::string training_section(const CardContents& card) {
   return text + markdown::table(rows) + "\n</details>\n\n";
 }
 
-std::string limits_section(const ModelFacts& facts) {
+std::string limits_section(const CardContents& card) {
+  const ModelFacts& facts = card.facts;
+  const std::string found = non_finite_weights(card.named.contents.model);
   return fmt::format(
-      "## Limits\n\n"
+      "## Limits\n\n{}"
       "* Every image gets one of {} labels, also one that shows something else.\n"
       "* The probabilities (softmax of the logits) are not calibrated.\n"
       "* Metrics hold for images like those of {}: the same size, centring, colours and preprocessing.\n\n",
-      facts.labels.size(), code(facts.dataset));
+      found.empty() ? "" : fmt::format("* The model does not work: {}.\n", plain(found)), facts.labels.size(),
+      code(facts.dataset));
 }
 
 std::string hashes_section(const CardContents& card) {
@@ -140,7 +144,7 @@ std::string model_card(const CardContents& card) {
                      parameter_count(facts.model), code(card.named.from.string())) +
          "License: not stated; whoever publishes the model states it here.\n\n" + input_section(facts) +
          data_section(card) + metrics_section(card) + training_section(card) + "## Layers\n\n" + layers(facts.model) +
-         "\n" + limits_section(facts) + hashes_section(card);
+         "\n" + limits_section(card) + hashes_section(card);
 }
 
 }  // namespace gradring::train

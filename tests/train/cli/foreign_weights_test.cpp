@@ -8,6 +8,7 @@
 #include <span>
 
 #include "tests/train/cli/support/trained.h"
+#include "tests/train/support/text_of.h"
 #include "train/checkpoint/safetensors.h"
 #include "train/checkpoint/tensor_file.h"
 
@@ -57,10 +58,11 @@ TEST_F(ForeignWeights, EndWith5IfTheyAreNotFinite) {
         << command[0];
     EXPECT_THAT(end.out, AllOf(Not(HasSubstr("nan ")), Not(HasSubstr("Accuracy")), Not(HasSubstr("Loss"))));
   }
-  const ProgramEnd exported =
-      place_.run({"export", "nan.safetensors", "--model", "convnet", "--dataset", "digits", "--output", "nan.onnx"});
+  const ProgramEnd exported = place_.run({"export", "nan.safetensors", "--model", "convnet", "--dataset", "digits",
+                                          "--output", "nan.onnx", "--card", "nan.md"});
   EXPECT_EQ(exported.code, 0) << exported.err;
   EXPECT_THAT(exported.err, HasSubstr("is NaN or infinite"));
+  EXPECT_THAT(tests::text_of(place_.path("nan.md")), HasSubstr("* The model does not work: 1 of the "));
 }
 
 TEST_F(ForeignWeights, EndWith5IfTheirOutputsOverflow) {
