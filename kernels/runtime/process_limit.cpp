@@ -3,9 +3,14 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <fstream>
+#include <optional>
 #include <system_error>
+
+#include "kernels/runtime/control_groups.h"
 
 namespace gradring {
 namespace {
@@ -16,27 +21,22 @@ std::string text_of(__rlimit_resource_t resource, rlim_t unit) {
   return std::to_string(limit.rlim_cur / unit);
 }
 
-/// Of version 1 or 2. Containers mount their own group at the root.
-std::string pids_max() {
-  std::string group;
-  std::ifstream groups("/proc/self/cgroup");
-  for (std::string line; std::getline(groups, line);)
-    if (line.starts_with("0::")) group = line.substr(3);
-  for (const std::string& file : {"/sys/fs/cgroup" + group + "/pids.max", std::string("/sys/fs/cgroup/pids.max"),
-                                  std::string("/sys/fs/cgroup/pids/pids.max")}) {
-    std::string most;
-    if (std::ifstream(file) >> most) return most;
-  }
-  return {};
+/// The least of this process's control groups; nothing if none has a limit ("max").
+std::optional<std::uint64_t> pids_max() {
+  std::optional<std::uint64_t> least;
+  for (const ControlGroup& group : control_groups("pids"))
+    if (std::uint64_t most = 0; std::ifstream(group.folder / "pids.max") >> most)
+      least = std::min(least.value_or(most), most);
+  return least;
 }
 
 }  // namespace
 
 std::string process_limits() {
   constexpr rlim_t kKilobyte = 1024;  // of ulimit -v
-  const std::string pids = pids_max();
+  const std::optional<std::uint64_t> pids = pids_max();
   return "ulimit -u is " + text_of(RLIMIT_NPROC, 1) + ", ulimit -v is " + text_of(RLIMIT_AS, kKilobyte) +
-         (pids.empty() ? "" : ", pids.max is " + pids);
+         (pids ? ", pids.max is " + std::to_string(*pids) : "");
 }
 
 std::string reason_of_failed_fork(int error) {

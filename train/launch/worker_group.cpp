@@ -248,8 +248,7 @@ WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vect
   for (const int fd : others) sources.push_back({fd, POLLIN, 0});
   const bool looks =
       std::ranges::any_of(workers_, [](const Worker& worker) { return worker.process.must_be_polled(); });
-  std::optional<Deadline> until = deadline;
-  if (looks && (!until || until->remaining() > kBetweenLooks)) until = Deadline::after(kBetweenLooks);
+  std::optional<Deadline> until = looks ? earlier(deadline, Deadline::after(kBetweenLooks)) : deadline;
   WorkerEvents events;
   for (const auto& worker : workers_) until = earlier(until, earlier(worker.out.line_due(), worker.err.line_due()));
   const int ready = ::poll(sources.data(), sources.size(), poll_timeout(until));

@@ -58,14 +58,9 @@ bool is_checkpoint_link(const fs::path& path) {
 /// In a copy of a run they may be folders.
 bool has_name_of_link(const fs::path& path) { return path.filename() == kLatestLink || path.filename() == kBestLink; }
 
-bool is_config(const std::string& name) {
-  static const std::regex kName("config\\.resolved(-[1-9][0-9]*)?\\.toml");
-  return std::regex_match(name, kName);
-}
-
 /// By such a file a directory is recognized as a run's.
 bool identifies_run(const fs::path& path, const fs::path& run) {
-  return path == metrics_of(run) || (path.parent_path() == run && is_config(path.filename()));
+  return path == metrics_of(run) || (path.parent_path() == run && is_config_name(path.filename()));
 }
 
 /// A file directly in a run directory that does not identify it as one.

@@ -21,8 +21,8 @@ namespace {
 
 /// The number `name`, from 1 on; 1 if there is none.
 std::int64_t count_in(const nlohmann::ordered_json& json, const char* name) {
-  const auto found = json.is_object() ? json.find(name) : json.end();
-  const bool is_count = json.is_object() && found != json.end() && found->is_number_integer();
+  const auto found = json.find(name);
+  const bool is_count = found != json.end() && found->is_number_integer();
   return is_count ? std::max<std::int64_t>(1, found->get<std::int64_t>()) : 1;
 }
 
