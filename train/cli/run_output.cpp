@@ -34,8 +34,11 @@ fs::path launch_folder_of(const WorkerEnvironment& place) {
   return restarts && !place.store_path.empty() ? fs::path(place.store_path).parent_path() : fs::path();
 }
 
+/// Empty if it cannot be read, or is larger than any that gradring writes.
 std::optional<std::string> text_of(FileSystem& files, const fs::path& path) try {
+  constexpr std::uint64_t kMostBytes = 1 << 20;
   const auto file = files.open(path);
+  if (file->size() > kMostBytes) return std::nullopt;
   return read_text(*file, path, 0, file->size());
 } catch (const Error&) {
   return std::nullopt;

@@ -21,7 +21,8 @@ FileAt new_event_file(const FileAt& folder);
 /// Cost      a step: one write of less than 1 KB.
 class TensorBoardSink final : public MetricsSink {
  public:
-  /// Creates the folder and a new file in it; another one if the file is removed or cut (PatientFile). `samples` are some test images, shown at the start of a new run.
+  /// Creates the folder and a new file in it; another one if the file is removed or cut (PatientFile). `samples` are
+  /// some test images, shown at the start of a new run.
   TensorBoardSink(const FileAt& folder, Tiles samples);
 
   void event(const RunEvent& event) override;

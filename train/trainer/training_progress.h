@@ -26,10 +26,11 @@ struct TrainingProgress {
 nlohmann::ordered_json to_json(const TrainingProgress& progress);
 nlohmann::ordered_json to_json(const kernels::step_state::StepState& state);
 
+inline constexpr std::int64_t kUnknownSteps = -1;
+
 /// The inverse. Without "imported_steps", as earlier versions wrote it, that is kUnknownSteps.
 ///
 /// Errors    CheckpointError with `path` for a missing or invalid value.
-inline constexpr std::int64_t kUnknownSteps = -1;
 TrainingProgress progress_in(const nlohmann::ordered_json& json, const std::filesystem::path& path);
 kernels::step_state::StepState step_state_in(const nlohmann::ordered_json& json, const std::filesystem::path& path);
 
