@@ -222,10 +222,7 @@ INSTANTIATE_TEST_SUITE_P(Places, BadInputTest, ::testing::ValuesIn(bad_places())
 class LaunchedBadInputTest : public BadInputTest {};
 
 TEST_P(LaunchedBadInputTest, IsRefusedOnce) {
-  Words words = {"launch", "--nproc-per-node", "2"};
-  const Words training = short_training(GetParam().options);
-  words.insert(words.end(), training.begin(), training.end());
-  expect_refused(words, "gradring launch: rank ");
+  expect_refused(tests::launched(short_training(GetParam().options)), "gradring launch: rank ");
 }
 
 INSTANTIATE_TEST_SUITE_P(Inputs, LaunchedBadInputTest, ::testing::ValuesIn(bad_inputs()), name_of);

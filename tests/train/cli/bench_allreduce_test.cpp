@@ -16,11 +16,7 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using tests::Words;
 
-Words bench(const Words& more) {
-  Words words = {"bench", "allreduce", "-n", "3", "-w", "1"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
-}
+Words bench(const Words& more) { return tests::joined({"bench", "allreduce", "-n", "3", "-w", "1"}, more); }
 
 TEST(BenchAllReduce, MeasuresAndChecksALadderOfSizes) {
   const tests::Workplace place;
@@ -47,10 +43,8 @@ TEST(BenchAllReduce, RunsUnderTheLauncherInEveryTypeAndAlgorithm) {
   const tests::Workplace place;
   for (const char* type : {"float", "half", "bfloat16", "int32", "int64"})
     for (const char* algorithm : {"ring", "direct"}) {
-      Words words = {"launch", "--nproc-per-node", "2"};
-      for (const std::string& word : bench({"--sizes", "4K,10001", "-d", type, "-a", algorithm, "--fresh"}))
-        words.push_back(word);
-      const auto end = place.run(words);
+      const Words words = bench({"--sizes", "4K,10001", "-d", type, "-a", algorithm, "--fresh"});
+      const auto end = place.run(tests::launched(words));
       EXPECT_EQ(end.code, 0) << end.err;
       EXPECT_THAT(end.out, HasSubstr("0 OK")) << type << ", " << algorithm;
     }

@@ -17,6 +17,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
+using tests::joined;
 using tests::ProgramEnd;
 using tests::Words;
 using tests::Workplace;
@@ -29,12 +30,8 @@ class BenchFiles : public ::testing::TestWithParam<Words> {
 };
 
 TEST_P(BenchFiles, HaveOneFormThatOtherReadersAccept) {
-  Words words = {"bench"};
-  words.insert(words.end(), GetParam().begin(), GetParam().end());
-  Words listed = words;
-  listed.emplace_back("--list");
-  words.insert(words.end(), {"-J", "result.json", "--csv", "result.csv"});
-  const ProgramEnd end = place_.run(words);
+  const Words words = joined({"bench"}, GetParam()), listed = joined(words, {"--list"});
+  const ProgramEnd end = place_.run(joined(words, {"-J", "result.json", "--csv", "result.csv"}));
   ASSERT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, HasSubstr("noise"));
   const ProgramEnd judged = tests::run_program(
@@ -77,11 +74,7 @@ std::string planted_result(double median, const std::string& variant = "flat") {
 class BenchDiff : public ::testing::Test {
  protected:
   void write(const char* name, const std::string& text) const { std::ofstream(place_.path(name)) << text; }
-  ProgramEnd diff(const Words& more) const {
-    Words words = {"bench", "diff"};
-    words.insert(words.end(), more.begin(), more.end());
-    return place_.run(words);
-  }
+  ProgramEnd diff(const Words& more) const { return place_.run(joined({"bench", "diff"}, more)); }
   Workplace place_;
 };
 

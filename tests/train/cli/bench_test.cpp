@@ -134,9 +134,7 @@ TEST(BenchKernels, PrintsTheProfilersCommandAndRunsNothing) {
 TEST(BenchKernels, RefusesNamesThatItDoesNotKnow) {
   const Workplace place;
   const auto refused = [&](const Words& more, const std::string& why) {
-    Words words = {"bench", "kernels", "--seconds", "0"};
-    words.insert(words.end(), more.begin(), more.end());
-    const ProgramEnd end = place.run(words);
+    const ProgramEnd end = place.run(tests::joined({"bench", "kernels", "--seconds", "0"}, more));
     EXPECT_EQ(end.code, 2) << end.err;
     EXPECT_THAT(end.err, HasSubstr(why));
     EXPECT_EQ(end.out, "") << "before anything is measured";

@@ -28,10 +28,9 @@ class CpuLevelOfRun : public testing::Test {
     return tests::run_program(place_.gradring(words, {{kernels::kCpuLevelVariable, level}}));
   }
   static Words training(const Words& more) {
-    Words words = short_training({"--run-dir", "run", "--device", "cpu", "--reproducible", "--resume", "auto",
-                                  "--epochs", "20", "--save-every-steps", "1"});
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
+    return tests::joined(short_training({"--run-dir", "run", "--device", "cpu", "--reproducible", "--resume", "auto",
+                                         "--epochs", "20", "--save-every-steps", "1"}),
+                         more);
   }
 
   Workplace place_;

@@ -134,9 +134,7 @@ TEST_F(Eval, OfAFileNeedsADataSet) {
 TEST_F(Eval, FindsTheDataWhereTheTrainingDid) {
   ASSERT_EQ(place_.run(tests::short_training({"--run-dir", "mnist"})).code, 0);
   for (const tests::Words& more : {tests::Words{}, {"--dataset", "mnist"}}) {
-    tests::Words words = {"eval", "--checkpoint", "mnist"};
-    words.insert(words.end(), more.begin(), more.end());
-    const ProgramEnd end = place_.run(words);
+    const ProgramEnd end = place_.run(tests::joined({"eval", "--checkpoint", "mnist"}, more));
     EXPECT_THAT(end.out, HasSubstr("/32 (")) << end.err;
   }
   const ProgramEnd elsewhere = place_.run({"eval", "--checkpoint", "mnist"}, {{"GRADRING_DATA_DIR", "nowhere"}});

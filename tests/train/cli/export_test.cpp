@@ -23,9 +23,7 @@ using tests::ProgramEnd;
 class Export : public tests::Trained {
  protected:
   ProgramEnd exported(const tests::Words& more) const {
-    tests::Words words = {"export", "--checkpoint", "run"};
-    words.insert(words.end(), more.begin(), more.end());
-    return place_.run(words);
+    return place_.run(tests::joined({"export", "--checkpoint", "run"}, more));
   }
 
   /// Overwrites meta.json of the newest checkpoint, with a correct checksum.
@@ -89,10 +87,8 @@ TEST_F(Export, ACardSaysWhatTheModelIsAndHowItWasMeasured) {
 
 TEST_F(Export, ACardHasTheCommandThatWasGiven) {
   const tests::Words training = {"train", "--dataset", "digits", "--steps", "2", "--name", "two words"};
-  tests::Words spawned = training, launched = {"launch", "--nproc-per-node", "2"};
-  spawned.insert(spawned.end(), {"--nprocs", "2", "--run-dir", "spawned"});
-  launched.insert(launched.end(), training.begin(), training.end());
-  launched.insert(launched.end(), {"--run-dir", "launched"});
+  const tests::Words spawned = tests::joined(training, {"--nprocs", "2", "--run-dir", "spawned"});
+  const tests::Words launched = tests::launched(tests::joined(training, {"--run-dir", "launched"}));
   for (const auto& [run, words] : {std::pair("spawned", spawned), std::pair("launched", launched)}) {
     ASSERT_EQ(place_.run(words).code, 0);
     ASSERT_EQ(

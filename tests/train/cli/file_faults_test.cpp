@@ -15,6 +15,7 @@ namespace fs = std::filesystem;
 
 using ::testing::HasSubstr;
 using ::testing::Not;
+using tests::launched;
 using tests::ProgramEnd;
 using tests::short_training;
 using tests::Words;
@@ -34,12 +35,6 @@ ProgramEnd run_with(const std::string& fault, const std::string& operation, cons
   const ProgramEnd end = place.run(words, variables);
   EXPECT_TRUE(fs::remove(place.path("hit"))) << "there was no " << operation;
   return end;
-}
-
-Words launched(const Words& training) {
-  Words words = {"launch", "--nproc-per-node", "2"};
-  words.insert(words.end(), training.begin(), training.end());
-  return words;
 }
 
 /// Folders of launchers in the workplace, which is their TMPDIR.

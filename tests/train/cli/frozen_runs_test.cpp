@@ -50,12 +50,10 @@ class FrozenRun {
 
  private:
   static Words words(const std::string& comm) {
-    Words words = {"launch", "--nproc-per-node", "2", "--log-dir", "logs", "--redirects", "2"};
     const Words train = tests::short_training({"--comm", comm, "--reproducible", "--steps", "20", "--epochs", "1000",
                                                "--timeout", std::to_string(kTimeout.count()) + "s", "--inject",
                                                "delay:rank=0,step=8,ms=" + std::to_string(kDelay.count())});
-    words.insert(words.end(), train.begin(), train.end());
-    return words;
+    return tests::joined({"launch", "--nproc-per-node", "2", "--log-dir", "logs", "--redirects", "2"}, train);
   }
 
   Workplace place_;

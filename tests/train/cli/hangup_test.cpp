@@ -18,6 +18,7 @@ namespace gradring {
 namespace {
 
 using ::testing::HasSubstr;
+using tests::joined;
 using tests::ProgramEnd;
 using tests::ProgramSpec;
 using tests::short_training;
@@ -36,11 +37,8 @@ class Hangup : public ::testing::TestWithParam<Start> {
  protected:
   /// A training that takes `steps` steps, started behind the words of `wrapper`.
   ProgramSpec training(const std::string& steps, const Words& wrapper) const {
-    Words words = GetParam().before;
-    const Words train = short_training({"--steps", steps, "--epochs", "1000000"});
-    words.insert(words.end(), train.begin(), train.end());
-    words.insert(words.end(), GetParam().options.begin(), GetParam().options.end());
-    ProgramSpec spec = place_.gradring(words);
+    const Words train = joined(short_training({"--steps", steps, "--epochs", "1000000"}), GetParam().options);
+    ProgramSpec spec = place_.gradring(joined(GetParam().before, train));
     spec.command.insert(spec.command.begin(), wrapper.begin(), wrapper.end());
     return spec;
   }

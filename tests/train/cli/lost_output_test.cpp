@@ -25,6 +25,7 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using tests::in_shell;
+using tests::joined;
 using tests::ProgramEnd;
 using tests::Words;
 using tests::Workplace;
@@ -66,9 +67,7 @@ constexpr const char* kBrokenPipe = "cannot write standard output: Broken pipe";
 constexpr const char* kNoSpace = "cannot write standard output: No space left on device";
 
 Words training(const Words& more = {}) {
-  Words words = tests::short_training({"--steps", "20", "--epochs", "9", "--progress", "plain"});
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+  return joined(tests::short_training({"--steps", "20", "--epochs", "9", "--progress", "plain"}), more);
 }
 
 class LostOutput : public ::testing::Test {
@@ -111,9 +110,7 @@ TEST_F(LostOutput, OfRanksIsReportedOnceAndTrainingGoesOn) {
 }
 
 TEST_F(LostOutput, OfALauncherThatTeesIsReportedOnceAndKeptInItsFiles) {
-  Words words = {"launch", "--nproc-per-node", "2", "--log-dir", "logs", "-t", "1"};
-  const Words trained = training();
-  words.insert(words.end(), trained.begin(), trained.end());
+  const Words words = joined({"launch", "--nproc-per-node", "2", "--log-dir", "logs", "-t", "1"}, training());
   const ProgramEnd end = run_without_reader(place_, words);
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_EQ(count(end.err, std::string("gradring launch: ") + kBrokenPipe), 1u) << end.err;
@@ -139,9 +136,7 @@ TEST_F(LostOutput, OfAMessageIsNoCrash) {
 }
 
 TEST_F(LostOutput, DoesNotRestartARunThatIsComplete) {
-  Words words = {"launch", "--nproc-per-node", "2", "--max-restarts", "2"};
-  const Words trained = training();
-  words.insert(words.end(), trained.begin(), trained.end());
+  const Words words = joined({"launch", "--nproc-per-node", "2", "--max-restarts", "2"}, training());
   const ProgramEnd end = run_on_full_disk(place_, words);
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_EQ(count(end.err, kNoSpace), 1u) << end.err;

@@ -52,7 +52,7 @@ class MovedRuns : public tests::RunDirectories {
  protected:
   void SetUp() override {
     if (!tests::kSanitizer.empty()) GTEST_SKIP() << "a sanitizer has to be the first library that is loaded";
-    ASSERT_EQ(place_.run(two_epochs({"--run-dir", "other", "--seed", "7", "--nprocs", "2"})).code, 0);
+    ASSERT_EQ(place_.run(two_epochs({"--run-dir", "other", "--seed", "7"})).code, 0);
     theirs_ = contents_of(place_.path("other"));
   }
 
@@ -163,7 +163,7 @@ TEST_F(MovedRuns, PrintTheCommandThatResumesThemWhereTheyAre) {
 }
 
 TEST_F(MovedRuns, WriteTheLogsOfAllRanksInTheMovedDirectory) {
-  const Words launched = joined({"launch", "--nproc-per-node", "2"}, two_epochs());
+  const Words launched = tests::launched(two_epochs());
   const ProgramEnd end = run_with(kMoved, "rank1 create run/logs/rank_1.log 1", launched);
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_EQ(contents_of(run()), theirs_);
@@ -171,7 +171,7 @@ TEST_F(MovedRuns, WriteTheLogsOfAllRanksInTheMovedDirectory) {
 }
 
 TEST_F(MovedRuns, EndIfAnotherRankFindsAnotherDirectory) {
-  const Words launched = joined({"launch", "--nproc-per-node", "2"}, two_epochs());
+  const Words launched = tests::launched(two_epochs());
   const ProgramEnd end = run_with(kMoved, "rank1 open run 1", launched);
   EXPECT_EQ(end.code, 3) << end.err;
   EXPECT_THAT(end.err, AllOf(HasSubstr("rank 1"), HasSubstr("run is not the one that rank 0 has locked")));

@@ -49,9 +49,7 @@ TEST_F(OpenmpWait, IsPassiveByDefault) {
   if (!has_libgomp()) GTEST_SKIP() << "the OpenMP of this build is not libgomp, which says how it waits";
   EXPECT_EQ(spin_counts({"version"}).back(), "0");
   EXPECT_EQ(spin_counts(tests::short_training()).back(), "0");
-  Words ranks = {"launch", "--nproc-per-node", "2"};
-  const Words training = tests::short_training({"--run-dir", "two"});
-  ranks.insert(ranks.end(), training.begin(), training.end());
+  const Words ranks = tests::launched(tests::short_training({"--run-dir", "two"}));
   EXPECT_EQ(std::ranges::count(spin_counts(ranks), "0"), 2) << "one for each rank";
 }
 

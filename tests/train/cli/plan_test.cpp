@@ -34,9 +34,7 @@ TEST(Plan, MeetsWhatTheTrainingCounts) {
                                               {"--precision", "fp16", "--accumulate", "2", "--optimizer", "sgd"},
                                               {"--model", "convnet-deep", "--checkpoint-activations", "auto"}}) {
     SCOPED_TRACE(more.front());
-    Words words = planned(more);
-    words.insert(words.end(), {"-J", "plan.json"});
-    const ProgramEnd end = place.run(words);
+    const ProgramEnd end = place.run(tests::joined(planned(more), {"-J", "plan.json"}));
     ASSERT_EQ(end.code, 0) << end.err;
     EXPECT_THAT(end.out, AllOf(HasSubstr("optimizer"), HasSubstr("activations"), HasSubstr("total")));
     EXPECT_THAT(place.left(), ElementsAre("plan.json")) << "a plan makes no run directory";

@@ -42,11 +42,7 @@ class Predict : public tests::Trained {
     place_.folder().write(name, png.bytes());
     return name;
   }
-  Words predict(const Words& more) const {
-    Words words = {"predict", "--checkpoint", "run"};
-    words.insert(words.end(), more.begin(), more.end());
-    return words;
-  }
+  Words predict(const Words& more) const { return tests::joined({"predict", "--checkpoint", "run"}, more); }
   std::vector<double> logits(const std::string& file) const {
     train::PosixFileSystem files;
     return *values_of(read_tensor_file(files, place_.path(file)).at(0));

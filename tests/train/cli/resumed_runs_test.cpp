@@ -71,9 +71,8 @@ TEST_F(ResumedRun, GoesOnBehindItsNewestCheckpointAfterItWasKilled) {
 /// Neither `--resume auto` nor a rollback finds what another training saved behind the step at which this one turned off.
 TEST_F(ResumedRun, InPlaceFromAnEarlierCheckpointLeavesTheLaterOnesBehind) {
   const auto run = [&](const Words& more) {
-    Words words = {"--run-dir", "run", "--epochs", "20", "--save-every-steps", "3", "--keep-last", "0"};
-    words.insert(words.end(), more.begin(), more.end());
-    const ProgramEnd end = place_.run(short_training(words));
+    const Words words = {"--run-dir", "run", "--epochs", "20", "--save-every-steps", "3", "--keep-last", "0"};
+    const ProgramEnd end = place_.run(short_training(tests::joined(words, more)));
     EXPECT_EQ(end.code, 0) << end.err;
   };
   run({"--steps", "15"});

@@ -18,6 +18,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::StartsWith;
+using tests::launched;
 using tests::ProgramEnd;
 using tests::short_training;
 using tests::Words;
@@ -42,12 +43,6 @@ class Runs : public ::testing::Test {
 
   Workplace place_;
 };
-
-Words launched(const Words& training) {
-  Words words = {"launch", "--nproc-per-node", "2"};
-  words.insert(words.end(), training.begin(), training.end());
-  return words;
-}
 
 TEST_F(Runs, LeaveACompleteRunDirectory) {
   const json summary = summary_of(short_training());

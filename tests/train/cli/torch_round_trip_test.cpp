@@ -14,6 +14,7 @@ namespace gradring {
 namespace {
 
 using nlohmann::json;
+using tests::joined;
 using tests::ProgramEnd;
 using tests::Words;
 
@@ -106,12 +107,11 @@ class TorchOptimizers : public TorchRoundTrip, public testing::WithParamInterfac
  protected:
   /// A step takes all 64 images, so their order does not matter.
   void train_on_all(const std::string& run_dir, const std::string& steps, const Words& more) const {
-    Words words = {"train", "--dataset",          "mnist", "--data-dir",  "data", "--batch-size", "64",   "--steps",
-                   steps,   "--save-every-steps", "1",     "--keep-last", "0",    "--precision",  "fp32", "--progress",
-                   "none",  "--device",           "cpu",   "--run-dir",   run_dir};
-    words.insert(words.end(), GetParam().options.begin(), GetParam().options.end());
-    words.insert(words.end(), more.begin(), more.end());
-    run(words);
+    const Words words = {"train", "--dataset",   "mnist", "--data-dir",         "data", "--batch-size",
+                         "64",    "--steps",     steps,   "--save-every-steps", "1",    "--keep-last",
+                         "0",     "--precision", "fp32",  "--progress",         "none", "--device",
+                         "cpu",   "--run-dir",   run_dir};
+    run(joined(joined(words, GetParam().options), more));
   }
 
   double distance(const std::string& a, const std::string& b) const {

@@ -83,9 +83,7 @@ TEST_F(Umask, DoesNotOpenSecretsToOthers) {
   variables.emplace_back("GRADRING_FILE_FAULT", "rank0 create run/config.resolved.toml.tmp 1 command");
   variables.emplace_back("GRADRING_FILE_FAULT_COMMAND",
                          "cd '" + place_.path(".").string() + "' && find gradring-* -printf '%#m %p\\n' > modes");
-  Words words = {"launch", "--nproc-per-node", "2"};
-  for (const std::string& word : short_training()) words.push_back(word);
-  run(words, variables);
+  run(tests::launched(short_training()), variables);
   std::vector<std::string> folders, entries;
   for (const std::string& line : tests::lines_of(place_.path("modes"))) {
     if (line.find("gradring-run-") != std::string::npos && line.find('/') == std::string::npos) folders.push_back(line);

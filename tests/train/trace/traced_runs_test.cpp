@@ -19,7 +19,6 @@ using nlohmann::json;
 using ::testing::AllOf;
 using ::testing::AnyOfArray;
 using ::testing::Each;
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::SizeIs;
@@ -28,16 +27,13 @@ class TracedRuns : public ::testing::Test {
  protected:
   /// A training of four ranks with small batches.
   ProgramEnd train(const Words& more) const {
-    Words words = {"train", "--dataset",  "digits", "--run-dir",    "run", "--nprocs", "4",      "--threads",
-                   "1",     "--steps",    "12",     "--device",     "cpu", "--trace",  "t.json", "--trace-steps",
-                   "3:10",  "--progress", "none",   "--batch-size", "4"};
-    words.insert(words.end(), more.begin(), more.end());
-    return place_.run(words);
+    const Words words = {"train", "--dataset",  "digits", "--run-dir",    "run", "--nprocs", "4",      "--threads",
+                         "1",     "--steps",    "12",     "--device",     "cpu", "--trace",  "t.json", "--trace-steps",
+                         "3:10",  "--progress", "none",   "--batch-size", "4"};
+    return place_.run(tests::joined(words, more));
   }
   json summary_of(const Words& files) const {
-    Words words = {"trace", "summary", "--json"};
-    words.insert(words.end(), files.begin(), files.end());
-    const ProgramEnd end = place_.run(words);
+    const ProgramEnd end = place_.run(tests::joined({"trace", "summary", "--json"}, files));
     EXPECT_EQ(end.code, 0) << end.err;
     return try_parse_json(end.out);
   }

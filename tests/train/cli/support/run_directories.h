@@ -18,16 +18,9 @@
 
 namespace gradring::tests {
 
-inline Words joined(Words some, const Words& more) {
-  some.insert(some.end(), more.begin(), more.end());
-  return some;
-}
-
 /// The three ways to start a training of `words`, which begin with "train".
 inline std::map<std::string, Words> ways_to_start(const Words& words) {
-  return {{"alone", words},
-          {"spawned", joined(words, {"--nprocs", "2"})},
-          {"launched", joined({"launch", "--nproc-per-node", "2"}, words)}};
+  return {{"alone", words}, {"spawned", joined(words, {"--nprocs", "2"})}, {"launched", launched(words)}};
 }
 
 /// A workplace with a run in `run`.

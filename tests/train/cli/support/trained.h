@@ -14,10 +14,9 @@ class Trained : public ::testing::Test {
   void SetUp() override { ASSERT_EQ(train("run").code, 0); }
 
   ProgramEnd train(const std::string& run, const Words& more = {}) const {
-    Words words = {"train", "--dataset",  "digits", "--steps",  "40",  "--save-every-steps", "20", "--keep-last",
-                   "0",     "--progress", "none",   "--device", "cpu", "--run-dir",          run};
-    words.insert(words.end(), more.begin(), more.end());
-    return place_.run(words);
+    return place_.run(joined({"train", "--dataset", "digits", "--steps", "40", "--save-every-steps", "20",
+                              "--keep-last", "0", "--progress", "none", "--device", "cpu", "--run-dir", run},
+                             more));
   }
 
   /// What a command prints with --json, whatever its exit code is.

@@ -56,10 +56,9 @@ std::ptrdiff_t reasons_in(const std::string& err) {
 }
 
 Words short_training(const Words& more) {
-  Words words = {"train", "--dataset", "mnist", "--data-dir", "data", "--steps",  "2",  "--batch-size",
-                 "8",     "--run-dir", "run",   "--progress", "none", "--device", "cpu"};
-  words.insert(words.end(), more.begin(), more.end());
-  return words;
+  return joined({"train", "--dataset", "mnist", "--data-dir", "data", "--steps", "2", "--batch-size", "8", "--run-dir",
+                 "run", "--progress", "none", "--device", "cpu"},
+                more);
 }
 
 }  // namespace gradring::tests

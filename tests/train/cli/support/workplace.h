@@ -12,6 +12,14 @@ namespace gradring::tests {
 
 using Words = std::vector<std::string>;
 
+inline Words joined(Words some, const Words& more) {
+  some.insert(some.end(), more.begin(), more.end());
+  return some;
+}
+
+/// A command line of gradring, by a launcher with two workers.
+inline Words launched(const Words& words) { return joined({"launch", "--nproc-per-node", "2"}, words); }
+
 /// A folder with a small data set, in which the gradring that was just built runs.
 ///
 ///   data/    64 training and 32 test images of 28 x 28 with labels 0 .. 9, under MNIST's names
