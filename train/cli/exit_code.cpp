@@ -13,6 +13,7 @@
 #include "kernels/runtime/error.h"
 #include "kernels/runtime/file.h"
 #include "kernels/runtime/process_limit.h"
+#include "train/report/file_advice.h"
 
 namespace gradring::train {
 namespace {
@@ -67,10 +68,9 @@ int finish_standard_output(int code, const std::exception* failure) {
   if (std::fflush(stdout) != 0 && error == 0) error = errno;
   if (error == 0 && !lost_before) return code;
   if (error != EPIPE)
-    print_to_stderr(
-        fmt::format("gradring: cannot write standard output{}{}; the result is incomplete: free some space or choose "
-                    "another file\n",
-                    error != 0 ? ": " : "", error != 0 ? std::generic_category().message(error) : ""));
+    print_to_stderr(fmt::format("gradring: cannot write standard output{}{}; the result is incomplete: {}\n",
+                                error != 0 ? ": " : "", error != 0 ? std::generic_category().message(error) : "",
+                                advice_on(error, "file")));
   std::clearerr(stdout);  // reported above
   if (code != kOk) return code;
   return error == EPIPE ? kBrokenPipe : kEnvironment;

@@ -12,6 +12,7 @@
 
 #include "kernels/runtime/file.h"
 #include "train/report/environment_error.h"
+#include "train/report/file_advice.h"
 
 namespace gradring::train {
 namespace {
@@ -32,9 +33,8 @@ constexpr std::size_t kMostWaitingBytes = 1 << 20;
 }  // namespace
 
 void throw_write_error(const fs::path& path, int error, const char* other) {
-  const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
   throw EnvironmentError("cannot write " + path.string() + ": " + std::generic_category().message(error) + "; " +
-                         (is_full ? "free some space or " : "") + "choose another " + other);
+                         advice_on(error, other));
 }
 
 LineFile::LineFile(const FileAt& file) : file_(file), fd_(open_file(file, O_WRONLY | O_CREAT | O_APPEND)) {

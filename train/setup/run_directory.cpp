@@ -15,6 +15,7 @@
 #include "train/checkpoint/error.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
+#include "train/report/file_advice.h"
 #include "train/report/line_file.h"
 
 namespace gradring::train {
@@ -50,8 +51,8 @@ constexpr const char* kLogs = "logs";
 
 void check_created(const fs::path& path, const std::error_code& error) {
   if (error)
-    throw EnvironmentError("cannot create the run directory " + path.string() + ": " + error.message() +
-                           "; choose another --run-dir");
+    throw EnvironmentError("cannot create the run directory " + path.string() + ": " + error.message() + "; " +
+                           advice_on(error.value(), "--run-dir"));
 }
 
 /// Whether a killed make_run_dir may leave this entry.
@@ -127,12 +128,17 @@ fs::path foreign_entry(const fs::path& path) {
 
 /// What keeps a directory from being a new run's: "holds lost+found".
 std::string found_in(const fs::path& path) try {
-  if (!fs::exists(path)) return "does not exist";
+  if (!fs::exists(path)) return "is a link to " + fs::read_symlink(path).string() + ", which does not exist";
   if (!fs::is_directory(path)) return "is not a directory";
   const fs::path entry = foreign_entry(path);
   return entry.empty() ? "is empty" : "holds " + entry.filename().string();
 } catch (const fs::filesystem_error& error) {
   return "cannot be read: " + error.code().message();
+}
+
+std::string choose_another(const fs::path& path) {
+  std::error_code error;
+  return "choose another" + (fs::is_directory(path, error) ? ", such as " + (path / "run").string() : "");
 }
 
 }  // namespace
@@ -153,7 +159,8 @@ RunDirState state_of(const fs::path& path) try {
   if (!fs::is_directory(path)) return RunDirState::other;
   return foreign_entry(path).empty() ? RunDirState::vacant : RunDirState::other;
 } catch (const fs::filesystem_error& error) {
-  throw EnvironmentError("cannot read " + path.string() + ": " + error.code().message() + "; choose another --run-dir");
+  throw EnvironmentError("cannot read " + path.string() + ": " + error.code().message() + "; " +
+                         advice_on(error.code().value(), "directory, or look at its permissions"));
 }
 
 std::string did_you_mean_run(const fs::path& path) try {
@@ -187,14 +194,14 @@ void check_new_run_dir(const fs::path& path) {
     case RunDirState::other: break;
   }
   throw UsageError("--run-dir " + path.string() + " " + found_in(path) +
-                   ", expected an empty directory: choose another, such as " + (path / "run").string());
+                   ", expected an empty directory: " + choose_another(path));
 }
 
 void check_is_run_dir(const fs::path& path) {
   if (state_of(path) != RunDirState::run)
     throw UsageError("--run-dir " + path.string() + " is not a run directory: it " + found_in(path) +
-                     ", and has neither " + first_config(path).filename().string() +
-                     " nor a checkpoint; choose another, such as " + (path / "run").string());
+                     ", and has neither " + first_config(path).filename().string() + " nor a checkpoint; " +
+                     choose_another(path));
 }
 
 LockedRunDir make_run_dir(const NewRunDir& spec) {

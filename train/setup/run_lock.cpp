@@ -25,6 +25,7 @@
 #include "train/launch/run_folder.h"
 #include "train/options/usage_error.h"
 #include "train/report/environment_error.h"
+#include "train/report/file_advice.h"
 
 namespace gradring::train {
 namespace {
@@ -40,15 +41,13 @@ constexpr std::chrono::milliseconds kRetryInterval(4);
 constexpr std::size_t kLongestText = 4096;
 
 [[noreturn]] void fail(const fs::path& file, int error) {
-  const char* advice =
-      error == ENOSPC || error == EDQUOT ? "free some space or choose another --run-dir" : "choose another --run-dir";
   throw EnvironmentError("cannot lock the run directory: " + file.string() + ": " +
-                         std::generic_category().message(error) + "; " + advice);
+                         std::generic_category().message(error) + "; " + advice_on(error, "--run-dir"));
 }
 
 [[noreturn]] void fail_to_read(const fs::path& file, int error) {
-  throw EnvironmentError("cannot read " + file.string() + ": " + std::generic_category().message(error) +
-                         "; choose another --run-dir");
+  throw EnvironmentError("cannot read " + file.string() + ": " + std::generic_category().message(error) + "; " +
+                         advice_on(error, "--run-dir"));
 }
 
 std::string describe_this_process(const fs::path& launch_folder) {

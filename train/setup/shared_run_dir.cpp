@@ -8,8 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "train/report/environment_error.h"
+#include "train/report/file_advice.h"
 
 namespace gradring::train {
 namespace {
@@ -27,6 +29,14 @@ std::string view_of_files() try {
   return {};
 }
 
+/// The bytes of a path as numbers, since a path need not be UTF-8 as JSON's strings are.
+Json bytes_of(const fs::path& path) { return std::vector<std::uint8_t>(path.native().begin(), path.native().end()); }
+
+fs::path path_of(const Json& bytes) {
+  const auto values = bytes.get<std::vector<std::uint8_t>>();
+  return std::string(values.begin(), values.end());
+}
+
 std::pair<std::uint64_t, std::uint64_t> numbers_of(const Directory& directory) {
   struct stat facts {};
   ::fstat(directory.fd().get(), &facts);
@@ -37,23 +47,23 @@ std::pair<std::uint64_t, std::uint64_t> numbers_of(const Directory& directory) {
 
 std::string identity_of(const Directory& run_dir) {
   const fs::path now = run_dir.current_path();
-  return Json{{"path", (now.empty() ? run_dir.path() : now).string()},
+  return Json{{"path", bytes_of(now.empty() ? run_dir.path() : now)},
               {"view", view_of_files()},
               {"numbers", numbers_of(run_dir)}}
-      .dump(-1, ' ', false, Json::error_handler_t::replace);
+      .dump();
 }
 
 Directory open_identified(const std::string& identity) {
   const Json rank_0 = Json::parse(identity);
-  const fs::path path = rank_0.at("path").get<std::string>();
+  const fs::path path = path_of(rank_0.at("path"));
   const auto view = rank_0.at("view").get<std::string>();
   const bool is_shared = !view.empty() && view == view_of_files();
   std::error_code error;
   if (!is_shared) fs::create_directories(path, error);
   Directory directory(path);
-  if (!directory)
+  if (const int reason = errno; !directory)
     throw EnvironmentError("cannot open the run directory " + path.string() + ": " +
-                           std::generic_category().message(errno) + "; choose another --run-dir");
+                           std::generic_category().message(reason) + "; " + advice_on(reason, "--run-dir"));
   if (is_shared && rank_0.at("numbers") != Json(numbers_of(directory)))
     throw EnvironmentError("the run directory " + path.string() +
                            " is not the one that rank 0 has locked: it was moved or removed while the run started; "

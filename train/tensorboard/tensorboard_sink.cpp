@@ -13,6 +13,7 @@
 #include "train/launch/host.h"
 #include "train/page/markdown.h"
 #include "train/report/environment_error.h"
+#include "train/report/file_advice.h"
 #include "train/tensorboard/record.h"
 
 namespace gradring::train::tensorboard {
@@ -33,8 +34,9 @@ long long seconds_in(const std::string& name) {
 const FileAt& created(const FileAt& folder) {
   const int error = make_folder(folder);
   if (error != 0 && error != EEXIST)
-    throw EnvironmentError(fmt::format("cannot create {}: {}; choose another --run-dir, or leave out --log tensorboard",
-                                       folder.path().string(), std::generic_category().message(error)));
+    throw EnvironmentError(fmt::format("cannot create {}: {}; {}, or leave out --log tensorboard",
+                                       folder.path().string(), std::generic_category().message(error),
+                                       advice_on(error, "--run-dir")));
   return folder;
 }
 

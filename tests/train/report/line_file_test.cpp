@@ -130,7 +130,8 @@ TEST_F(LineFileTest, RemovesIncompleteLine) {
   file.append("0123456");
   {
     const FileSizeLimit disk(12);
-    EXPECT_THAT(message_of<EnvironmentError>([&] { file.append("89abcdef"); }), HasSubstr("lines: File too large"));
+    EXPECT_THAT(message_of<EnvironmentError>([&] { file.append("89abcdef"); }),
+                HasSubstr("lines: File too large; raise ulimit -f, or choose another --run-dir"));
     EXPECT_EQ(text_of(path_), "0123456\n") << "no incomplete line";
   }
   file.append("later");
