@@ -2,11 +2,11 @@
 #include "comm/transport/group_failure.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <utility>
 
 #include "comm/error.h"
+#include "kernels/runtime/number_list.h"
 
 namespace gradring::comm {
 namespace {
@@ -68,7 +68,7 @@ void GroupFailure::throw_timeout(const std::vector<int>& awaited, int failed_ran
   const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - op.since);
   fail<Timeout>(GroupState::timed_out, failed_rank,
                 fmt::format("rank {} waited {:.1f} s for rank {} in {}{}: {} {}", rank_, waited.count(),
-                            fmt::join(awaited, ", "), place_of(op), chain, name_of(failed_rank), how),
+                            number_list(awaited), place_of(op), chain, name_of(failed_rank), how),
                 op);
 }
 

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/number_list.h"
 #include "train/launch/host.h"
 #include "train/launch/signals.h"
 
@@ -33,7 +34,7 @@ bool same_failure(const WorkerExit& one, const WorkerExit& other) {
 /// " (ranks 1, 3 failed alike)"; empty without ranks.
 std::string in_brackets(const std::vector<int>& ranks, const char* how) {
   if (ranks.empty()) return "";
-  return fmt::format(" (rank{} {} {})", ranks.size() == 1 ? "" : "s", fmt::join(ranks, ", "), how);
+  return fmt::format(" (rank{} {} {})", ranks.size() == 1 ? "" : "s", number_list(ranks), how);
 }
 
 std::string line_of(const WorkerExit& exit, int world_size, const std::string& remark) {
@@ -66,8 +67,9 @@ bool WorkerExit::followed_preemption() const { return code == kPreempted && !was
 
 const WorkerExit* root_cause(std::span<const WorkerExit> exits) {
   const bool peer_lost = std::ranges::any_of(exits, &WorkerExit::blames_peer);
+  const bool interrupted = std::ranges::find(exits, exit_code_after(SIGINT), &WorkerExit::code) != exits.end();
   const auto may_be_cause = [&](const WorkerExit& exit) {
-    return failed_by_itself(exit) && !(peer_lost && exit.followed_preemption());
+    return failed_by_itself(exit) && !((peer_lost || interrupted) && exit.followed_preemption());
   };
   const auto has_own_cause = [&](const WorkerExit& exit) { return may_be_cause(exit) && !exit.blames_peer(); };
   auto it = std::ranges::find_if(exits, has_own_cause);
@@ -79,7 +81,8 @@ std::string describe(const WorkerExit& exit, int world_size) {
   const std::string end = exit.signal != 0
                               ? fmt::format("was killed by signal {} ({})", exit.signal, signal_name(exit.signal))
                               : fmt::format("exited with code {}", exit.code);
-  return fmt::format("rank {} of {} (pid {} on {}) {}", exit.rank, world_size, exit.pid,
+  const std::string process = exit.pid > 0 ? fmt::format("pid {} ", exit.pid) : "";  // unknown of a lost node
+  return fmt::format("rank {} of {} ({}on {}) {}", exit.rank, world_size, process,
                      exit.host.empty() ? host_name() : exit.host, end);
 }
 

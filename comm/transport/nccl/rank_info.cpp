@@ -2,12 +2,12 @@
 #include "comm/transport/nccl/rank_info.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
 
 #include "comm/error.h"
+#include "kernels/runtime/number_list.h"
 
 namespace gradring::comm::nccl {
 namespace {
@@ -48,7 +48,7 @@ void check_own_gpus(const std::vector<RankInfo>& all) {
   throw Timeout({options.rank, missing.front(), "join", 0},
                 fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
                             "give all ranks the same world size and store, or raise the timeout",
-                            options.rank, waited.count(), fmt::join(missing, ", "), options.world_size));
+                            options.rank, waited.count(), number_list(missing), options.world_size));
 }
 
 }  // namespace

@@ -2,7 +2,6 @@
 #include "comm/transport/shared_memory/shared_memory.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -18,6 +17,7 @@
 #include "comm/transport/shared_memory/process_handle.h"
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/error.h"
+#include "kernels/runtime/number_list.h"
 
 namespace gradring::comm {
 namespace {
@@ -60,7 +60,7 @@ std::vector<Address> exchange(Store& store, const SharedMemorySpec& spec, const 
   throw Timeout({spec.rank, missing.front(), "join", 0},
                 fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
                             "give all ranks the same world size and store, or raise the timeout",
-                            spec.rank, waited.count(), fmt::join(missing, ", "), spec.world_size));
+                            spec.rank, waited.count(), number_list(missing), spec.world_size));
 }
 
 class ProcessMemory final : public PeerMemory {

@@ -2,7 +2,6 @@
 #include "comm/transport/tcp/mesh.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <poll.h>
 #include <unistd.h>
 
@@ -16,6 +15,7 @@
 #include "comm/transport/tcp/socket_address.h"
 #include "kernels/runtime/deadline.h"
 #include "kernels/runtime/descriptor_limit.h"
+#include "kernels/runtime/number_list.h"
 
 namespace gradring::comm::tcp {
 namespace {
@@ -173,7 +173,7 @@ class MeshRendezvous {
     throw Timeout({spec_.rank, ranks.front(), "join", 0},
                   fmt::format("rank {} could not connect to rank {} of a world of {} before the deadline: look at "
                               "their logs, and check that the hosts reach each other{}",
-                              spec_.rank, fmt::join(ranks, ", "), spec_.world_size, last_error_));
+                              spec_.rank, number_list(ranks), spec_.world_size, last_error_));
   }
 
   const TcpSpec& spec_;
@@ -241,7 +241,7 @@ std::vector<Endpoint> exchange_endpoints(Store& store, const TcpSpec& spec, cons
   throw Timeout({spec.rank, missing.front(), "join", 0},
                 fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
                             "give all ranks the same world size and store, or raise the timeout",
-                            spec.rank, waited.count(), fmt::join(missing, ", "), spec.world_size));
+                            spec.rank, waited.count(), number_list(missing), spec.world_size));
 }
 
 std::vector<Peer> connect_mesh(Store& store, const TcpSpec& spec, Deadline deadline) {

@@ -15,6 +15,7 @@
 namespace gradring::train {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 WorkerExit coded(int rank, int code) { return {.rank = rank, .code = code}; }
@@ -53,6 +54,19 @@ TEST(RootCause, PrefersALostPeerToRanksThatWerePreemptedWithIt) {
   EXPECT_EQ(blamed({coded(0, 143), coded(1, 7)}), 0) << "no rank blames a peer";
 }
 
+TEST(RootCause, PrefersAnInterruptedRankToThoseThatStoppedWithIt) {
+  EXPECT_EQ(blamed({coded(0, 143), coded(1, 130)}), 1);
+}
+
+TEST(FailureLines, NameTheFirstOfManyRanks) {
+  std::vector<WorkerExit> exits;
+  for (int rank = 0; rank < 11; ++rank) exits.push_back(coded(rank, 7));
+  exits[0].host = "host";
+  EXPECT_THAT(failure_lines(exits, "program", 11),
+              ElementsAre("rank 0 of 11 (on host) exited with code 7, the first to fail (ranks 1, 2, 3, 4, 5, 6, "
+                          "7, 8 and 2 more failed alike)"));
+}
+
 TEST(RootCause, IgnoresRanksStoppedByTheLauncher) {
   EXPECT_EQ(blamed({coded(0, 161), sent(SIGTERM, killed(1, SIGTERM))}), 0);
   EXPECT_EQ(blamed({coded(0, 162), sent(SIGTERM, coded(1, 143))}), 0);
@@ -72,7 +86,7 @@ TEST(WorkerExit, MapsSignalsToExitCodes) {
 
 TEST(WorkerExit, DescribesRankPidAndEnd) {
   EXPECT_THAT(describe(killed(3, SIGKILL), 8),
-              testing::MatchesRegex("rank 3 of 8 \\(pid 0 on .+\\) was killed by signal 9 \\(SIGKILL\\)"));
+              testing::MatchesRegex("rank 3 of 8 \\(on .+\\) was killed by signal 9 \\(SIGKILL\\)"));
   EXPECT_THAT(describe(coded(0, 2), 1), testing::EndsWith("exited with code 2"));
 }
 
