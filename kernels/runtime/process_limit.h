@@ -9,7 +9,7 @@ namespace gradring {
 /// unlimited, pids.max is 100". pids.max, the least of its control groups, is left out where there is none.
 std::string process_limits();
 
-/// Why a process could not be started, by errno after fork() or posix_spawn(), and what to do.
+/// Why a process could not be started, by errno after pipe(), fork() or posix_spawn(), and what to do.
 std::string reason_of_failed_fork(int error);
 
 }  // namespace gradring

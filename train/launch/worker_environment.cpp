@@ -52,7 +52,7 @@ class VariableReader {
       throw InvalidArgument(
           fmt::format("{0} is set but {1} is not: set both, or neither, or start the workers with `gradring launch`",
                       rank_text ? rank_name : size_name, rank_text ? size_name : rank_name));
-    size = parse_number(size_name, *size_text, 1, INT_MAX);
+    size = parse_number(size_name, *size_text, 1, kLargestWorld);
     rank = parse_number(rank_name, *rank_text, 0, INT_MAX);
     if (rank >= size)
       throw InvalidArgument(fmt::format("{0}={1} is outside {2}={3}: ranks go from 0 to {4}", rank_name, rank,

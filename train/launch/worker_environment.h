@@ -11,7 +11,7 @@ namespace gradring::train {
 /// Limits of a run, for options and for messages of other nodes alike.
 constexpr int kMostNodes = 65536;
 constexpr int kMostWorkersPerNode = 4096;
-constexpr int kLargestWorld = 1 << 20;
+constexpr int kLargestWorld = 1 << 17;  // as many as readers of metrics accept (report/event_reader.h)
 constexpr int kHighestPort = 65535;
 
 /// The ranks of the workers of one node in one attempt.

@@ -117,7 +117,7 @@ std::vector<std::string> extended_environment(const Variables& overrides, const 
 
 WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const ProcessState& state, Reaper& reaper) {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw cannot_start(rank, std::strerror(errno));
+  if (::pipe2(ends, O_CLOEXEC | O_NONBLOCK) != 0) throw cannot_start(rank, reason_of_failed_fork(errno));
   WorkerProcess worker;
   worker.rank_ = rank;
   worker.exec_error_ = UniqueFd(ends[0]);

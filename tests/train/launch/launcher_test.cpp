@@ -237,6 +237,13 @@ TEST_F(Restarts, EndCrashLoopsEarly) {
   EXPECT_THAT(errors(), Not(HasSubstr("restart 4 of 50")));
 }
 
+TEST_F(Restarts, EndCrashLoopsBeforeTheFirstCheckpointEarly) {
+  EXPECT_EQ(run({"launch", "--max-restarts=50", "--backoff=0", "train", "exit=7"}), 7);
+  EXPECT_THAT(errors(), HasSubstr("3 consecutive attempts advanced by fewer than 1 steps (--min-progress-steps)"));
+  EXPECT_THAT(errors(), HasSubstr("restart 2 of 50"));
+  EXPECT_THAT(errors(), Not(HasSubstr("restart 3 of 50")));
+}
+
 TEST_F(Restarts, ContinueWhileThereIsProgress) {
   EXPECT_EQ(run({"launch", "--max-restarts=5", "--backoff=0", "--min-progress-steps=2", "train", "@0:progress=2",
                  "@1:progress=4", "@2:progress=6", "@3:progress=8", "@4:progress=10", "@5:exit=0", "exit=7"}),

@@ -8,6 +8,7 @@
 
 #include "kernels/runtime/error.h"
 #include "tests/train/launch/running_launcher.h"
+#include "train/report/event_reader.h"
 
 namespace gradring::train {
 namespace {
@@ -82,7 +83,9 @@ TEST(WorkerEnvironment, RejectsInvalidVariables) {
   EXPECT_EQ(with("LOCAL_WORLD_SIZE", "3"), "LOCAL_WORLD_SIZE=3 is more than WORLD_SIZE=2");
   for (const char* garbage : {"", " 1", "1 ", "+1", "-1", "0x1", "1.0", "one", "99999999999"})
     EXPECT_THAT(with("RANK", garbage), HasSubstr("is not a whole number of 0 or more")) << garbage;
-  EXPECT_EQ(with("WORLD_SIZE", "0"), "WORLD_SIZE='0' is not a whole number of 1 or more");
+  EXPECT_EQ(with("WORLD_SIZE", "0"), "WORLD_SIZE='0' is not a whole number from 1 to 131072");
+  EXPECT_EQ(kLargestWorld, kMostRanks) << "a larger run could not be read";
+  EXPECT_EQ(with("WORLD_SIZE", "131073"), "WORLD_SIZE='131073' is not a whole number from 1 to 131072");
   EXPECT_EQ(with("MASTER_PORT", "65536"), "MASTER_PORT='65536' is not a whole number from 0 to 65535");
   EXPECT_THAT(with("TORCHELASTIC_RESTART_COUNT", "-1"), HasSubstr("TORCHELASTIC_RESTART_COUNT='-1'"));
   EXPECT_THAT(with("GROUP_RANK", "0"), HasSubstr("GROUP_RANK is set but GROUP_WORLD_SIZE is not"));

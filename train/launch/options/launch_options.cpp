@@ -167,7 +167,7 @@ Options restart_options(LaunchDraft& draft) {
                  [&](const std::string& text) { read_backoff(options.restarts, text); }),
           option("min-progress-steps", "N",
                  "steps that at least one of 3 attempts in a row must add, or the run is given up; 0: no limit "
-                 "(default 1, for workers that report their steps)",
+                 "(default 1, for `train` and workers that report their steps)",
                  [&](const std::string& text) { options.restarts.min_progress_steps = whole_number(text, 0, kMost); }),
           option("kill-grace", "TIME", "time between SIGTERM and SIGKILL: 30, 30s, 500ms, 2m (default 30s)",
                  read_kill_grace),

@@ -204,12 +204,14 @@ void run_python(std::span<const std::string> words, bool module, LaunchOptions& 
   options.arguments.insert(options.arguments.end(), words.begin(), words.end());
 }
 
-/// Exit codes of this program that a restart would only repeat, or that were requested, are final.
+/// Exit codes of this program that a restart would only repeat, or that were requested, are final. A training that
+/// never saves a checkpoint makes no progress.
 void run_own(std::span<const std::string> words, LaunchOptions& options, const LaunchWorld& world) {
   options.program = world.own_program;
   options.arguments.assign(words.begin(), words.end());
   options.restarts.final_codes = {
       kUsage, kBadData, kDiverged, kPreempted, exit_code_after(SIGINT), exit_code_after(SIGQUIT)};
+  if (words.front() == "train" && !options.restarts.min_progress_steps) options.restarts.min_progress_steps = 1;
 }
 
 void read_by_first_word(std::span<const std::string> words, LaunchOptions& options, const LaunchWorld& world) {
@@ -228,7 +230,7 @@ void read_command(std::span<const std::string> words, LaunchDraft& draft, const 
     words = words.subspan(1);
     if (kind == CommandKind::by_first_word) kind = CommandKind::program;
   }
-  if (words.empty())
+  if (words.empty() || words.front().empty())
     throw InvalidArgument(
         "no command to run: give `train ...`, or `-- PROGRAM ARGUMENTS...`; see gradring launch --help");
   switch (kind) {

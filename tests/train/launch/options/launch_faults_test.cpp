@@ -80,6 +80,7 @@ TEST(ParseLaunch, RefusesWithWords) {
       {{}, "no command to run"},
       {{"--standalone"}, "no command to run"},
       {{"--"}, "no command to run"},
+      {{"--", ""}, "no command to run"},
       {{"./mine.sh", "x"},
        "'./mine.sh' is neither `train` nor `bench` nor a Python script: to run another program, use `-- ./mine.sh "
        "...`"},
