@@ -170,6 +170,15 @@ bool is_run(const fs::path& path) {
   return fs::is_regular_file(metrics_of(path), ignored) || state_of(path) == RunDirState::run;
 }
 
+namespace {
+
+/// A folder that cannot be read may be a run: whoever opens it reports why.
+bool may_be_run(const fs::path& path) try { return is_run(path); } catch (const EnvironmentError&) {
+  return true;
+}
+
+}  // namespace
+
 fs::path find_run(const fs::path& named) {
   std::error_code ignored;
   const fs::path path = without_slash(named);
@@ -219,7 +228,7 @@ std::vector<fs::path> runs_in(const fs::path& folder) try {
                                  fs::exists(folder, ignored) ? "is not a folder" : "does not exist"));
   std::vector<fs::path> runs;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder))
-    if (entry.is_directory(ignored) && is_run(entry.path())) runs.push_back(entry.path());
+    if (entry.is_directory(ignored) && may_be_run(entry.path())) runs.push_back(entry.path());
   std::ranges::sort(runs);
   return runs;
 } catch (const fs::filesystem_error& error) {

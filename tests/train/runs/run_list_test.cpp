@@ -90,6 +90,16 @@ TEST(RunList, ReadsAFolderAndLeavesOutWhatIsNoRun) {
   EXPECT_EQ(json.at("tags"), nlohmann::ordered_json({"x"}));
 }
 
+TEST(RunList, HasTheRunsBesideOneThatCannotBeRead) {
+  const tests::WrittenRuns runs;
+  runs.write("a", {tests::start_at(10)});
+  std::filesystem::create_directory(runs.path("b"));
+  std::filesystem::create_symlink("checkpoints", runs.path("b") / "checkpoints");  // nobody can read it
+  const RunList list = list_runs({runs.folder().string()});
+  EXPECT_THAT(names(list.runs), ElementsAre("a"));
+  EXPECT_THAT(list.problems, ElementsAre(HasSubstr("Too many levels of symbolic links")));
+}
+
 TEST(RunList, TableHasNamesAndSetsOfEvaluationsWhereTheySayMore) {
   ListedRun generated = run_named("mnist-20261124"), named = run_named("a"), validated = run_named("b");
   generated.path = "runs/mnist-20261124", generated.given_name = "mnist";
