@@ -32,7 +32,7 @@ enum class Replace : bool {
 /// metrics, configuration, summary, lock, logs, checkpoints, event files of TensorBoard) never is. What is no regular
 /// file, such as /dev/stdout, is written into.
 ///
-/// Errors    UsageError.
+/// Errors    UsageError, also if its folder does not exist.
 void check_output(const NamedOutput& file, Replace replace);
 
 /// The run directory to whose files `path` belongs, whether it exists or not.

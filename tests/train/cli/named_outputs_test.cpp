@@ -15,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 /// A command line up to the name of the file that it writes.
@@ -76,6 +77,19 @@ TEST_F(NamedOutputs, ReplaceNoFileOfAnotherOriginUnlessForced) {
   }
   ASSERT_EQ(place_.run(short_training({"--run-dir", "a", "--trace", "trace.json.gz"})).code, 0);
   EXPECT_EQ(place_.run(short_training({"--run-dir", "b", "--trace", "trace.json.gz"})).code, 0) << "its own trace";
+}
+
+TEST_F(NamedOutputs, NeedAFolderBeforeAnythingIsComputed) {
+  for (const auto* outputs : {&quick_, &slow_})
+    for (const Output& output : *outputs) {
+      SCOPED_TRACE(testing::PrintToString(output.words));
+      const ProgramEnd end = place_.run(joined(output.words, {"none/file"}));
+      EXPECT_EQ(end.code, 2);
+      EXPECT_THAT(end.err,
+                  AnyOf(HasSubstr("none/file" + output.ending + " is in a folder that does not exist; create it"),
+                        HasSubstr("but there is no folder")));
+      EXPECT_EQ(end.out, "");
+    }
 }
 
 TEST_F(NamedOutputs, NeverReplaceAFileOfARun) {
