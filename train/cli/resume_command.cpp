@@ -64,7 +64,8 @@ Words restarting(const Words& tail, const fs::path& run_dir, const std::vector<O
     else if (tail[i].find('=') == std::string::npos)
       ++i;  // its value
   }
-  for (const OptionWord& change : changes) words.insert(words.end(), {change.name, change.value});
+  for (const OptionWord& change : changes)
+    if (change.value) words.insert(words.end(), {change.name, *change.value});
   const std::string path = run_dir.string();
   if (path.starts_with('-'))  // a value, not an option
     words.push_back("--run-dir=" + path);
@@ -104,7 +105,8 @@ std::string command_with(const StartedBy& started_by, const std::function<Words(
   command.insert(command.end(), train.begin(), train.end());
   const std::string text = assignments(started_by) + shell_command(command);
   if (!tail && world_size > 1) return text + fmt::format("  # as each of the {} ranks", world_size);
-  if (nodes > 1) return text + fmt::format("  # and the launchers on the other {} nodes", nodes - 1);
+  if (nodes == 2) return text + "  # and the launcher on the other node";
+  if (nodes > 2) return text + fmt::format("  # and the launchers on the other {} nodes", nodes - 1);
   return text;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -19,10 +20,10 @@ struct StartedBy {
   Variables environment{};  ///< all of it
 };
 
-/// An option of `gradring train` with its dashes, and its value.
+/// An option of `gradring train` with its dashes, and its value; without one, the option is left out.
 struct OptionWord {
   std::string name;
-  std::string value;
+  std::optional<std::string> value{};
 };
 
 /// The arguments of this process, the program first; empty without /proc.

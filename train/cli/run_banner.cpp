@@ -109,13 +109,14 @@ std::string program_of(const StartedBy& started_by) {
   return is_launcher ? started_by.parent.front() : started_by.own.front();
 }
 
-/// The command that trains with more steps. A schedule that spans the training would raise the learning rate again if the
-/// run were resumed with more steps, so a longer one begins anew.
+/// The command that trains with more steps, without injected faults. A schedule that spans the training would raise the
+/// learning rate again if the run were resumed with more steps, so a longer one begins anew.
 std::string longer_command(const StartedBy& started_by, const TrainConfig& config, const fs::path& run_dir,
-                           const std::vector<OptionWord>& longer) {
-  if (!spans_training(config.schedule)) return resume_command(started_by, run_dir, longer);
+                           std::vector<OptionWord> longer) {
   fs::path another = run_dir.has_filename() ? run_dir : run_dir.parent_path();
-  for (const OptionWord& option : longer) another += fmt::format("-{}{}", option.value, option.name.substr(1));
+  for (const OptionWord& option : longer) another += fmt::format("-{}{}", *option.value, option.name.substr(1));
+  longer.push_back({"--inject"});
+  if (!spans_training(config.schedule)) return resume_command(started_by, run_dir, longer);
   return restart_command(started_by, another, longer) +
          "  # a new run: the learning rate of this one has reached its end";
 }
@@ -158,7 +159,8 @@ std::vector<BannerRow> result_rows(const Summary& summary, const RunFigures& fig
                                                summary.samples_per_second, counted(summary.world_size, "rank"))});
   rows.push_back({"Device memory", fmt::format("{} a rank at most, {} planned", memory(summary.peak_memory.total()),
                                                memory(summary.planned_memory.total()))});
-  rows.push_back({"Weights", "SHA-256 " + summary.parameters_sha256.substr(0, kHashDigits) + "..."});
+  rows.push_back({"Weights", fmt::format("SHA-256 {}...{}", summary.parameters_sha256.substr(0, kHashDigits),
+                                         summary.world_size > 1 ? ", equal on all ranks" : "")});
   rows.push_back({"Run directory", run_dir.string()});
   return rows;
 }

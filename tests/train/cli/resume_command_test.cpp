@@ -76,6 +76,9 @@ TEST(ResumeCommand, SaysWhatElseIsToBeStarted) {
   const Words parent = {"gradrun", "--nnodes=3", "train"};
   EXPECT_EQ(resume_command({.own = own, .parent = parent, .launched = true, .world_size = 6, .nodes = 3}, "r"),
             "gradrun --nnodes=3 train --run-dir r --resume auto  # and the launchers on the other 2 nodes");
+  const Words of_two = {"gradrun", "--nnodes=2", "train"};
+  EXPECT_EQ(resume_command({.own = own, .parent = of_two, .launched = true, .world_size = 2, .nodes = 2}, "r"),
+            "gradrun --nnodes=2 train --run-dir r --resume auto  # and the launcher on the other node");
 }
 
 TEST(ResumeCommand, HasTheVariableThatChoosesTheCodeOfACpu) {

@@ -81,6 +81,7 @@ TEST(RunBanner, EndsWithResultsAndCommands) {
   summary.validation_accuracy = 0.975;
   summary.validation_loss = 0.07;
   summary.seconds = 12.34;
+  summary.world_size = 2;
   summary.samples_per_second = 4321.4;
   summary.parameters_sha256 = "0123456789abcdef0123456789abcdef";
   RunFigures figures{.validation = {.best_accuracy = 0.985, .best_step = 1500}, .is_validated = true};
@@ -105,9 +106,9 @@ TEST(RunBanner, EndsWithResultsAndCommands) {
       "Best saved     98.00 % in validation after step 1,234: checkpoints/step-1234\n"
       "Best seen      98.50 % in validation after step 1,500: not saved, since checkpoints are scored at the ends "
       "of epochs\n"
-      "Training time  12.3 s, 4321 samples a second on 1 rank\n"
+      "Training time  12.3 s, 4321 samples a second on 2 ranks\n"
       "Device memory  0 B a rank at most, 0 B planned\n"
-      "Weights        SHA-256 0123456789ab...\n"
+      "Weights        SHA-256 0123456789ab..., equal on all ranks\n"
       "Run directory  /srv/a/my runs/b\n"
       "\n"
       "evaluate       ./gradring eval 'my runs/b' --best\n"
@@ -137,6 +138,13 @@ TEST(RunBanner, SuggestsANewRunWhereTheScheduleSpansTheTraining) {
   config.schedule.name = "step";
   EXPECT_THAT(text_of(next_steps(started_by, config, "r")), HasSubstr("--steps 18 --run-dir r --resume auto\n"));
   EXPECT_EQ(longer_advice(config), "to train longer, raise --epochs or --steps");
+}
+
+TEST(RunBanner, SuggestsALongerTrainingWithoutInjectedFaults) {
+  const StartedBy started_by{
+      .own = {"gradring", "train", "--inject", "kill:rank=1,step=5", "--epochs", "3", "--inject=nan:rank=0,step=2"}};
+  EXPECT_THAT(text_of(next_steps(started_by, {.epochs = 3}, "r")),
+              HasSubstr("train longer   gradring train --epochs 6 --run-dir r --resume auto\n"));
 }
 
 TEST(RunBanner, NamesTheProgramAsThePersonDid) {
