@@ -76,8 +76,8 @@ std::optional<std::string> SharedToken::find(const LaunchOptions& options, const
 void check_leader_is_here(const LaunchOptions& options) {
   if (!is_elsewhere(options.master_addr)) return;
   throw InvalidArgument(fmt::format(
-      "GRADRING_TOKEN is not set, and the leading node {} is another host: set the same token on every node, "
-      "for example by export GRADRING_TOKEN=$(openssl rand -hex 32)",
+      "GRADRING_TOKEN is not set, and the leading node {} is another host: set it to the same value on every "
+      "node, such as one that `openssl rand -hex 32` has printed",
       options.master_addr));
 }
 
