@@ -98,11 +98,22 @@ has_gpu_driver() {
   [[ -e /proc/driver/nvidia/version || $(PATH=$PATH:/usr/sbin:/sbin ldconfig -p 2>/dev/null) == *libcuda.so.1* ]]
 }
 
-# What the presets' GRADRING_CUDA becomes in the scripts that a user runs: what the environment says, or else what is of use.
-cuda_choice() { if [[ -n ${GRADRING_CUDA-} ]]; then echo "$GRADRING_CUDA"; elif has_gpu_driver; then echo AUTO; else echo OFF; fi; }
-
 # The value of a variable in build/PRESET's cache, empty where there is none.
 cached() { sed -n "s/^$2:[A-Z]*=//p" "build/$1/CMakeCache.txt" 2>/dev/null || true; }
+
+# What the presets' GRADRING_CUDA becomes in the scripts that a user runs: what the environment says, or else ON if build/release
+# has it, or else what is of use.
+cuda_choice() {
+  if [[ -n ${GRADRING_CUDA-} ]]; then
+    echo "$GRADRING_CUDA"
+  elif [[ $(cached release GRADRING_CUDA) == ON ]]; then
+    echo ON
+  elif has_gpu_driver; then
+    echo AUTO
+  else
+    echo OFF
+  fi
+}
 
 # configure PRESET [OPTION...]: once; a later call does nothing unless an option is not yet what it asks for.
 # CMake's own rule re-runs it when a CMakeLists.txt changes.

@@ -4,8 +4,9 @@
 #
 # Usage: scripts/quickstart.sh [--data-dir DIR]
 #
-# Trains on MNIST if its four files are in DIR, in GRADRING_DATA_DIR, or where they were downloaded before; else on
-# `digits`, which is drawn by the program itself. Safe to run again: what is there is neither installed nor built twice.
+# Trains on MNIST if its four files are in DIR, in GRADRING_DATA_DIR, or in datasets/, where `gradring data fetch mnist` puts
+# them; else on `digits`, which the program generates. GRADRING_CUDA=ON builds the CUDA side and the simulated GPU, which is
+# otherwise done where a GPU has its driver. Safe to run again: what is there is neither installed nor built twice.
 
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -37,8 +38,7 @@ if [[ -n $data_dir ]]; then
   mnist=$(find_mnist "$(from_here "$data_dir")")
   [[ -n $mnist ]] || die "no train-images-idx3-ubyte(.gz) in $data_dir or $data_dir/mnist"
 else
-  cache=${XDG_CACHE_HOME:-${HOME:+$HOME/.cache}}
-  mnist=$(find_mnist ${GRADRING_DATA_DIR:+"$(from_here "$GRADRING_DATA_DIR")"} data ${cache:+"$cache/gradring"})
+  mnist=$(find_mnist ${GRADRING_DATA_DIR:+"$(from_here "$GRADRING_DATA_DIR")"} datasets)
 fi
 data=(--dataset digits)
 [[ -z $mnist ]] || data=(--dataset mnist --data-dir "$mnist")

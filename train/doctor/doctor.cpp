@@ -54,7 +54,7 @@ Finding libpng() {
 Finding cuda_module() {
   const auto file = cuda_module_file();
   if (file.empty())
-    return {"CUDA module", "none", "to build it, install the CUDA toolkit (12.0 or later) and use the preset cuda"};
+    return {"CUDA module", "none", "to build it, configure with GRADRING_CUDA=ON and the CUDA toolkit, 12.0 or later"};
   try {
     open_real_gpus(file);
     return {"CUDA module", file.string()};
@@ -65,7 +65,9 @@ Finding cuda_module() {
 
 Finding simulated_gpu_module() {
   const auto file = simulated_gpu_module_file();
-  if (file.empty()) return {"simulated GPU", "none", "to build it, install the CUDA toolkit (12.8 or later)"};
+  if (file.empty())
+    return {"simulated GPU", "none",
+            "to build it, configure with GRADRING_CUDA=ON and the CUDA toolkit, 12.8 or later"};
   try {
     open_simulated_gpus(file);
     return {"simulated GPU", file.string() + ", for --device cuda --simulate-gpu h100 or a100"};

@@ -96,7 +96,7 @@ const CudaModule& real_gpus() {
   const std::filesystem::path file = cuda_module_file();
   if (file.empty())
     throw DeviceError("no CUDA module found (libgradring_cuda.so beside the program, or in ../" GRADRING_MODULE_DIR
-                      "): install the package gradring-cuda, or build with the preset cuda");
+                      "): install the package gradring-cuda, or build with GRADRING_CUDA=ON and the CUDA toolkit");
   return open_real_gpus(file);
 }
 
