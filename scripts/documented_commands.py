@@ -6,7 +6,7 @@ documented_commands.py check PROGRAM [--repository DIR] [--build DIR]
     Of every command in a code block or in `inline code`: the command of gradring exists, and its options; the script exists,
     and its options; the preset exists; the filter of ctest matches a test of the build.
 
-documented_commands.py run PROGRAM [--slow] [FILE...]
+documented_commands.py run [--slow] PROGRAM [FILE...]
     Runs the code blocks that call gradring, each file's in a temporary folder of its own. Without --slow, those that take
     seconds. What is not run is listed with the reason.
 """
@@ -23,23 +23,27 @@ import tempfile
 import zlib
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-GRADRING = re.compile(r"^(?:\./|\S*build/\w+/)?(gradring|gradrun) +(?=[a-z-])(?![a-z-]+:)")
-SHELL = re.compile(r"^(cd|cp|export|for|grep|kill|mkdir|pids=|rm|sleep|tail|timeout|what=|elastic=|training=|done|\w+=)\b")
-OTHERS = re.compile(r"^(sudo |apt-get |cmake |ctest |git |pip |scripts/|\S+/scripts/|tensorboard |nsys |torchrun |mpirun |srun )")
+GRADRING = re.compile(r"^(?:\./|\S*build/(?:\w+/)?)?(gradring|gradrun|gradring_old) +(?=[a-z$-])(?![a-z-]+:)")
+SHELL = re.compile(r"^((cd|cp|export|for|grep|kill|mkdir|rm|sleep|tail|timeout|done)\b|\w+=)")
+OTHERS = re.compile(r"^(sudo |apt-get |cmake |ctest |git |pip |scripts/|\S+/scripts/|tensorboard |nsys |torchrun |mpirun |srun |ssh )")
+# A command of gradring anywhere in a line: behind `timeout 5`, in the quotes of `ssh HOST "..."`.
+WITHIN = re.compile(r"(?<![\w/-])(?:\S*/)?(gradring|gradrun|gradring_old) +((?=[a-z-])(?![a-z-]+:)[^;|>&]*)")
 
 # Commands that are not run, and why. The first that matches counts.
 NOT_RUN = [
     (r"\.\.\.|<|\bFOLDER\b|\bDIR\b|=D$| D( |$)|\bHOST\b|\[-", "has a placeholder"),
     (r"\bdata (fetch|verify|info)\b|--dataset mnist", "needs a data set"),
     (r"--device cuda(?!.*--simulate-gpu)", "needs a GPU"),
-    (r"--simulate-gpu", "needs the simulated GPU: run by scripts/simulated_gpu.sh and count_lessons.py"),
+    (r"bench kernels .*--simulate-gpu", "is run by scripts/simulated_gpu.sh and count_lessons.py"),
+    (r"--nprocs 2 .*--simulate-gpu", "needs the NCCL of the tests' build"),
     (r" /tmp/", "writes outside of its folder"),
     (r"--ncu\b|^nsys ", "needs Nsight"),
     (r"\bruns rm\b|\btop\b", "needs a terminal"),
     (r"completions \w+ > ", "writes into the home directory"),
+    (r"^pids=|^kill -STOP", "freezes every run of this user"),
 ]
 # Minutes, not seconds.
-SLOW = re.compile(r"\bbench\b(?!.*--list)|--epochs (20|50)|\bhelp --man\b.*\bslow\b|sleep (10|15)|gradring launch \$elastic")
+SLOW = re.compile(r"\bbench\b(?!.*--list)|\$what|--simulate-gpu|--epochs (20|50)|\bhelp --man\b.*\bslow\b|sleep (10|15)|gradring launch \$elastic")
 # Exit codes other than 0 that a document means.
 EXIT_CODES = {
     ("docs/faults.md", r"--inject kill:rank=1,step=50$"): {137},
@@ -92,7 +96,7 @@ def documents(repository):
 
 
 def without_comment(text):
-    return re.sub(r"\s+#.*| [|>&].*|;.*", "", text)
+    return re.sub(r"\s+#.*", "", text)
 
 
 class Checker:
@@ -109,12 +113,14 @@ class Checker:
             self.labels = {label for it in tests for at in it["properties"] if at["name"] == "LABELS" for label in at["value"]}
         self.count = 0
 
-    def problems(self, command):
-        """What is wrong with a command, in words."""
+    def problems(self, command, variables):
+        """What is wrong with a command, in words. `variables`: those that lines above it set."""
+        variables |= dict(re.findall(r'^(\w+)="(.*)"$', command.text))
         text = without_comment(command.text)
-        if GRADRING.match(text):
-            yield from self.of_gradring(re.sub(r"^\S*/", "", text).split())
-        elif match := re.match(r"(?:sudo )?(scripts/[a-z_]+\.(?:sh|py))\b(.*)", text):
+        for name, rest in WITHIN.findall(re.sub(r"\$(\w+)", lambda it: variables.get(it[1], it[0]), text)):
+            yield from self.of_gradring([name, *rest.split()])
+        text = re.sub(r" [|>&].*|;.*", "", text)
+        if match := re.match(r"(?:sudo )?(scripts/[a-z_]+\.(?:sh|py))\b(.*)", text):
             yield from self.of_script(*match.groups())
         for preset in re.findall(r"--preset[ =]([a-z-]+)", text):
             self.count += 1
@@ -169,8 +175,9 @@ def check(arguments):
     checker = Checker(arguments.program, repository, arguments.build)
     failed = 0
     for path, name in documents(repository):
+        variables = {}
         for command in commands_of(path, name):
-            for problem in checker.problems(command):
+            for problem in checker.problems(command, variables):
                 print(f"{name}:{command.line}: {problem}: {command.text}", file=sys.stderr)
                 failed += 1
     print(f"{checker.count} options, scripts, presets and filters in documents")
@@ -181,7 +188,7 @@ def reason_not_to_run(command, slow):
     if OTHERS.match(command.text):
         return "is not gradring"
     for pattern, reason in NOT_RUN:
-        if re.search(pattern, re.sub(r"\s+#.*", "", command.text)):
+        if re.search(pattern, without_comment(command.text)):
             return reason
     return "" if slow or not SLOW.search(command.text) else "is slow"
 
@@ -197,6 +204,7 @@ def grey_png(size):
 class Runner:
     def __init__(self, program, slow):
         self.program, self.slow = program, slow
+        self.simulated_gpu = program.parent / "libgradring_simulated_gpu.so"
         self.ran = self.failed = 0
         self.skipped = {}
 
@@ -224,6 +232,8 @@ class Runner:
 
     def skip(self, command):
         reason = reason_not_to_run(command, self.slow)
+        if not reason and "--simulate-gpu" in command.text and not self.simulated_gpu.exists():
+            reason = f"needs {self.simulated_gpu.name}, which this build lacks"
         if reason:
             self.skipped.setdefault(reason, []).append(f"{command.file}:{command.line}")
         return reason
