@@ -103,10 +103,13 @@ std::string command_with(const StartedBy& started_by, const std::function<Words(
   Words command = tail ? Words(parent.begin(), parent.end() - std::ssize(*tail)) : Words{own.at(0)};
   const Words train = edited(tail ? *tail : Words(own.begin() + 1, own.end()));
   command.insert(command.end(), train.begin(), train.end());
-  const std::string text = assignments(started_by) + shell_command(command);
-  if (!tail && world_size > 1) return text + fmt::format("  # as each of the {} ranks", world_size);
-  if (nodes == 2) return text + "  # and the launcher on the other node";
-  if (nodes > 2) return text + fmt::format("  # and the launchers on the other {} nodes", nodes - 1);
+  std::string text = assignments(started_by) + shell_command(command);
+  if (!tail && world_size > 1)
+    text += fmt::format("  # as each of the {} ranks", world_size);
+  else if (nodes == 2)
+    text += "  # and the launcher on the other node";
+  else if (nodes > 2)
+    text += fmt::format("  # and the launchers on the other {} nodes", nodes - 1);
   return text;
 }
 
