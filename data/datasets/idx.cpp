@@ -47,6 +47,8 @@ std::string joined(const std::vector<std::string>& names) {
 [[noreturn]] void throw_missing(const std::vector<fs::path>& folders, const std::vector<std::string>& names,
                                 const std::string& fetch) {
   check_readable(folders);
+  for (const fs::path& folder : folders)
+    for (const std::string& name : names) check_kind(folder / name);
   std::vector<std::string> searched;
   for (const fs::path& folder : folders) searched.push_back(folder.string());
   const auto existing = std::ranges::find_if(folders, [](const fs::path& folder) {

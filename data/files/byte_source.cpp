@@ -155,6 +155,15 @@ bool is_file(const fs::path& path) {
   return found;
 }
 
+void check_kind(const fs::path& path) {
+  std::error_code error;
+  const fs::file_type kind = fs::symlink_status(path, error).type();
+  if (kind == fs::file_type::none || kind == fs::file_type::not_found || is_file(path)) return;
+  throw DataError(path,
+                  kind == fs::file_type::symlink ? "is a link, but not to a regular file" : "is not a regular file",
+                  "put the file there, or name the folder that has it");
+}
+
 void check_readable(std::span<const fs::path> folders) {
   const auto is_accessible = [](const fs::path& path, int mode) {
     return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0 || errno != EACCES;

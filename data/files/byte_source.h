@@ -66,6 +66,11 @@ std::unique_ptr<ByteSource> open_plain_or_gzip(const std::filesystem::path& path
 ///           ...).
 bool is_file(const std::filesystem::path& path);
 
+/// Throws if `path` exists and is not a regular file, such as a link to nothing: then it is not missing.
+///
+/// Errors    DataError; std::system_error as is_file.
+void check_kind(const std::filesystem::path& path);
+
 /// Throws if one of the folders exists but may not be read: then files in it are not missing. Begins with the last one.
 ///
 /// Errors    std::system_error.

@@ -44,6 +44,21 @@ TEST(OpenDataset, NamesTheCommandThatGetsMissingFiles) {
   }
 }
 
+/// Not "found none of the files": the user sees one by that name.
+TEST(OpenDataset, NamesWhatIsInPlaceOfAFile) {
+  for (const auto& [name, file] :
+       {std::pair("mnist", "t10k-images.idx3-ubyte"), std::pair("cifar10", "test_batch.bin")}) {
+    const auto error_of = [name = name](const tests::TempFolder& folder) {
+      return tests::message_of<DataError>([&] { open_dataset(name, Split::test, folder.path()); });
+    };
+    const tests::TempFolder folder, links;
+    std::filesystem::create_directory(folder.path() / file);
+    EXPECT_THAT(error_of(folder), HasSubstr((folder.path() / file).string() + ": is not a regular file; put"));
+    std::filesystem::create_symlink("nothing", links.path() / file);
+    EXPECT_THAT(error_of(links), HasSubstr((links.path() / file).string() + ": is a link, but not to a regular file"));
+  }
+}
+
 TEST(FetchCommand, QuotesAFolderForTheShell) {
   EXPECT_EQ(fetch_command("mnist", "/a/b-c_1.d"), "gradring data fetch mnist --data-dir /a/b-c_1.d");
   EXPECT_EQ(fetch_command("mnist", "my data's"), "gradring data fetch mnist --data-dir 'my data'\\''s'");
