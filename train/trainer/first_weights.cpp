@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "train/trainer/finite_weights.h"
 #include "train/trainer/parameter_names.h"
 #include "train/trainer/torch_optimizer_state.h"
 #include "train/trainer/training_state.h"
@@ -31,6 +32,7 @@ LoadedWeights load_first_weights(Replica& replica, FirstWeights weights, const O
     names.rename(*weights.optimizer);
     SteppedOptimizer stepped =
         from_torch_optimizer(*weights.optimizer, optimizer, replica.parameters(), weights.optimizer_from);
+    check_optimizer_values(stepped.state, weights.optimizer_from);
     applied = std::to_string(stepped.applied_steps);
     state.state = std::move(stepped.state);
     if (optimizer.ema > 0) begin_average(state);

@@ -245,6 +245,7 @@ void Replica::load(const ReplicaState& state, const std::filesystem::path& from,
   const std::vector<OptimizerState> optimizer = optimizer_->states();
   load_weights(state.model, from, deadline);  // first: those of another model have another optimizer's state, too
   if (group_.rank() == 0) check_optimizer(parameters_, optimizer, state.state, from);
+  check_optimizer_values(state.state, from);
   for (const OptimizerState& each : optimizer)
     load_shards(shards_of(each), state.state, from, prefix_of(each), deadline);
   step_.set_state(state.step, deadline);

@@ -9,6 +9,7 @@
 
 #include "tests/train/cli/support/trained.h"
 #include "tests/train/support/text_of.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/safetensors.h"
 #include "train/checkpoint/tensor_file.h"
 
@@ -63,6 +64,26 @@ TEST_F(ForeignWeights, EndWith5IfTheyAreNotFinite) {
   EXPECT_EQ(exported.code, 0) << exported.err;
   EXPECT_THAT(exported.err, HasSubstr("is NaN or infinite"));
   EXPECT_THAT(tests::text_of(place_.path("nan.md")), HasSubstr("* The model does not work: 1 of the "));
+}
+
+/// Not as "the test loss is NaN: lower --lr" after a step.
+TEST_F(ForeignWeights, EndWith5IfTheOptimizersStateIsNotFinite) {
+  train::PosixFileSystem files;
+  const std::filesystem::path folder = place_.path(kCheckpoint);
+  train::Checkpoint checkpoint = train::read_checkpoint(files, folder);
+  floats(checkpoint.state, "exp_avg_sq.fc_layers.2.bias")[3] = -1;
+  std::filesystem::remove_all(folder);
+  files.make_folder(folder);
+  train::write_checkpoint(files, folder, checkpoint);
+  ASSERT_EQ(place_.run({"export", kCheckpoint, "--optimizer", "--output", "o.pt"}).code, 0);
+  ASSERT_EQ(place_.run({"export", kCheckpoint, "--output", "w.pt"}).code, 0);
+  for (const auto& [from, options] :
+       {std::pair(std::string(kCheckpoint), Words{"--resume", kCheckpoint}),
+        std::pair(std::string("o.pt"), Words{"--weights", "w.pt", "--optimizer-state", "o.pt"})}) {
+    const ProgramEnd end = train("x-" + options[0], options);
+    EXPECT_EQ(end.code, 5) << end.err;
+    EXPECT_THAT(end.err, HasSubstr(from + ": 1 of the 10 values of 'exp_avg_sq.fc_layers.2.bias' is NaN or negative;"));
+  }
 }
 
 TEST_F(ForeignWeights, EndWith5IfTheirOutputsOverflow) {

@@ -44,6 +44,16 @@ TEST(FiniteWeights, NameTheFirstTensorAndTheNumberOfOthers) {
               HasSubstr("a.pt: 2 of the 3 values of 'b' are NaN or infinite; use"));
 }
 
+TEST(OptimizerValues, MayHaveInfiniteButNoNegativeSecondMoments) {
+  const TensorRecord first = floats("exp_avg.a", {kInfinity}), infinite = floats("exp_avg_sq.a", {kInfinity, 0, 1});
+  const TensorRecord negative = floats("exp_avg_sq.b", {-1, kNaN, 1});
+  EXPECT_EQ(divergence([&] { check_optimizer_values(std::vector{infinite}, "o.pt"); }), "");
+  EXPECT_THAT(divergence([&] {
+                check_optimizer_values(std::vector{infinite, negative, first}, "o.pt");
+              }),
+              HasSubstr("o.pt: 2 of the 3 values of 'exp_avg_sq.b' are NaN or negative, and values of 1 more tensor;"));
+}
+
 TEST(FiniteOutputs, CountSamples) {
   const std::vector<float> good = {1, 2, 3, 4}, bad = {1, 2, kNaN, kInfinity, 5, kInfinity};
   EXPECT_EQ(divergence([&] { check_finite_outputs(good, 2, "a", "fp16"); }), "");
