@@ -37,7 +37,9 @@ void throw_write_error(const fs::path& path, int error, const char* other) {
                          advice_on(error, other));
 }
 
-LineFile::LineFile(const FileAt& file) : file_(file), fd_(open_file(file, O_WRONLY | O_CREAT | O_APPEND)) {
+LineFile::LineFile(const FileAt& file) : file_(file), fd_(open_file(file, O_WRONLY | O_CREAT | O_APPEND | O_NONBLOCK)) {
+  if (!fd_ && errno == ENXIO)  // a pipe that nobody reads, for which others would wait
+    throw EnvironmentError("cannot write " + file.path().string() + ": it is not a regular file; remove it");
   if (!fd_) fail(file.path(), errno);
   size_ = ::lseek(fd_.get(), 0, SEEK_END);
 }

@@ -8,12 +8,12 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <istream>
 #include <optional>
 #include <streambuf>
 #include <system_error>
 
 #include "train/report/environment_error.h"
+#include "train/report/metrics_lines.h"
 #include "train/report/run_events_json.h"
 
 namespace gradring::train {
@@ -44,11 +44,6 @@ bool is_kept(const std::string& line, HadHappened had_happened) {
   return event && std::visit(had_happened, event->event);
 }
 
-bool is_fault(const std::string& line) {
-  const std::optional<TimedEvent> event = from_line(line);
-  return event && std::holds_alternative<FaultRecord>(event->event);
-}
-
 std::string reason_of(int error) { return std::generic_category().message(error); }
 
 /// Reads an open file from its start.
@@ -73,6 +68,21 @@ class DescriptorBuffer final : public std::streambuf {
   std::array<char, 64 * 1024> part_{};
   bool has_failed_ = false;
 };
+
+/// Reads a line, of a longer one the first kMostLineBytes.
+///
+/// Returns   its bytes in the file, with the line break; 0 at the end, at an incomplete line and at one of more than
+///           kMostSkippedBytes.
+off_t next_line(std::streambuf& from, std::string& line) {
+  line.clear();
+  constexpr auto kEnd = std::streambuf::traits_type::eof();
+  std::uint64_t bytes = 1;
+  for (auto c = from.sbumpc(); c != kEnd && bytes <= kMostSkippedBytes; c = from.sbumpc(), ++bytes) {
+    if (c == '\n') return static_cast<off_t>(bytes);
+    if (line.size() < kMostLineBytes) line += static_cast<char>(c);
+  }
+  return 0;
+}
 
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path, const std::string& why) {
   throw EnvironmentError("cannot read " + path.string() + ": " + why + "; nothing was removed from it");
@@ -125,14 +135,20 @@ void truncate_metrics(const FileAt& file, std::int64_t steps, std::int64_t epoch
   if (!fd && (errno == ENOENT || errno == ENOTDIR)) return;
   if (!fd) throw_unreadable(file.path(), reason_of(errno));
   DescriptorBuffer buffer(fd);
-  std::istream lines(&buffer);
-  off_t kept = 0;
   std::string line;
-  while (std::getline(lines, line) && !lines.eof() && is_kept(line, {.steps = steps, .epochs = epochs}))
-    kept += static_cast<off_t>(line.size() + 1);
+  off_t read = 0, kept = 0;
+  bool is_before = true;
   std::vector<std::string> faults;
-  for (; lines && !lines.eof(); std::getline(lines, line))
-    if (is_fault(line)) faults.push_back(line);
+  while (const off_t bytes = next_line(buffer, line)) {
+    read += bytes;
+    const std::optional<TimedEvent> event = from_line(line);
+    if (!event) continue;  // damaged, or of a newer version: kept if an event behind it is
+    is_before = is_before && std::visit(HadHappened{.steps = steps, .epochs = epochs}, event->event);
+    if (is_before)
+      kept = read;
+    else if (std::holds_alternative<FaultRecord>(event->event))
+      faults.push_back(line);
+  }
   if (buffer.has_failed()) throw_unreadable(file.path(), "a read failed");
   if (::ftruncate(fd.get(), kept) != 0)
     throw EnvironmentError("cannot truncate " + file.path().string() + ": " + reason_of(errno));

@@ -33,6 +33,7 @@ MetricsLines::MetricsLines(std::filesystem::path path) : path_(std::move(path)) 
 std::optional<std::string_view> MetricsLines::next() {
   line_.clear();
   is_too_long_ = false;
+  std::uint64_t line_bytes = 0;
   for (bool has_begun = false;; has_begun = true) {
     file_.getline(part_.data(), part_.size());
     if (file_.bad()) fail_to_read(path_, "a read failed");
@@ -41,6 +42,10 @@ std::optional<std::string_view> MetricsLines::next() {
     const bool has_break = !file_.fail() && !file_.eof();
     if (read == 0 && !has_begun) return std::nullopt;
     const std::size_t bytes = read - (has_break ? 1 : 0);
+    line_bytes += bytes;
+    if (line_bytes > kMostSkippedBytes)
+      fail_to_read(path_, fmt::format("line {} is longer than {} MiB; it was overwritten, or its disk is damaged",
+                                      count_ + 1, kMostSkippedBytes >> 20));
     is_too_long_ = is_too_long_ || bytes > kMostLineBytes - line_.size();
     line_.append(part_.data(), std::min(bytes, kMostLineBytes - line_.size()));
     if (!has_more) break;

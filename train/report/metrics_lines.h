@@ -16,9 +16,12 @@ namespace gradring::train {
 /// A line of a metrics.jsonl that has more bytes is no event.
 inline constexpr std::size_t kMostLineBytes = std::size_t{16} << 20;
 
+/// A file with a longer line is not read further: a sparse one may have TiB.
+inline constexpr std::uint64_t kMostSkippedBytes = std::uint64_t{256} << 20;
+
 /// The lines of a metrics.jsonl, also of a run that is running or was killed.
 ///
-/// Errors    EnvironmentError with path and reason if the file cannot be read.
+/// Errors    EnvironmentError with path and reason if the file cannot be read, or has a line of more than 256 MiB.
 /// Cost      memory for one line of at most kMostLineBytes.
 class MetricsLines {
  public:

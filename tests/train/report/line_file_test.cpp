@@ -58,6 +58,12 @@ TEST_F(LineFileTest, ReportsWhyItCannotBeCreated) {
               AllOf(HasSubstr("none/lines: No such file or directory"), HasSubstr("choose another --run-dir")));
 }
 
+TEST_F(LineFileTest, DoesNotWaitForTheReaderOfAPipe) {
+  const auto pipe = folder_.path() / "log";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THAT(message_of<EnvironmentError>([&] { LineFile{pipe}; }), HasSubstr("log: it is not a regular file"));
+}
+
 TEST_F(LineFileTest, FollowsLinkNamedByUser) {
   const fs::path link = folder_.path() / "link";
   std::ofstream(path_) << "older";

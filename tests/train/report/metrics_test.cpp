@@ -10,11 +10,13 @@
 #include <fstream>
 
 #include "tests/data/support/message_of.h"
+#include "tests/support/allocated_bytes.h"
 #include "tests/support/json.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/text_of.h"
 #include "train/report/environment_error.h"
+#include "train/report/metrics_lines.h"
 
 namespace gradring::train {
 namespace {
@@ -227,6 +229,27 @@ TEST_F(Metrics, RemovesIncompleteLine) {
   EXPECT_EQ(kept(9, 9), whole);
   std::ofstream(path_, std::ios::app) << R"({"event":"eval","epoch":1})";
   EXPECT_EQ(kept(9, 9), whole) << "only the line break is missing";
+}
+
+/// Such as NULs after a power loss, or an event of a newer version.
+TEST_F(Metrics, KeepsEventsBehindADamagedLine) {
+  const auto whole = all();
+  std::ofstream(path_) << std::string(100, '\0') << "\n{\"event\":\"newer\"}\n";
+  for (const std::string& line : whole) std::ofstream(path_, std::ios::app) << line << '\n';
+  EXPECT_EQ(kept(6, 2).size(), whole.size() + 2);
+  std::ofstream(path_, std::ios::app) << "damaged\n";
+  EXPECT_EQ(kept(6, 2).size(), whole.size() + 2) << "no event is behind it";
+  EXPECT_THAT(kept(0, 0), testing::IsEmpty());
+}
+
+/// With 1 TiB, a line of it would not fit into memory.
+TEST_F(Metrics, RemovesALineOfAnyLength) {
+  const auto whole = all();
+  std::filesystem::resize_file(path_, std::uintmax_t{1} << 40);
+  tests::reset_peak_allocated_bytes();
+  const std::size_t before = tests::allocated_bytes();
+  EXPECT_EQ(kept(9, 9), whole);
+  EXPECT_LT(tests::peak_allocated_bytes() - before, 4 * kMostLineBytes);
 }
 
 TEST_F(Metrics, DoesNotTruncateUnreadableFile) {

@@ -90,6 +90,14 @@ TEST_F(History, DoesNotKeepALongLine) {
   EXPECT_LT(tests::peak_allocated_bytes() - before, 4 * kMostLineBytes);
 }
 
+/// Reading it to its end would take minutes.
+TEST_F(History, GivesUpALineOfMoreThan256MiB) {
+  std::ofstream(path_) << "\n";
+  std::filesystem::resize_file(path_, std::uintmax_t{1} << 40);
+  EXPECT_THAT([&] { read_history(path_); },
+              testing::ThrowsMessage<EnvironmentError>(HasSubstr("line 2 is longer than 256 MiB")));
+}
+
 TEST_F(History, CannotBeReadFromAMissingFileOrAFolder) {
   EXPECT_THROW(read_history(folder_.path() / "none"), EnvironmentError);
   EXPECT_THROW(read_history(folder_.path()), EnvironmentError);
