@@ -130,13 +130,29 @@ TensorRecord PtArchive::tensor(const std::string& name, PickleId id) {
   const std::size_t element_bytes = names_of(record.type).bits / 8;
   record.bytes = view.make_dense(*storage.bytes, element_bytes);
   if (records_->is_big_endian()) swap_byte_order(record);
-  const std::size_t number_bytes = record.type == TensorType::c64 ? element_bytes / 2 : element_bytes;
-  if (has_flag(*rebuild, "neg")) negate(record.bytes, number_bytes, 0, 1);
-  if (has_flag(*rebuild, "conj")) negate(record.bytes, number_bytes, 1, 2);
+  apply_flags(*rebuild, record);
   return record;
 }
 
-/// Whether the last argument, the metadata, has a flag. PyTorch computes -x.imag and x.conj() only when it needs them.
+/// PyTorch computes -x.imag and x.conj() only when it needs them: until then the tensor has a flag.
+void PtArchive::apply_flags(const Rebuild& rebuild, TensorRecord& record) const {
+  using enum TensorType;
+  const bool is_complex = record.type == c64;
+  const bool has_signs =
+      is_complex || record.type == f16 || record.type == bf16 || record.type == f32 || record.type == f64;
+  const bool is_negated = has_flag(rebuild, "neg"), is_conjugated = has_flag(rebuild, "conj");
+  if ((is_negated && !has_signs) || (is_conjugated && !is_complex))
+    throw CheckpointError(path_,
+                          "has the tensor " + in_quotes(record.name) + " of type " +
+                              std::string(names_of(record.type).safetensors) + " that is to be " +
+                              (is_negated ? "negated" : "conjugated") + " when it is loaded, which is not supported",
+                          "save tensor.resolve_neg().resolve_conj()");
+  const std::size_t number_bytes = names_of(record.type).bits / 8 / (is_complex ? 2 : 1);
+  if (is_negated) negate(record.bytes, number_bytes, 0, 1);
+  if (is_conjugated) negate(record.bytes, number_bytes, 1, 2);
+}
+
+/// Whether the last argument, the metadata, has a flag.
 bool PtArchive::has_flag(const Rebuild& rebuild, std::string_view name) const {
   const std::size_t index = rebuild.function == kRebuildTensor3 ? kDtypeArgument + 1 : kDtypeArgument;
   if (rebuild.arguments->size() <= index) return false;

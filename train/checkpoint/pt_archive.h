@@ -60,6 +60,7 @@ class PtArchive {
   void refuse_special(const std::string& name, const Rebuild& rebuild) const;
   StoredValues stored_values(const std::string& name, const Rebuild& rebuild);
   const std::vector<std::byte>& bytes_of_storage(std::string_view key);
+  void apply_flags(const Rebuild& rebuild, TensorRecord& record) const;
   bool has_flag(const Rebuild& rebuild, std::string_view name) const;
   std::int64_t integer(PickleId id, const std::string& of) const;
   std::vector<std::int64_t> integers(PickleId id, const std::string& of) const;

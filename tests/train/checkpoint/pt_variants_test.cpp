@@ -65,6 +65,14 @@ TEST(PtVariants, ComputesLazyNegationAndConjugation) {
   EXPECT_THAT(bytes_read(complex), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7 | 0x80));
 }
 
+/// The sign of an integer is no bit of its own, and torch.load rejects conjugates of real numbers.
+TEST(PtVariants, RejectsFlagsThatTheTypeLacks) {
+  const OneTensor w{.storage_elements = 3, .shape = {1}, .strides = {1}, .type = "LongStorage", .flag = "neg"};
+  EXPECT_THAT(refusal([&] { tensor_of(w); }), HasSubstr("'w' of type I64 that is to be negated"));
+  const OneTensor real{.shape = {1}, .strides = {1}, .flag = "conj"};
+  EXPECT_THAT(refusal([&] { tensor_of(real); }), HasSubstr("'w' of type F32 that is to be conjugated"));
+}
+
 /// A dictionary with one entry "w".
 std::string pickled(const std::function<void(PickleWriter&)>& value) {
   PickleWriter pickle;
