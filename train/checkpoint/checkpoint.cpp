@@ -137,6 +137,11 @@ void read_verified(FileSystem& files, const fs::path& path, const FileHashes& ha
     if (matches("tensor " + in_quotes(tensor.name), tensor.bytes, hash == hashes.tensors.end() ? "" : hash->second))
       take(std::move(tensor));
   }
+  if (hashes.tensors.size() > reader.tensors().size())
+    report(CheckpointError(path,
+                           "has " + std::to_string(reader.tensors().size()) + " tensors, meta.json has hashes of " +
+                               std::to_string(hashes.tensors.size()),
+                           kUseAnotherCheckpoint));
 }
 
 }  // namespace

@@ -243,6 +243,11 @@ TEST_F(DamagedCheckpoint, NamesMissingMembers) {
   }
 }
 
+TEST_F(DamagedCheckpoint, DetectsAHashWithoutATensor) {
+  put_meta(tests::forged(whole_meta_, [](Json& json) { json["model.safetensors"]["tensors"]["lost"] = "00"; }));
+  EXPECT_THAT(verify_checkpoint(disk_, newest_), ElementsAre(HasSubstr("tensors, meta.json has hashes of ")));
+}
+
 /// A file must not control the stack depth or the time of the parser.
 TEST_F(DamagedCheckpoint, RejectsUnboundedJson) {
   const std::string deep = std::string(500'000, '[') + std::string(500'000, ']');
