@@ -179,12 +179,14 @@ TEST_F(Planted, SharedMemoryThatNoSanitizerSees) {
 }
 
 TEST_F(Planted, OutputThatIsNotEscaped) {
+  plant("train/bench/a.cpp", "fmt::print(\"{}\", name);");
   plant("train/cli/a_command.cpp", "fmt::print(\"{}\", name);");
   plant("train/runs/a.cpp", "std::cerr << name;");
   plant("train/runs/fine.cpp", "print_text(\"{}\", name);");
   plant("train/options/print_text.cpp", "fmt::print(\"{}\", escaped);");
   plant("tests/train/a_test.cpp", "std::cout << name;");
-  EXPECT_THAT(unescaped_output(tree()), ElementsAre(at("train/cli/a_command.cpp", 2), at("train/runs/a.cpp", 2)));
+  EXPECT_THAT(unescaped_output(tree()),
+              ElementsAre(at("train/bench/a.cpp", 2), at("train/cli/a_command.cpp", 2), at("train/runs/a.cpp", 2)));
 }
 
 TEST_F(Planted, DeviceCodeInTheWrongFile) {

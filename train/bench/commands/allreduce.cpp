@@ -27,6 +27,7 @@
 #include "train/launch/launcher.h"
 #include "train/launch/run_folder.h"
 #include "train/launch/worker_environment.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/page/generator.h"
 #include "train/report/environment_error.h"
@@ -106,7 +107,7 @@ struct RankPlace {
 
 void say(int rank, const std::string& text) {
   if (rank != 0) return;
-  fmt::print("{}", text);
+  print_text("{}", text);
   flush_standard_output();
 }
 

@@ -22,6 +22,7 @@
 #include "train/cli/exit_code.h"
 #include "train/doctor/find_python.h"
 #include "train/launch/run_folder.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -87,7 +88,7 @@ class Peers {
     bench::PyTorchStyle style{.channels_last = options.format == "channels_last"};
     if (options.format == "auto") {
       const bench::FormatTrial trial = bench::try_memory_formats(*search.python, spec, data);
-      fmt::print("  a few steps of PyTorch: contiguous {:.2f} s, channels_last {:.2f} s\n", trial.contiguous,
+      print_text("  a few steps of PyTorch: contiguous {:.2f} s, channels_last {:.2f} s\n", trial.contiguous,
                  trial.channels_last);
       style.channels_last = trial.channels_last_wins();
     }
@@ -111,13 +112,13 @@ class Peers {
  private:
   /// Readers of a ratio must know: the reference BLAS in Fortran takes half of PyTorch's time.
   void say_blas() const {
-    fmt::print("  PyTorch multiplies matrices by {}\n", blas());
+    print_text("  PyTorch multiplies matrices by {}\n", blas());
     if (blas().find("/blas/libblas") != std::string::npos)
-      fmt::print(
+      print_text(
           "  that is the reference BLAS, which is slow: install libopenblas0-pthread, or the torch of PyPI, which has "
           "MKL\n");
     else if (!blas().starts_with("MKL") && blas().find("libmkl") == std::string::npos)
-      fmt::print(
+      print_text(
           "  on x86-64 the torch of PyPI, which has MKL, is a stronger peer: name its Python by GRADRING_PYTHON\n");
   }
 
@@ -154,7 +155,7 @@ nlohmann::json conclude(const std::vector<bench::Contender>& contenders,
   for (std::size_t i = 0; i < contenders.size(); ++i) {
     const double ratio = median(i, wall) / median(0, wall);
     const double processor_ratio = median(i, processors) / median(0, processors);
-    fmt::print(
+    print_text(
         "  median   {:<20} {:8.2f} s, {:5.2f} times ours; processors {:8.2f} s, {:5.2f} times ours; mean loss {:.4f}\n",
         contenders[i].name, median(i, wall), ratio, median(i, processors), processor_ratio, times.back()[i].loss);
     results.push_back({{"name", contenders[i].name},
@@ -202,13 +203,13 @@ void add_measurements(bench::BenchRun& run, const bench::TimedTrainingSpec& spec
 
 nlohmann::json run_case(bench::BenchRun& run, const bench::TimedTrainingSpec& spec, const bench::RawDataset& data,
                         const PythonSearch& search, const CompareBenchOptions& options) {
-  fmt::print("\n{}\n", title(spec));
+  print_text("\n{}\n", title(spec));
   const Peers peers(search, spec, data, options);
   const auto folder = data.images.parent_path();
   std::vector<bench::Contender> contenders = {{"gradring", our_training(spec, folder)}};
   std::ranges::move(peers.contenders(), std::back_inserter(contenders));
   const auto say = [&](int round, std::size_t contender, bench::TrainingTime time) {
-    fmt::print("  round {}  {:<20} {:8.2f} s; processors {:8.2f} s\n", round + 1, contenders[contender].name,
+    print_text("  round {}  {:<20} {:8.2f} s; processors {:8.2f} s\n", round + 1, contenders[contender].name,
                time.seconds, time.processor_seconds);
     flush_standard_output();
   };
@@ -246,8 +247,8 @@ void run(CompareBenchOptions& options) {
   const PythonSearch search = search_python_with_torch();
   if (options.common.list) return list(cases, search, options);
   bench::BenchRun bench_run("compare", options.common.files);
-  fmt::print("{}\n{}\n", bench_run.title(), search.to_string());
-  fmt::print("{} epoch(s) of {} samples of {}{}; the seed model, Adam 1e-3, FP32, one thread a rank\n", training.epochs,
+  print_text("{}\n{}\n", bench_run.title(), search.to_string());
+  print_text("{} epoch(s) of {} samples of {}{}; the seed model, Adam 1e-3, FP32, one thread a rank\n", training.epochs,
              dataset->size(), training.dataset,
              training.steps > 0 ? fmt::format(", {} steps at most", training.steps) : "");
   const RunFolder folder;

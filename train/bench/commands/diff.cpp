@@ -17,6 +17,7 @@
 #include "train/bench/result_file.h"
 #include "train/cli/exit_code.h"
 #include "train/options/parse_value.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/report/csv.h"
 
@@ -122,15 +123,15 @@ void print_aligned(const std::vector<std::vector<std::string>>& lines, std::size
     for (std::size_t i = 0; i < line.size(); ++i)
       text +=
           i < left_columns ? fmt::format("{:<{}}  ", line[i], widths[i]) : fmt::format("{:>{}}  ", line[i], widths[i]);
-    fmt::print("{}\n", text.substr(0, text.find_last_not_of(' ') + 1));
+    print_text("{}\n", text.substr(0, text.find_last_not_of(' ') + 1));
   }
 }
 
 void print_table(const ResultDiff& diff, const BenchResult& before, const BenchResult& after) {
   const KeyColumns columns(diff.rows);
-  fmt::print("bench {}: {} of commit {} ({}), then {} of commit {} ({})\n", after.benchmark, before.path.string(),
+  print_text("bench {}: {} of commit {} ({}), then {} of commit {} ({})\n", after.benchmark, before.path.string(),
              before.commit, before.date, after.path.string(), after.commit, after.date);
-  if (!columns.common.empty()) fmt::print("{}\n", columns.common);
+  if (!columns.common.empty()) print_text("{}\n", columns.common);
   std::vector<std::vector<std::string>> lines = {columns.varying};
   for (const char* name : {"unit", "old", "noise", "new", "noise", "change", "verdict"}) lines[0].emplace_back(name);
   for (const DiffRow& row : diff.rows) {
@@ -141,11 +142,11 @@ void print_table(const ResultDiff& diff, const BenchResult& before, const BenchR
                              percent_text(row.change), std::string(name_of(row.verdict))});
     lines.push_back(std::move(line));
   }
-  fmt::print("\n");
+  print_text("\n");
   if (!diff.rows.empty()) print_aligned(lines, columns.varying.size() + 1);
-  for (const MeasurementKey& key : diff.only_old) fmt::print("only in {}: {}\n", before.path.string(), key_text(key));
-  for (const MeasurementKey& key : diff.only_new) fmt::print("only in {}: {}\n", after.path.string(), key_text(key));
-  fmt::print("\n{} slower, {} faster, {} same, {} unknown\n", diff.count(DiffVerdict::slower),
+  for (const MeasurementKey& key : diff.only_old) print_text("only in {}: {}\n", before.path.string(), key_text(key));
+  for (const MeasurementKey& key : diff.only_new) print_text("only in {}: {}\n", after.path.string(), key_text(key));
+  print_text("\n{} slower, {} faster, {} same, {} unknown\n", diff.count(DiffVerdict::slower),
              diff.count(DiffVerdict::faster), diff.count(DiffVerdict::same), diff.count(DiffVerdict::unknown));
 }
 
@@ -155,7 +156,7 @@ void print_csv(const ResultDiff& diff) {
   for (const char* name :
        {"unit", "old", "old_noise_percent", "new", "new_noise_percent", "change_percent", "p_value", "verdict"})
     header.emplace_back(name);
-  fmt::print("{}", csv_line(header));
+  print_data(csv_line(header));
   for (const DiffRow& row : diff.rows) {
     std::vector<std::string> line;
     for (const std::string& name : names) line.push_back(bench::value_of(row.key, name));
@@ -165,7 +166,7 @@ void print_csv(const ResultDiff& diff) {
                   {fmt::format("{:.6g}", values->median), fmt::format("{:.4g}", kPercent * values->noise())});
     line.insert(line.end(), {row.change ? fmt::format("{:.4g}", kPercent * *row.change) : "",
                              fmt::format("{:.4g}", row.p_value), std::string(name_of(row.verdict))});
-    fmt::print("{}", csv_line(line));
+    print_data(csv_line(line));
   }
 }
 

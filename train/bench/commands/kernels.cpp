@@ -26,6 +26,7 @@
 #include "train/cli/exit_code.h"
 #include "train/launch/launcher.h"
 #include "train/options/environment_variable.h"
+#include "train/options/print_text.h"
 #include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
 #include "train/setup/compute.h"
@@ -206,7 +207,7 @@ void check_names(const KernelsBenchOptions& options, kb::CaseMaker make) {
 /// Why variants of the operation's table are missing among the results.
 void print_unsupported(const KernelsBenchOptions& options, const kb::KernelCase& c) {
   if (options.variant.empty() && !c.unsupported.empty())
-    fmt::print("  not for {} on {}: {}\n", name_of(c.dtype), options.device, fmt::join(c.unsupported, ", "));
+    print_text("  not for {} on {}: {}\n", name_of(c.dtype), options.device, fmt::join(c.unsupported, ", "));
 }
 
 std::unique_ptr<kb::Machine> machine_of(const Compute& compute) {
@@ -220,7 +221,7 @@ std::unique_ptr<kernels::PeerMaker> peers_of(const Compute& compute) {
                                     {.autotune = true,
                                      .has_libraries = compute.simulator == nullptr,
                                      .plan_cache = plan_cache_file(),
-                                     .say = [](const std::string& text) { fmt::print("{}\n", text); }});
+                                     .say = [](const std::string& text) { print_text("{}\n", text); }});
 }
 
 /// Shape by shape. A case is made when its turn comes: all at once might not fit in memory. Different shapes of a sweep
@@ -238,21 +239,21 @@ void for_each_case(const KernelsBenchOptions& options, kb::CaseMaker::World worl
 }
 
 void list(const KernelsBenchOptions& options, const kb::CaseMaker::World& world) {
-  fmt::print("cases [shape] type: variants, on {}\n", world.device.description());
+  print_text("cases [shape] type: variants, on {}\n", world.device.description());
   for_each_case(options, world, [&](const kb::KernelCase& c) {
     std::vector<std::string> names;
     for (const auto* candidates : {&c.variants, &c.emulated})
       for (const kb::KernelCase::Candidate& variant : *candidates)
         if (options.variant.empty() || variant.name == options.variant)
           names.push_back(variant.name + (candidates == &c.emulated ? " (not timed)" : ""));
-    if (!names.empty()) fmt::print("  {} [{}] {}: {}\n", c.name, c.shape, name_of(c.dtype), fmt::join(names, " "));
+    if (!names.empty()) print_text("  {} [{}] {}: {}\n", c.name, c.shape, name_of(c.dtype), fmt::join(names, " "));
   });
 }
 
 /// On a simulated GPU, which has no times: correctness, and what the kernels execute.
 void check_kernels(const KernelsBenchOptions& options, const Compute& compute, const kb::CaseMaker::World& world) {
   bench::BenchRun run("kernels", options.common.files, gpu_of(compute));
-  for (const std::string& remark : compute.remarks) fmt::print("{}\n", remark);
+  for (const std::string& remark : compute.remarks) print_text("{}\n", remark);
   const std::clock_t begin = std::clock();
   SimulatedKernels checked(*compute.simulator, kind_of(compute), options.simulated.counters, run);
   for_each_case(options, world, [&](const kb::KernelCase& c) {
@@ -265,13 +266,13 @@ void check_kernels(const KernelsBenchOptions& options, const Compute& compute, c
   results["device"] = shown_device(compute);
   run.finish(results);
   if (checked.wrong() > 0) throw Error(fmt::format("{} of {} results are wrong", checked.wrong(), checked.count()));
-  fmt::print("{} result{}, none wrong; {:.2f} s of CPU\n", checked.count(), checked.count() == 1 ? "" : "s", seconds);
+  print_text("{} result{}, none wrong; {:.2f} s of CPU\n", checked.count(), checked.count() == 1 ? "" : "s", seconds);
 }
 
 void run(KernelsBenchOptions& options) {
   check_options(options);
   if (options.ncu) {
-    fmt::print("{}\n", ncu_command(options, own_program()));
+    print_text("{}\n", ncu_command(options, own_program()));
     return;
   }
   check_counters(options.simulated);
@@ -291,7 +292,7 @@ void run(KernelsBenchOptions& options) {
   if (compute.simulator) return check_kernels(options, compute, world);
   const auto machine = machine_of(compute);
   bench::BenchRun run("kernels", options.common.files, gpu_of(compute));
-  fmt::print("{}\n", run.title());
+  print_text("{}\n", run.title());
   const auto peers = options.no_peers ? nullptr : peers_of(compute);
   world.peers = peers.get();
   KernelsTable table(*machine, run);

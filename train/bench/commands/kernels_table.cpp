@@ -8,6 +8,7 @@
 
 #include "train/bench/commands/options.h"
 #include "train/cli/exit_code.h"
+#include "train/options/print_text.h"
 
 namespace gradring::train {
 namespace {
@@ -47,21 +48,21 @@ const kb::Measured* yardstick_of(const std::vector<kb::Measured>& results) {
 /// Prints the GPU resources of each kernel of a call.
 void print_launches(const std::vector<kernels::LaunchReport>& launches) {
   for (const kernels::LaunchReport& launch : launches)
-    if (launch.resources) fmt::print("      {}\n", to_string(launch));
+    if (launch.resources) print_text("      {}\n", to_string(launch));
 }
 
 }  // namespace
 
 void KernelsTable::begin() {
   limits_ = machine_.limits();
-  fmt::print("{}\n\n", limits_);
-  fmt::print("{:<24} {:<14} {:>6} {:>9} {:>9} {:>7} {:>7} {:>8} {:>6} {:>7}   {:>9} {:>9} {:>7} {:>6} {:>7}\n", "", "",
+  print_text("{}\n\n", limits_);
+  print_text("{:<24} {:<14} {:>6} {:>9} {:>9} {:>7} {:>7} {:>8} {:>6} {:>7}   {:>9} {:>9} {:>7} {:>6} {:>7}\n", "", "",
              "error", "hot us", "p95", "noise", "GB/s", "GFLOP/s", "roof", "x peer", "flushed", "p95", "noise", "roof",
              "x peer");
 }
 
 void KernelsTable::add(const kb::KernelCase& c, const std::vector<kb::Measured>& results) {
-  fmt::print("{} [{}] {}\n", c.name, c.shape, name_of(c.dtype));
+  print_text("{} [{}] {}\n", c.name, c.shape, name_of(c.dtype));
   const kb::Measured* beside = yardstick_of(results);
   nlohmann::json variants = nlohmann::json::array();
   for (const kb::Measured& result : results)
@@ -81,11 +82,11 @@ nlohmann::json KernelsTable::results() { return {{"limits", limits_}, {"cases", 
 
 nlohmann::json KernelsTable::wrong(const kb::Measured& result) {
   if (!result.failure.empty()) {
-    fmt::print("  {:<36} FAILED: {}\n", result.name, result.failure);
+    print_text("  {:<36} FAILED: {}\n", result.name, result.failure);
     return {{"name", result.name}, {"kind", name_of(result.kind)}, {"failure", result.failure}, {"right", false}};
   }
   if (result.kind != kb::Measured::Kind::peer) ++wrong_;
-  fmt::print("  {:<36} WRONG: an error of {:.3g} times what is allowed\n", result.name, result.error);
+  print_text("  {:<36} WRONG: an error of {:.3g} times what is allowed\n", result.name, result.error);
   return {{"name", result.name},
           {"kind", name_of(result.kind)},
           {"error", std::min(result.error, 1e300)},
@@ -93,7 +94,7 @@ nlohmann::json KernelsTable::wrong(const kb::Measured& result) {
 }
 
 nlohmann::json KernelsTable::emulated(const kb::Measured& result) {
-  fmt::print("  {:<36} {:>6.2f} not timed: made for GPUs, emulated on a CPU\n", result.name, result.error);
+  print_text("  {:<36} {:>6.2f} not timed: made for GPUs, emulated on a CPU\n", result.name, result.error);
   return {{"name", result.name}, {"kind", name_of(result.kind)}, {"error", result.error}, {"right", true}};
 }
 
@@ -105,7 +106,7 @@ nlohmann::json KernelsTable::row(const kb::KernelCase& c, const kb::Measured& re
   const auto times = [beside](double seconds, const kb::Statistics kb::Measured::*way) {
     return beside ? fmt::format("{:.2f}", seconds / (beside->*way).median) : std::string();
   };
-  fmt::print(
+  print_text(
       "  {:<36} {:>6.2f} {:>9.1f} {:>9.1f} {:>7} {:>7.1f} {:>8} {:>4.0f} % {:>7}   {:>9.1f} {:>9.1f} {:>7} {:>4.0f} % "
       "{:>7}\n",
       result.name, result.error, hot * kMicroseconds, result.hot.p95 * kMicroseconds, noise_text(result.hot),

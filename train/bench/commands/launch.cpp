@@ -14,6 +14,7 @@
 #include "train/doctor/find_python.h"
 #include "train/launch/launcher.h"
 #include "train/launch/run_folder.h"
+#include "train/options/print_text.h"
 
 namespace gradring::train {
 namespace {
@@ -72,10 +73,10 @@ void measure(std::vector<Contender>& contenders, int rounds) {
 
 nlohmann::json print(const std::vector<Contender>& contenders) {
   nlohmann::json rows = nlohmann::json::array();
-  fmt::print("{:<16} {:>12} {:>12} {:>8} {:>12}\n", "", "median ms", "p95 ms", "noise", "times ours");
+  print_text("{:<16} {:>12} {:>12} {:>8} {:>12}\n", "", "median ms", "p95 ms", "noise", "times ours");
   for (const Contender& one : contenders) {
     const double ratio = one.statistics().median / contenders.front().statistics().median;
-    fmt::print("{:<16} {:>12.1f} {:>12.1f} {:>8} {:>12.1f}\n", one.name, one.statistics().median * 1e3,
+    print_text("{:<16} {:>12.1f} {:>12.1f} {:>8} {:>12.1f}\n", one.name, one.statistics().median * 1e3,
                one.statistics().p95 * 1e3, noise_text(one.statistics()), ratio);
     rows.push_back({{"name", one.name}, {"seconds", to_json(one.statistics())}, {"times_ours", ratio}});
   }
@@ -91,7 +92,7 @@ void run(LaunchBenchOptions& options) {
     return print_list(fmt::format("launches of {} workers ({}):", options.workers, search.to_string()), names);
   }
   bench::BenchRun run("launch", options.common.files);
-  fmt::print("{}\n{} workers, {} rounds; {}\n\n", run.title(), options.workers, options.rounds, search.to_string());
+  print_text("{}\n{} workers, {} rounds; {}\n\n", run.title(), options.workers, options.rounds, search.to_string());
   measure(contenders, options.rounds);
   const nlohmann::json rows = print(contenders);
   for (const Contender& one : contenders)

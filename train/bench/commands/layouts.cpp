@@ -11,6 +11,7 @@
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/layouts.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/trainer/replica.h"
 
@@ -78,7 +79,7 @@ std::string passes_text(const Layout& layout) {
 }
 
 void print_row(const LayoutRow& row) {
-  fmt::print("{:>5} {:>6} {:>4} {:>9} {:>14.1e} {:>12.1e}  {:<12}  {:<7} {}\n", row.layout.ranks,
+  print_text("{:>5} {:>6} {:>4} {:>9} {:>14.1e} {:>12.1e}  {:<12}  {:<7} {}\n", row.layout.ranks,
              passes_text(row.layout), row.layout.zero, row.layout.recomputes ? "yes" : "no", row.gradient_error,
              row.loss_error, row.parameters_sha256.substr(0, 12),
              row.resumed_equal ? (*row.resumed_equal ? "equal" : "DIFFERS") : "", row.agrees ? "ok" : "DIFFERS");
@@ -101,7 +102,7 @@ std::vector<LayoutRow> run(const Series& series, const LayoutsBenchOptions& opti
   const auto train_set = data::open_dataset("digits", data::Split::train, "");
   const auto test_set = data::open_dataset("digits", data::Split::test, "");
   const bool exact = series.config.reproducible;
-  fmt::print("\n{}\n{:>5} {:>6} {:>4} {:>9} {:>14} {:>12}  {:<12}  {:<7}\n", series.title, "ranks", "passes", "ZeRO",
+  print_text("\n{}\n{:>5} {:>6} {:>4} {:>9} {:>14} {:>12}  {:<12}  {:<7}\n", series.title, "ranks", "passes", "ZeRO",
              "recompute", "gradient error", "loss error", "weights", "resumed");
   const bench::LayoutTrainingSpec spec{.config = series.config,
                                        .train_set = *train_set,
@@ -136,7 +137,7 @@ void run(LayoutsBenchOptions& options) {
     throw UsageError(fmt::format("--nprocs is {}, but must be at most {}", options.ranks, kMostRanks));
   if (options.common.list) return list(options);
   bench::BenchRun bench_run("layouts", options.common.files);
-  fmt::print("{}\n{} steps of {} samples\n", bench_run.title(), options.steps, kGlobalBatch);
+  print_text("{}\n{} steps of {} samples\n", bench_run.title(), options.steps, kGlobalBatch);
   nlohmann::json tables = nlohmann::json::object();
   std::size_t layouts = 0, different = 0;
   for (const Series& series : series_of(options)) {
@@ -148,7 +149,7 @@ void run(LayoutsBenchOptions& options) {
     }
   }
   bench_run.finish({{"steps", options.steps}, {"tables", tables}});
-  fmt::print("\n{} layouts, {} differ\n", layouts, different);
+  print_text("\n{} layouts, {} differ\n", layouts, different);
   if (different > 0)
     throw ReplicaError(fmt::format("{} of {} layouts differ from the reference: see the table", different, layouts));
 }

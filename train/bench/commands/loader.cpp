@@ -13,6 +13,7 @@
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
+#include "train/options/print_text.h"
 
 namespace gradring::train {
 namespace {
@@ -77,15 +78,15 @@ Report measure(const LoaderBenchOptions& options) {
 }
 
 void print(const Report& report, const LoaderBenchOptions& options) {
-  fmt::print("{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
+  print_text("{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
              options.dataset, report.samples, report.shape.to_string(), options.bench.batch_size, options.bench.epochs);
-  fmt::print("{:<8} {:>14} {:>14} {:>14} {:>12} {:>12} {:>8}\n", "", "per core", "on the clock", "GB/s written",
+  print_text("{:<8} {:>14} {:>14} {:>14} {:>12} {:>12} {:>8}\n", "", "per core", "on the clock", "GB/s written",
              "epoch ms", "p95 ms", "noise");
   for (const Row& row : report.rows)
-    fmt::print("{:<8} {:>14.0f} {:>14.0f} {:>14.2f} {:>12.2f} {:>12.2f} {:>8}\n", row.name, report.a_second(row.cpu),
+    print_text("{:<8} {:>14.0f} {:>14.0f} {:>14.2f} {:>12.2f} {:>12.2f} {:>8}\n", row.name, report.a_second(row.cpu),
                report.a_second(row.wall), report.written_gigabytes(row), row.wall.median * 1e3, row.wall.p95 * 1e3,
                noise_text(row.wall));
-  fmt::print(
+  print_text(
       "\nfill     gather and normalise, on one thread\n"
       "loader   the same by the loader's thread, with the hand-over of batches to a caller that does nothing with "
       "them\n"
@@ -126,7 +127,7 @@ void run(LoaderBenchOptions& options) {
     return;
   }
   bench::BenchRun run("loader", options.common.files);
-  fmt::print("{}\n", run.title());
+  print_text("{}\n", run.title());
   const Report report = measure(options);
   print(report, options);
   add_measurements(run, report, options);

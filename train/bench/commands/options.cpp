@@ -12,6 +12,7 @@
 #include "train/options/environment_variable.h"
 #include "train/options/parse_value.h"
 #include "train/options/path_value.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -81,8 +82,8 @@ std::string kind_of(const Compute& compute) {
 }
 
 void print_list(std::string_view title, std::span<const std::string> lines) {
-  fmt::print("{}\n", title);
-  for (const std::string& line : lines) fmt::print("  {}\n", line);
+  print_text("{}\n", title);
+  for (const std::string& line : lines) print_text("  {}\n", line);
 }
 
 std::string noise_text(const kernels::bench::Statistics& statistics) {

@@ -15,6 +15,7 @@
 #include "train/bench/training_page.h"
 #include "train/doctor/find_python.h"
 #include "train/launch/run_folder.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/report/named_file.h"
 
@@ -111,7 +112,7 @@ void list_rows(const ParallelBenchOptions& options) {
   list_layouts(layouts_of(options), options.output.task);
   if (options.without_pytorch) return;
   const std::string data_parallel = options.ranks > 1 ? " and with DDP over gloo" : "";
-  fmt::print("PyTorch, one process{}: {}\n", data_parallel, search_python_with_torch().to_string());
+  print_text("PyTorch, one process{}: {}\n", data_parallel, search_python_with_torch().to_string());
 }
 
 /// The data in the form that PyTorch's script reads, with the test set.

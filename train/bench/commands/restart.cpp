@@ -25,6 +25,7 @@
 #include "train/bench/commands/options.h"
 #include "train/launch/launcher.h"
 #include "train/launch/run_folder.h"
+#include "train/options/print_text.h"
 #include "train/report/environment_error.h"
 #include "train/setup/run_directory.h"
 
@@ -178,7 +179,7 @@ constexpr const char* kBack = "to all ranks back";
 constexpr const char* kFirstStep = "to the first step";
 
 nlohmann::json print_row(const char* name, const kernels::bench::Statistics& seconds) {
-  fmt::print("{:<28} {:>10.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>8}\n", name, seconds.least * 1e3, seconds.median * 1e3,
+  print_text("{:<28} {:>10.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>8}\n", name, seconds.least * 1e3, seconds.median * 1e3,
              seconds.p95 * 1e3, seconds.most * 1e3, noise_text(seconds));
   return {{"name", name}, {"seconds", to_json(seconds)}};
 }
@@ -196,13 +197,13 @@ void run(RestartBenchOptions& options) {
   if (options.common.list)
     return print_list("durations from the crash of a rank:", std::vector<std::string>{kBack, kFirstStep});
   bench::BenchRun run("restart", options.common.files);
-  fmt::print("{}\n{} ranks, {} crashes, seed {}\n\n", run.title(), options.ranks, options.rounds, options.seed);
+  print_text("{}\n{} ranks, {} crashes, seed {}\n\n", run.title(), options.ranks, options.rounds, options.seed);
   std::vector<double> back, first_step;
   for (const RestartTime& time : crash_again_and_again(options)) {
     back.push_back(time.back);
     first_step.push_back(time.first_step);
   }
-  fmt::print("{:<28} {:>10} {:>10} {:>10} {:>10} {:>8}\n", "from the crash", "least ms", "median ms", "p95 ms",
+  print_text("{:<28} {:>10} {:>10} {:>10} {:>10} {:>8}\n", "from the crash", "least ms", "median ms", "p95 ms",
              "most ms", "noise");
   nlohmann::json rows = nlohmann::json::array();
   for (const auto& [name, seconds] : {std::pair(kBack, &back), std::pair(kFirstStep, &first_step)}) {

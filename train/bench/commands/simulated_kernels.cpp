@@ -12,6 +12,7 @@
 #include "train/bench/counters_table.h"
 #include "train/bench/writer_probe.h"
 #include "train/cli/exit_code.h"
+#include "train/options/print_text.h"
 
 namespace gradring::train {
 namespace {
@@ -29,12 +30,12 @@ std::vector<LaunchCounts> launches_of(std::vector<CountedWork> work) {
 
 void print_launches(std::span<const LaunchCounts> launches) {
   std::vector<const LaunchCounts*> all;
-  fmt::print("{}\n", bench::counters_header());
+  print_text("{}\n", bench::counters_header());
   for (const LaunchCounts& launch : launches) {
-    fmt::print("{}\n    {}\n", bench::counters_row(launch), bench::instruction_mix(launch));
+    print_text("{}\n    {}\n", bench::counters_row(launch), bench::instruction_mix(launch));
     all.push_back(&launch);
   }
-  fmt::print("{}", bench::costly_lines(bench::merged_lines(all)));
+  print_text("{}", bench::costly_lines(bench::merged_lines(all)));
 }
 
 /// "dx[37] is 0.25, expected 0.5; 5 of its 1024 elements are wrong", and who wrote it.
@@ -71,9 +72,9 @@ nlohmann::json SimulatedKernels::row(const kb::KernelCase& c, const kb::Measured
                                      std::span<const LaunchCounts> launches) {
   ++count_;
   wrong_ += result.right() ? 0 : 1;
-  fmt::print("{} [{}] {} {}: {}an error of {:.3g} times what is allowed\n", c.name, c.shape, name_of(c.dtype),
+  print_text("{} [{}] {} {}: {}an error of {:.3g} times what is allowed\n", c.name, c.shape, name_of(c.dtype),
              result.name, result.right() ? "" : "WRONG, ", result.error);
-  if (result.first_wrong) fmt::print("{}\n", described(*result.first_wrong));
+  if (result.first_wrong) print_text("{}\n", described(*result.first_wrong));
   nlohmann::json json = {
       {"name", result.name}, {"kind", "variant"}, {"error", std::min(1e300, result.error)}, {"right", result.right()}};
   if (launches.empty()) return json;

@@ -23,6 +23,7 @@
 #include "train/config/train_config.h"
 #include "train/launch/launcher.h"
 #include "train/launch/worker_environment.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/setup/compute.h"
 #include "train/setup/rendezvous.h"
@@ -38,7 +39,7 @@ double mebibytes(std::size_t bytes) { return static_cast<double>(bytes) / (1024 
 void print_row(const std::string& name, const kernels::bench::Statistics& seconds, const StepBenchOptions& options,
                double step) {
   const double median = seconds.median * kMicroseconds;
-  fmt::print("{:<44} {:>9.0f} {:>9.0f} {:>9.0f} {:>7} {:>10.2f} {:>6.1f} %\n", name, seconds.least * kMicroseconds,
+  print_text("{:<44} {:>9.0f} {:>9.0f} {:>9.0f} {:>7} {:>10.2f} {:>6.1f} %\n", name, seconds.least * kMicroseconds,
              median, seconds.p95 * kMicroseconds, noise_text(seconds),
              median / static_cast<double>(options.spec.batch_size), 100 * seconds.median / step);
 }
@@ -53,19 +54,19 @@ struct RankReport {
 void print_times(const RankReport& of_rank, const StepBenchOptions& options) {
   const bench::StepReport& report = of_rank.report;
   const auto& step = report.times.step;
-  fmt::print("{:<44} {:>9} {:>9} {:>9} {:>7} {:>10} {:>8}\n", "", "least us", "median us", "p95 us", "noise",
+  print_text("{:<44} {:>9} {:>9} {:>9} {:>7} {:>10} {:>8}\n", "", "least us", "median us", "p95 us", "noise",
              "us/sample", "share");
   for (const auto& part : report.times.parts) print_row(part.name, part.seconds, options, step.median);
   print_row("whole step", step, options, step.median);
   if (of_rank.world_size > 1) print_row("slowest rank", of_rank.slowest, options, step.median);
-  fmt::print("\n{:.0f} samples a second{}\n",
+  print_text("\n{:.0f} samples a second{}\n",
              static_cast<double>(options.spec.batch_size * of_rank.world_size) / of_rank.slowest.median,
              of_rank.world_size > 1 ? fmt::format(" over {} ranks", of_rank.world_size) : "");
 }
 
 void print_loss_and_memory(const bench::StepReport& report) {
-  fmt::print("Loss after the last step {:.4f}\n", report.loss);
-  fmt::print(
+  print_text("Loss after the last step {:.4f}\n", report.loss);
+  print_text(
       "Memory: program {:.1f} MiB (activations {:.1f}, their gradients {:.1f}, workspace {:.1f}); resident {:.1f} MiB "
       "before the steps, {:.1f} MiB after, never above {:.1f} MiB\n",
       mebibytes(report.program.total()), mebibytes(report.program.activations),
@@ -115,17 +116,17 @@ struct Comparison {
 void print_comparison(const Comparison& comparison, const StepBenchOptions& options) {
   using Memory = nn::ProgramMemory;
   const auto row = [](const std::string& name, const bench::StepReport& report) {
-    fmt::print("{:<44} {:>9.0f} {:>12.1f} {:>15.1f} {:>9.1f}\n", name, report.times.step.median * kMicroseconds,
+    print_text("{:<44} {:>9.0f} {:>12.1f} {:>15.1f} {:>9.1f}\n", name, report.times.step.median * kMicroseconds,
                mebibytes(report.program.activations), mebibytes(report.program.activation_gradients),
                mebibytes(report.program.workspace));
   };
-  fmt::print("\n{:<44} {:>9} {:>12} {:>15} {:>9}\n", "in turns; memory in MiB", "median us", "activations",
+  print_text("\n{:<44} {:>9} {:>12} {:>15} {:>9}\n", "in turns; memory in MiB", "median us", "activations",
              "their gradients", "workspace");
   row("all activations kept", comparison.kept);
   row(fmt::format("--checkpoint-activations {}: {} segments", show_checkpointing(options.checkpointing),
                   comparison.cut.segments),
       comparison.cut);
-  fmt::print("{:<44} {:>8.2f}x {:>11.2f}x {:>14.2f}x\n", "ratio", comparison.times_time(),
+  print_text("{:<44} {:>8.2f}x {:>11.2f}x {:>14.2f}x\n", "ratio", comparison.times_time(),
              comparison.times_bytes(&Memory::activations), comparison.times_bytes(&Memory::activation_gradients));
 }
 
@@ -188,7 +189,7 @@ RankReport with_all_ranks(bench::StepReport report, comm::ProcessGroup& group) {
 void add_counters(nlohmann::json& results, const std::vector<simulated_gpu::CountedWork>& work,
                   const StepBenchOptions& options, const bench::MeasurementKey& key, bench::BenchRun& run) {
   const bench::StepTotal total = bench::total_of(work, options.excluded);
-  fmt::print("\nOne more step, counted: docs/counters.md says what each column means\n{}",
+  print_text("\nOne more step, counted: docs/counters.md says what each column means\n{}",
              bench::step_table(work, total));
   results.update(bench::to_json(work, total));
   const auto instructions = static_cast<double>(total.all.warp_instructions);
@@ -202,7 +203,7 @@ void add_counters(nlohmann::json& results, const std::vector<simulated_gpu::Coun
 /// Measures one batch size. Collective; `run`: rank 0's.
 nlohmann::json measure_steps(const StepBenchOptions& options, const StepRank& rank, bench::BenchRun* run) {
   if (rank.leads())
-    fmt::print(
+    print_text(
         "\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}{}\n\n", options.spec.model,
         options.dataset, options.spec.batch_size, options.spec.steps, shown_device(rank.compute),
         rank.compute.backend->name(), precision_name(options.spec.precision), options.threads,
@@ -267,8 +268,8 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& place) {
   std::optional<bench::BenchRun> run;
   if (rank.leads()) {
     run.emplace("step", options.common.files, gpu_of(compute));
-    fmt::print("{}\n", run->title());
-    for (const std::string& remark : compute.remarks) fmt::print("{}\n", remark);
+    print_text("{}\n", run->title());
+    for (const std::string& remark : compute.remarks) print_text("{}\n", remark);
   }
   nlohmann::json rows = nlohmann::json::array();
   for (const std::int64_t batch_size : options.batch_sizes) {

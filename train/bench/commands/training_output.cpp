@@ -12,6 +12,7 @@
 
 #include "train/bench/commands/options.h"
 #include "train/cli/commands.h"
+#include "train/options/print_text.h"
 #include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
 #include "train/page/generator.h"
@@ -58,7 +59,7 @@ void list_layouts(std::span<const bench::TrainingLayout> layouts, const bench::T
   print_list("trainings:", lines);
   if (task.device != "cuda") return;
   if (const std::string missing = missing_gpu(); !missing.empty())
-    fmt::print("--device cuda is not available here: {}\n", missing);
+    print_text("--device cuda is not available here: {}\n", missing);
 }
 
 bench::BenchRun begin_bench(const std::string& benchmark, const TrainingBenchOptions& options) {
@@ -70,7 +71,7 @@ bench::BenchRun begin_bench(const std::string& benchmark, const TrainingBenchOpt
 }
 
 void write_table(bench::BenchRun& run, const bench::TrainingTable& table, const TrainingBenchOptions& options) {
-  fmt::print("{}\n{}\n\n{}", run.title(), table.note, bench::to_text(table));
+  print_text("{}\n{}\n\n{}", run.title(), table.note, bench::to_text(table));
   if (!options.csv_file.empty()) write_named_file(options.csv_file, bench::to_csv(table));
   for (const bench::TrainingRow& row : table.rows) {
     bench::BenchMeasurement measured{.key = {{"dataset", options.task.dataset},
