@@ -194,8 +194,10 @@ void read_one(const std::filesystem::path& path, TraceFile& file, ReadClocks& cl
   for (const ParsedJson& clock : *all_clocks) read_clock(Members(clock), file, clocks);
 } catch (const InvalidArgument& error) {
   throw data::DataError(path, std::string("has wrong metadata: ") + error.what(), kAdvice);
-} catch (const ParsedJson::exception& error) {
-  throw data::DataError(path, std::string("is no trace: ") + error.what(), kAdvice);
+} catch (const ParsedJson::parse_error& error) {
+  throw data::DataError(path, "is not valid JSON at byte " + std::to_string(error.byte), kAdvice);
+} catch (const ParsedJson::exception&) {
+  throw data::DataError(path, "is a trace of another program or format", kAdvice);
 }
 
 }  // namespace

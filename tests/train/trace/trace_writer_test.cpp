@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "data/files/byte_source.h"
+#include "tests/data/support/message_of.h"
 #include "tests/support/allocated_bytes.h"
 #include "tests/support/json.h"
 #include "tests/support/temp_folder.h"
@@ -21,6 +22,7 @@
 namespace gradring::train {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
 /// The text of a compressed file, by the reader of data sets.
@@ -106,6 +108,13 @@ TEST(TraceFile, IsReadWithoutKeepingItsText) {
   ASSERT_EQ(file.slices.size(), 1u);
   EXPECT_EQ(file.slices[0].step, 7);
   EXPECT_EQ(file.slices[0].begin, 1500);
+}
+
+TEST(TraceFile, NamesTheByteWhereATruncatedOneEnds) {
+  const tests::TempFolder folder;
+  const std::filesystem::path path = folder.write("t.json", tests::Bytes{'{', '"', 'a', '"'});
+  EXPECT_THAT(tests::message_of<data::DataError>([&] { read_trace(std::span(&path, 1)); }),
+              HasSubstr("t.json: is not valid JSON at byte 5; use"));
 }
 
 TEST(TraceWriter, NamesPartsByRank) {
