@@ -3,7 +3,7 @@
 
 #include <exception>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::comm {
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/groups.h"
 
-#include "comm/transport/in_process/in_process.h"
-#include "comm/transport/shared_memory/shared_memory.h"
-#include "comm/transport/tcp/tcp_transport.h"
+#include "comm/transports/in_process/in_process.h"
+#include "comm/transports/shared_memory/shared_memory.h"
+#include "comm/transports/tcp/tcp_transport.h"
 
 namespace gradring::comm {
 

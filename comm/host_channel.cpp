@@ -10,7 +10,7 @@
 #include "comm/collectives/collective.h"
 #include "comm/collectives/ring.h"
 #include "comm/collectives/schedules.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::comm {
 namespace {

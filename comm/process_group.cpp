@@ -12,7 +12,7 @@
 #include "comm/host_channel.h"
 #include "comm/transport/partition.h"
 #include "comm/transport/sum.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::comm {
 namespace {

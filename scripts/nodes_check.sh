@@ -6,7 +6,7 @@
 # Usage: scripts/nodes_check.sh [GRADRING [DEVICE]]
 #
 # GRADRING is the program that was built (default: build/release/gradring), DEVICE what its ranks train on (default: cpu; cuda
-# needs two GPUs on this machine, or the program of tests/train/cuda_module/stand_in). Makes and removes namespaces and veth
+# needs two GPUs on this machine, or the program of tests/train/core/cuda_module/stand_in). Makes and removes namespaces and veth
 # pairs, which needs root, `ip` (iproute2) and `unshare` (util-linux); where that is refused, it says why and exits with 77.
 # Each host has processes and a boot id of its own. Prints what each case came to, and how long the rest took to go on after
 # the loss of a host; ends with an error at the first that went wrong.
@@ -35,7 +35,7 @@ folder=$(mktemp -d)
 agents=()
 GRADRING_TOKEN=$(od -An -tx1 -N32 /dev/urandom | tr -d ' \n')
 export GRADRING_TOKEN
-if [[ -e ${gradring%/*}/libnccl.so.2 ]]; then # the program of tests/train/cuda_module/stand_in
+if [[ -e ${gradring%/*}/libnccl.so.2 ]]; then # the program of tests/train/core/cuda_module/stand_in
   export LD_LIBRARY_PATH=${gradring%/*} GRADRING_STAND_IN_NCCL=$folder
 fi
 

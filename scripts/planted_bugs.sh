@@ -62,7 +62,7 @@ done)
 tree=$PWD/build/planted_bugs/tree
 built=$tree/build/release
 unchanged=$PWD/build/planted_bugs/unchanged
-program_files=(gradring libgradring_simulated_gpu.so tests/train/cuda_module/stand_in/simulated/libnccl.so.2)
+program_files=(gradring libgradring_simulated_gpu.so tests/train/core/cuda_module/stand_in/simulated/libnccl.so.2)
 targets=(gradring gradring_simulated_gpu_module gradring_simulated_nccl)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

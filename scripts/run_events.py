@@ -62,7 +62,7 @@ def lines(path, follows):
 
 def may_be_restarted(path):
     """Whether a launcher that lives on this host may start the ranks of the run again: its lock file names the folder that
-    the launcher holds (train/setup/run_lock.h)."""
+    the launcher holds (train/core/setup/run_lock.h)."""
     try:
         folder = os.open(json.loads((path.parent / ".lock").read_text())["launch_folder"], os.O_RDONLY | os.O_DIRECTORY)
     except (OSError, ValueError, TypeError, KeyError):

@@ -50,7 +50,7 @@ walk() { sed -n "/^\*\*$1,/,/^\*\*.*files)\|^## /s/^[0-9]*\. \([a-z0-9_/]*[.][a-
 # rank NAME: the calls of one rank, that of the process that trained and has the lowest number.
 rank() {
   local process
-  process=$(awk '$4 == "train/trainer/trainer" { print $2 }' "$folder/$1.calls" | sort -nu | head -n 1)
+  process=$(awk '$4 == "train/core/trainer/trainer" { print $2 }' "$folder/$1.calls" | sort -nu | head -n 1)
   awk -v process="$process" '$2 == process' "$folder/$1.calls"
 }
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::comm::bench {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <sstream>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::comm::bench {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "comm/bench/all_reduce_bench.h"
-#include "kernels/runtime/child_process.h"
+#include "kernels/base/child_process.h"
 
 namespace gradring::comm::bench {
 

@@ -10,10 +10,10 @@
 #include <optional>
 #include <system_error>
 
-#include "comm/error.h"
 #include "comm/rendezvous/store.h"
-#include "kernels/runtime/deadline.h"
-#include "kernels/runtime/file.h"
+#include "comm/transport/error.h"
+#include "kernels/base/deadline.h"
+#include "kernels/base/file.h"
 
 namespace gradring::comm {
 namespace {

@@ -5,7 +5,7 @@
 #include <filesystem>
 
 #include "comm/rendezvous/store.h"
-#include "kernels/runtime/file.h"
+#include "kernels/base/file.h"
 
 namespace gradring::comm {
 

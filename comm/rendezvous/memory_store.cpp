@@ -2,7 +2,7 @@
 #include "comm/rendezvous/memory_store.h"
 
 #include "comm/rendezvous/store.h"
-#include "kernels/runtime/deadline.h"
+#include "kernels/base/deadline.h"
 
 namespace gradring::comm {
 

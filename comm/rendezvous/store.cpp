@@ -5,7 +5,7 @@
 
 #include <charconv>
 
-#include "comm/error.h"
+#include "comm/transport/error.h"
 
 namespace gradring::comm {
 

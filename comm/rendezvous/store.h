@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/runtime/deadline.h"
+#include "kernels/base/deadline.h"
 
 namespace gradring::comm {
 

@@ -5,8 +5,8 @@
 
 #include <utility>
 
-#include "comm/error.h"
-#include "kernels/runtime/number_list.h"
+#include "comm/transport/error.h"
+#include "kernels/base/number_list.h"
 
 namespace gradring::comm {
 namespace {

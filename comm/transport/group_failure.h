@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/runtime/deadline.h"
+#include "kernels/base/deadline.h"
 
 namespace gradring::comm {
 

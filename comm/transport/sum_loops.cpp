@@ -5,8 +5,8 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/base/error.h"
 #include "kernels/lib/native_vector.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::comm {
 inline namespace GRADRING_KERNEL_COPY {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/transport/segment.h"
-#include "kernels/runtime/deadline.h"
+#include "kernels/base/deadline.h"
 #include "kernels/runtime/stream.h"
 
 namespace gradring::comm {

@@ -9,7 +9,7 @@
 
 #include "data/loader/loader.h"
 #include "data/loader/sampler.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::data::bench {
 namespace {

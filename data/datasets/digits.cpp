@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "data/datasets/dataset.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "kernels/runtime/philox.h"
 
 namespace gradring::data {

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "data/files/byte_source.h"
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/nearest_name.h"
+#include "kernels/base/error.h"
+#include "kernels/base/nearest_name.h"
 
 namespace gradring::data {
 namespace {

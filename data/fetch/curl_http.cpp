@@ -9,8 +9,8 @@
 
 #include "data/fetch/curl_api.h"
 #include "data/fetch/http.h"
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/shared_library.h"
+#include "kernels/base/error.h"
+#include "kernels/base/shared_library.h"
 
 namespace gradring::data {
 namespace {

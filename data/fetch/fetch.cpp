@@ -18,7 +18,7 @@
 #include "data/fetch/http.h"
 #include "data/fetch/tar_reader.h"
 #include "data/files/byte_source.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::data {
 namespace {

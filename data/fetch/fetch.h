@@ -11,7 +11,7 @@
 
 #include "data/fetch/catalogue.h"
 #include "data/fetch/http.h"
-#include "kernels/runtime/directory.h"
+#include "kernels/base/directory.h"
 
 namespace gradring::data {
 

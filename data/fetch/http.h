@@ -8,7 +8,7 @@
 #include <span>
 #include <string>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::data {
 

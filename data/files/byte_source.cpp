@@ -13,7 +13,7 @@
 #include <string>
 #include <system_error>
 
-#include "kernels/runtime/available_memory.h"
+#include "kernels/base/available_memory.h"
 
 namespace gradring::data {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::data {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "kernels/runtime/shape.h"
 
 namespace gradring::data {

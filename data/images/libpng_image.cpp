@@ -5,7 +5,7 @@
 
 #include "data/files/byte_source.h"
 #include "data/images/image.h"
-#include "kernels/runtime/file.h"
+#include "kernels/base/file.h"
 
 namespace gradring::data {
 namespace {

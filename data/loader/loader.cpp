@@ -13,8 +13,8 @@
 #include <thread>
 #include <utility>
 
-#include "kernels/runtime/deadline.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/deadline.h"
+#include "kernels/base/error.h"
 
 namespace gradring::data {
 namespace {

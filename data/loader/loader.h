@@ -12,7 +12,7 @@
 #include "data/datasets/dataset.h"
 #include "data/loader/normalize.h"
 #include "data/loader/sampler.h"
-#include "kernels/runtime/deadline.h"
+#include "kernels/base/deadline.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/shape.h"
 #include "kernels/runtime/trace_track.h"

@@ -6,8 +6,8 @@
 #include <cstring>
 #include <string>
 
+#include "kernels/base/error.h"
 #include "kernels/lib/level_copies.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::data {
 

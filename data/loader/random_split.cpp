@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "data/loader/sampler.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::data {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::data {
 namespace {

@@ -9,9 +9,9 @@
 #include "kernels/bench/kernel_case.h"
 #include "kernels/bench/machine.h"
 #include "kernels/bench/statistics.h"
+#include "kernels/lib/variant.h"
 #include "kernels/runtime/philox.h"
 #include "kernels/runtime/timed_calls.h"
-#include "kernels/variant.h"
 
 namespace gradring::kernels::bench {
 namespace {

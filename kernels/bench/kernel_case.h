@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/can_run.h"
-#include "kernels/kernel_set.h"
-#include "kernels/peers.h"
+#include "kernels/lib/can_run.h"
+#include "kernels/ops/kernel_set.h"
+#include "kernels/ops/peers.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
 

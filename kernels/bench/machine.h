@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "kernels/bench/kernel_case.h"
-#include "kernels/kernel_set.h"
+#include "kernels/ops/kernel_set.h"
 #include "kernels/runtime/device.h"
 
 namespace gradring::kernels::bench {
@@ -61,7 +61,7 @@ class CpuRoofline {
   std::map<std::pair<std::size_t, bool>, double> bytes_per_second_;
 };
 
-/// The most multiplications and additions per second of our own kernels on a device, measured by kernels/peak: for f32
+/// The most multiplications and additions per second of our own kernels on a device, measured by kernels/ops/peak: for f32
 /// by multiply-adds, for f16 and bf16 on tensor cores, where the device has them.
 ///
 /// Threads   one.

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/base/error.h"
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/error.h"
 #include "kernels/runtime/timed_calls.h"
 
 namespace gradring::kernels::bench {

@@ -9,9 +9,9 @@
 #include <numeric>
 #include <utility>
 
+#include "kernels/base/commit.h"
+#include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
-#include "kernels/runtime/commit.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::kernels::bench {
 namespace {

@@ -15,12 +15,12 @@
 #include <thread>
 #include <utility>
 
+#include "kernels/base/deadline.h"
+#include "kernels/base/error.h"
+#include "kernels/base/processors.h"
 #include "kernels/runtime/cpu_level.h"
-#include "kernels/runtime/deadline.h"
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/processors.h"
 #include "kernels/runtime/stream.h"
-#include "kernels/simt/executor.h"
+#include "kernels/simt/engine/executor.h"
 
 namespace gradring::kernels {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "kernels/runtime/device.h"
-#include "kernels/simt/executor.h"
+#include "kernels/simt/engine/executor.h"
 
 namespace gradring::kernels {
 

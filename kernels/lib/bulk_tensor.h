@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "kernels/simt/error.h"
+#include "kernels/simt/engine/error.h"
+#include "kernels/simt/engine/tensor_layout.h"
 #include "kernels/simt/simt.h"
-#include "kernels/simt/tensor_layout.h"
 
 #ifdef __CUDACC__
 #include "kernels/simt/cuda/tensor_map.h"

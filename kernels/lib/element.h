@@ -3,10 +3,10 @@
 
 #include <string>
 
+#include "kernels/base/error.h"
 #include "kernels/lib/reference.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
-#include "kernels/runtime/error.h"
 #include "kernels/simt/simt.h"
 
 /// The types of activations inside kernels. A kernel is a template on its element type T, reads with to_f32, computes

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::kernels::lib {
 namespace {

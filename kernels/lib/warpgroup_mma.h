@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/simt/error.h"
+#include "kernels/simt/engine/error.h"
+#include "kernels/simt/engine/tensor_layout.h"
 #include "kernels/simt/simt.h"
-#include "kernels/simt/tensor_layout.h"
 
 #ifndef __CUDACC__
 #include "kernels/simt/cpu/hopper.h"

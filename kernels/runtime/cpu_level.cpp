@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/nearest_name.h"
+#include "kernels/base/error.h"
+#include "kernels/base/nearest_name.h"
 
 namespace gradring::kernels {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <charconv>
 
-#include "kernels/runtime/deadline.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/deadline.h"
+#include "kernels/base/error.h"
 #include "kernels/runtime/stream.h"
 
 namespace gradring::kernels {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/runtime/deadline.h"
+#include "kernels/base/deadline.h"
 
 namespace gradring::kernels {
 

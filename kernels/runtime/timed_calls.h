@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "kernels/runtime/deadline.h"
+#include "kernels/base/deadline.h"
 #include "kernels/runtime/device.h"
 
 namespace gradring::kernels {

@@ -17,8 +17,8 @@
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/stream.h"
-#include "kernels/simt/kernel_name.h"
-#include "kernels/simt/range.h"
+#include "kernels/simt/engine/kernel_name.h"
+#include "kernels/simt/engine/range.h"
 
 #define SIMT_DYNAMIC_SHARED(Type, name)                                  \
   extern __shared__ __align__(128) unsigned char simt_dynamic_shared_[]; \

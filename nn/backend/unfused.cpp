@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "kernels/base/error.h"
 #include "kernels/lib/reference.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::nn::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/conv_relu_pool/conv_relu_pool.h"
-#include "kernels/max_pool2d/max_pool2d.h"
+#include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
+#include "kernels/ops/max_pool2d/max_pool2d.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 
@@ -16,7 +16,7 @@ namespace gradring::nn::bench {
 std::vector<NodeSpec> conv_relu_nodes(const kernels::conv_relu_pool::Geometry& geometry, kernels::DType dtype);
 
 /// conv_relu_pool in two steps, for benchmarks: convolution and ReLU by a library's plan, pooling by our kernel.
-/// Fulfils the contract of kernels/conv_relu_pool and owns the memory between the steps.
+/// Fulfils the contract of kernels/ops/conv_relu_pool and owns the memory between the steps.
 ///
 /// Order     enqueues; the first backward pass waits once, to build what a forward pass would have left.
 /// Threads   one.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::nn {
 namespace {

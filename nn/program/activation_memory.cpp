@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::nn {
 namespace {

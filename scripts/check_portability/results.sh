@@ -83,7 +83,7 @@ TEXT
     cat <<'TEXT'
 
 * **green**: builds without warnings and links; all suites of kernels, nn and comm pass; the losses of 50 training steps are PyTorch's
-  (1e-4 for the first 20 steps, 1e-2 after; tests/train/cli/reference_losses_test.cpp), on one rank, on two, and with our own
+  (1e-4 for the first 20 steps, 1e-2 after; tests/train/app/commands/reference_losses_test.cpp), on one rank, on two, and with our own
   kernels instead of oneDNN.
 * **built (not run: processor)**: builds without warnings and links, suites included. This machine's processor lacks instructions that
   the code may use.

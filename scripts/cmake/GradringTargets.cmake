@@ -53,10 +53,11 @@ function(gradring_reuse_headers target name)
   endif()
 endfunction()
 
-# gradring_room(ddp ROOMS optim LIBRARIES gradring_nn): the library gradring_train_ddp of the sources below train/ddp, or of
+# gradring_room(ddp ROOMS optim LIBRARIES gradring_nn): the library gradring_train_ddp of the sources below train/core/ddp, or of
 # SOURCES alone. ROOMS are those that it includes, declared before it, so no two can include each other.
-function(gradring_room name)
+function(gradring_room path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ROOMS;LIBRARIES;SOURCES")
+  cmake_path(GET path FILENAME name)
   gradring_library(train_${name} LIGHT)
   foreach(room IN LISTS arg_ROOMS)
     if(NOT TARGET gradring_train_${room})
@@ -65,9 +66,9 @@ function(gradring_room name)
     list(APPEND arg_LIBRARIES gradring_train_${room})
   endforeach()
   if(arg_SOURCES)
-    list(TRANSFORM arg_SOURCES PREPEND ${name}/)
+    list(TRANSFORM arg_SOURCES PREPEND ${path}/)
   else()
-    file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS ${name}/*.cpp)
+    file(GLOB_RECURSE arg_SOURCES CONFIGURE_DEPENDS ${path}/*.cpp)
   endif()
   target_sources(gradring_train_${name} PRIVATE ${arg_SOURCES})
   target_link_libraries(gradring_train_${name} PUBLIC ${arg_LIBRARIES} gradring_runtime fmt::fmt)
@@ -77,7 +78,7 @@ endfunction()
 
 # gradring_device_sources(bias/1_rows.cu kernel_set.cpp): the same text twice, into gradring_kernels by the host compiler and,
 # where CUDA is built, into the CUDA module: .cu by nvcc, .cpp (no device code) by the host compiler. The LANGUAGE property holds
-# per directory, so the CUDA copy is declared in another one (train/cuda_module), from the list that is kept here.
+# per directory, so the CUDA copy is declared in another one (train/core/cuda_module), from the list that is kept here.
 # HOPPER: for instructions that compute capability 9.0 has and no later one; nvcc compiles these for that alone.
 function(gradring_device_sources)
   cmake_parse_arguments(PARSE_ARGV 0 arg "HOPPER" "" "")
@@ -105,21 +106,21 @@ function(gradring_device_code target)
   endif()
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra>)
-  # LZ4, which kernels/ptx reads; Zstandard is the default of nvcc 13.
+  # LZ4, which kernels/simulated_gpu/ptx reads; Zstandard is the default of nvcc 13.
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=speed>)
   endif()
 endfunction()
 
-# gradring_operation(gemm LEVELS 1_strips.cu ONCE 4_mma.cu HOPPER 5_wgmma.cu): an operation of kernels/, with the sources in its
-# folder. LEVELS: chosen on CPUs, so the host compiler also compiles them for each instruction level (GradringLevels.cmake);
+# gradring_operation(gemm LEVELS 1_strips.cu ONCE 4_mma.cu HOPPER 5_wgmma.cu): an operation, with the sources in
+# kernels/ops/gemm. LEVELS: chosen on CPUs, so the host compiler also compiles them for each instruction level (GradringLevels.cmake);
 # ONCE: the others; HOPPER: see gradring_device_sources; CPU_LEVELS: as LEVELS, not for CUDA; CUDA: in place of those.
 function(gradring_operation name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LEVELS;ONCE;HOPPER;CPU_LEVELS;CUDA")
   foreach(kind LEVELS ONCE HOPPER CPU_LEVELS CUDA)
-    list(TRANSFORM arg_${kind} PREPEND ${name}/)
+    list(TRANSFORM arg_${kind} PREPEND ops/${name}/)
   endforeach()
-  target_sources(gradring_kernels PRIVATE ${name}/${name}.cpp ${arg_CPU_LEVELS})
+  target_sources(gradring_kernels PRIVATE ops/${name}/${name}.cpp ${arg_CPU_LEVELS})
   gradring_device_sources(${arg_LEVELS} ${arg_ONCE})
   gradring_device_sources(HOPPER ${arg_HOPPER})
   gradring_level_sources(gradring_kernels ${arg_LEVELS} ${arg_CPU_LEVELS})

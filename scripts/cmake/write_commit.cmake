@@ -6,7 +6,7 @@ if(failed)
   set(commit unknown)
 endif()
 file(CONFIGURE OUTPUT ${OUTPUT} @ONLY CONTENT [[// Written by scripts/cmake/write_commit.cmake.
-#include "kernels/runtime/commit.h"
+#include "kernels/base/commit.h"
 
 const char* const gradring::kCommit = "@commit@";
 ]])

@@ -26,7 +26,7 @@ launch() {
 
 # In front of a command with several ranks. On simulated GPUs, NCCL is the stand-in of the tests' build.
 with_nccl=()
-stand_in=$build/tests/train/cuda_module/stand_in/simulated
+stand_in=$build/tests/train/core/cuda_module/stand_in/simulated
 [[ -z $simulated ]] || with_nccl=(env "LD_LIBRARY_PATH=$stand_in" "GRADRING_STAND_IN_NCCL=$work")
 needs_nccl() {
   [[ -z $simulated || -e $stand_in/libnccl.so.2 ]] ||

@@ -4,9 +4,9 @@
 
 #include <functional>
 
-#include "comm/error.h"
 #include "comm/groups.h"
 #include "comm/rendezvous/memory_store.h"
+#include "comm/transport/error.h"
 #include "tests/comm/support/desync.h"
 #include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"

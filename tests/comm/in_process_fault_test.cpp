@@ -4,8 +4,8 @@
 #include <ctime>
 #include <thread>
 
-#include "comm/error.h"
 #include "comm/groups.h"
+#include "comm/transport/error.h"
 #include "tests/comm/support/expect_error.h"
 #include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"

@@ -6,7 +6,7 @@
 #include "comm/rendezvous/memory_store.h"
 #include "kernels/host/host_device.h"
 #include "tests/comm/support/ranks.h"
-#include "tests/comm/transport/tcp/scripted_peers.h"
+#include "tests/comm/transports/tcp/scripted_peers.h"
 #include "tests/train/support/file_size_limit.h"
 
 namespace gradring::comm {

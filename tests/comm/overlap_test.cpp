@@ -4,8 +4,8 @@
 #include <future>
 #include <thread>
 
-#include "comm/error.h"
 #include "comm/groups.h"
+#include "comm/transport/error.h"
 #include "kernels/host/host_device.h"
 #include "tests/comm/support/expect_error.h"
 #include "tests/comm/support/patterns.h"

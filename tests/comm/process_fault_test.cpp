@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-#include "comm/error.h"
+#include "comm/transport/error.h"
 #include "kernels/host/host_device.h"
 #include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"

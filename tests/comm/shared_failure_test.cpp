@@ -6,7 +6,7 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "comm/error.h"
+#include "comm/transport/error.h"
 #include "kernels/host/host_device.h"
 #include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"

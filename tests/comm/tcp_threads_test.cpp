@@ -4,8 +4,8 @@
 
 #include <functional>
 
-#include "comm/error.h"
 #include "comm/rendezvous/memory_store.h"
+#include "comm/transport/error.h"
 #include "tests/comm/support/desync.h"
 #include "tests/comm/support/exact_cases.h"
 #include "tests/comm/support/rank_workspace.h"

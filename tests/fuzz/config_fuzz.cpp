@@ -2,8 +2,8 @@
 // A config file in TOML, the settings of a checkpoint, and the values that they give to options.
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_path.h"
-#include "train/config/option_sources.h"
-#include "train/config/options.h"
+#include "train/core/config/option_sources.h"
+#include "train/core/config/options.h"
 #include "train/options/usage_error.h"
 
 using namespace gradring::train;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ptx/error.h"
-#include "kernels/ptx/fat_binary.h"
-#include "kernels/ptx/machine_code.h"
+#include "kernels/simulated_gpu/ptx/error.h"
+#include "kernels/simulated_gpu/ptx/fat_binary.h"
+#include "kernels/simulated_gpu/ptx/machine_code.h"
 #include "tests/fuzz/fuzz_target.h"
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <string>
 
-#include "kernels/runtime/file.h"
+#include "kernels/base/file.h"
 
 namespace gradring::tests {
 

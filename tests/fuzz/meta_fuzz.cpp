@@ -6,11 +6,11 @@
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/train/support/memory_disk.h"
 #include "tests/train/support/sealed_meta.h"
-#include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/error.h"
-#include "train/checkpoint/inspect.h"
-#include "train/checkpoint/json_members.h"
-#include "train/trainer/training_progress.h"
+#include "train/core/trainer/training_progress.h"
+#include "train/records/checkpoint/checkpoint.h"
+#include "train/records/checkpoint/error.h"
+#include "train/records/checkpoint/inspect.h"
+#include "train/records/checkpoint/json_members.h"
 
 using namespace gradring::train;
 

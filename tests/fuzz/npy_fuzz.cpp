@@ -4,9 +4,9 @@
 
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/train/support/memory_disk.h"
-#include "train/checkpoint/error.h"
-#include "train/checkpoint/file_system.h"
-#include "train/checkpoint/tensor_file.h"
+#include "train/records/checkpoint/error.h"
+#include "train/records/checkpoint/file_system.h"
+#include "train/records/checkpoint/tensor_file.h"
 
 using namespace gradring::train;
 

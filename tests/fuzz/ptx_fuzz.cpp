@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "kernels/ptx/error.h"
-#include "kernels/ptx/module.h"
+#include "kernels/simulated_gpu/ptx/error.h"
+#include "kernels/simulated_gpu/ptx/module.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace {

@@ -5,9 +5,9 @@
 
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/train/support/memory_disk.h"
-#include "train/checkpoint/error.h"
-#include "train/checkpoint/file_system.h"
-#include "train/checkpoint/safetensors.h"
+#include "train/records/checkpoint/error.h"
+#include "train/records/checkpoint/file_system.h"
+#include "train/records/checkpoint/safetensors.h"
 
 using namespace gradring::train;
 

@@ -63,33 +63,33 @@ TEST_F(Planted, VendorOutsideItsDoor) {
   plant("nn/backend/cpu/conv.cpp", "#include <oneapi/dnnl/dnnl.hpp>");
   plant("train/conv.cpp", "#include <oneapi/dnnl/dnnl.hpp>");
   plant("comm/ring.cpp", "#include <nccl.h>");
-  plant("comm/transport/nccl/nccl.cpp", "#include <nccl.h>");
+  plant("comm/transports/nccl/nccl.cpp", "#include <nccl.h>");
   plant("data/fetch/curl_http.cpp", "#include <curl/curl.h>");
   plant("data/datasets/open.cpp", "#include <curl/curl.h>");
   plant("data/images/libpng_image.cpp", "#include <png.h>");
-  plant("train/cli/predict.cpp", "#include <png.h>");
+  plant("train/app/commands/predict.cpp", "#include <png.h>");
   plant("kernels/relu/relu.h", "#include <cuda_runtime.h>");
   plant("kernels/relu/relu.cu", "#include <cuda_fp16.h>");
   plant("kernels/runtime/cuda/stream.cpp", "#include <cuda_runtime.h>");
   plant("kernels/runtime/host/stream.cpp", "#include <cuda_runtime.h>");
-  plant("kernels/simt/executor.h", "#include <cuda_runtime.h>");
+  plant("kernels/simt/engine/executor.h", "#include <cuda_runtime.h>");
   plant("kernels/simt/on_cuda.h", "#include <cuda_runtime.h>");
-  EXPECT_THAT(vendor_doors(tree()),
-              ElementsAre(at("comm/ring.cpp", 2), at("data/datasets/open.cpp", 2), at("kernels/relu/relu.h", 2),
-                          at("kernels/runtime/host/stream.cpp", 2), at("kernels/simt/executor.h", 2),
-                          at("nn/layers/conv.cpp", 2), at("train/cli/predict.cpp", 2), at("train/conv.cpp", 2)));
+  EXPECT_THAT(vendor_doors(tree()), ElementsAre(at("comm/ring.cpp", 2), at("data/datasets/open.cpp", 2),
+                                                at("kernels/relu/relu.h", 2), at("kernels/runtime/host/stream.cpp", 2),
+                                                at("kernels/simt/engine/executor.h", 2), at("nn/layers/conv.cpp", 2),
+                                                at("train/app/commands/predict.cpp", 2), at("train/conv.cpp", 2)));
 }
 
 TEST_F(Planted, FolderCycle) {
-  plant("train/config/a.h", "#include \"train/faults/b.h\"");
-  plant("train/faults/b.h", "#include \"train/memory/deep/c.h\"");
-  plant("train/memory/deep/c.h", "#include \"train/config/a.h\"");
-  plant("train/cli/d.h", "#include \"train/config/a.h\"");
+  plant("train/core/config/a.h", "#include \"train/core/faults/b.h\"");
+  plant("train/core/faults/b.h", "#include \"train/memory/deep/c.h\"");
+  plant("train/memory/deep/c.h", "#include \"train/core/config/a.h\"");
+  plant("train/app/commands/d.h", "#include \"train/core/config/a.h\"");
   plant("comm/tcp/e.h", "#include \"comm/group.h\"");
   plant("comm/group.h", "#include \"comm/tcp/e.h\"");  // what the package's rooms share
   const Violations found = folder_cycles(tree());
-  ASSERT_THAT(found, ElementsAre(at("train/config", 0)));
-  EXPECT_THAT(found[0].message, testing::HasSubstr("train/config, train/faults, train/memory"));
+  ASSERT_THAT(found, ElementsAre(at("train/core/config", 0)));
+  EXPECT_THAT(found[0].message, testing::HasSubstr("train/core/config, train/core/faults, train/memory"));
 }
 
 TEST_F(Planted, IncludeOfAnUnstatedRoom) {
@@ -98,25 +98,25 @@ TEST_F(Planted, IncludeOfAnUnstatedRoom) {
              "  LIBRARIES gradring_nn gradring_comm ZLIB::ZLIB)\nset(DATA gradring_data)");
   plant("nn/a.h", "");
   plant("data/a.h", "");
-  plant("train/optim/a.h", "#include \"nn/a.h\"");
-  plant("train/ddp/b.h", "#include \"train/optim/a.h\"");
-  plant("train/ddp/deep/c.h", "#include \"train/cli/d.h\"");
-  plant("train/ddp/e.h", "#include \"data/a.h\"\n#include \"train/ddp/b.h\"\n#include \"nn/a.h\"");
-  plant("train/cli/d.h", "#include \"nn/a.h\"");
-  EXPECT_THAT(stated_rooms(tree()),
-              testing::UnorderedElementsAre(
-                  at("train/optim/a.h", 2), at("train/ddp/deep/c.h", 2), at("train/ddp/e.h", 2), at("train/cli/d.h", 2),
-                  at("train/CMakeLists.txt", 6)));  // gradring_comm, of which nothing is included
+  plant("train/core/optim/a.h", "#include \"nn/a.h\"");
+  plant("train/core/ddp/b.h", "#include \"train/core/optim/a.h\"");
+  plant("train/core/ddp/deep/c.h", "#include \"train/app/commands/d.h\"");
+  plant("train/core/ddp/e.h", "#include \"data/a.h\"\n#include \"train/core/ddp/b.h\"\n#include \"nn/a.h\"");
+  plant("train/app/commands/d.h", "#include \"nn/a.h\"");
+  EXPECT_THAT(stated_rooms(tree()), testing::UnorderedElementsAre(
+                                        at("train/core/optim/a.h", 2), at("train/core/ddp/deep/c.h", 2),
+                                        at("train/core/ddp/e.h", 2), at("train/app/commands/d.h", 2),
+                                        at("train/CMakeLists.txt", 6)));  // gradring_comm, of which nothing is included
 }
 
 TEST_F(Planted, BenchmarkInTraining) {
   plant("kernels/bench/a.h", "");
   plant("nn/backend/cpu/onednn_peers.h", "#include \"kernels/bench/a.h\"");
   plant("train/bench/b.h", "#include \"kernels/bench/a.h\"");
-  plant("train/program/c.cpp", "#include \"train/bench/b.h\"");
-  plant("train/cli/d.cpp", "#include \"train/bench/b.h\"");
-  plant("train/setup/e.cpp", "#include \"nn/backend/cpu/onednn_peers.h\"");
-  EXPECT_THAT(bench_includes(tree()), ElementsAre(at("train/cli/d.cpp", 2), at("train/setup/e.cpp", 2)));
+  plant("train/app/program/c.cpp", "#include \"train/bench/b.h\"");
+  plant("train/app/commands/d.cpp", "#include \"train/bench/b.h\"");
+  plant("train/core/setup/e.cpp", "#include \"nn/backend/cpu/onednn_peers.h\"");
+  EXPECT_THAT(bench_includes(tree()), ElementsAre(at("train/app/commands/d.cpp", 2), at("train/core/setup/e.cpp", 2)));
 }
 
 TEST_F(Planted, TypeDefinedTwice) {
@@ -180,13 +180,14 @@ TEST_F(Planted, SharedMemoryThatNoSanitizerSees) {
 
 TEST_F(Planted, OutputThatIsNotEscaped) {
   plant("train/bench/a.cpp", "fmt::print(\"{}\", name);");
-  plant("train/cli/a_command.cpp", "fmt::print(\"{}\", name);");
-  plant("train/runs/a.cpp", "std::cerr << name;");
-  plant("train/runs/fine.cpp", "print_text(\"{}\", name);");
+  plant("train/app/commands/a_command.cpp", "fmt::print(\"{}\", name);");
+  plant("train/view/runs/a.cpp", "std::cerr << name;");
+  plant("train/view/runs/fine.cpp", "print_text(\"{}\", name);");
   plant("train/options/print_text.cpp", "fmt::print(\"{}\", escaped);");
   plant("tests/train/a_test.cpp", "std::cout << name;");
   EXPECT_THAT(unescaped_output(tree()),
-              ElementsAre(at("train/bench/a.cpp", 2), at("train/cli/a_command.cpp", 2), at("train/runs/a.cpp", 2)));
+              ElementsAre(at("train/bench/a.cpp", 2), at("train/app/commands/a_command.cpp", 2),
+                          at("train/view/runs/a.cpp", 2)));
 }
 
 TEST_F(Planted, DeviceCodeInTheWrongFile) {
@@ -199,7 +200,7 @@ TEST_F(Planted, DeviceCodeInTheWrongFile) {
 TEST_F(Planted, ProcessorsCountedWithoutTheirQuota) {
   plant("train/threads.cpp", "int n = std::thread::hardware_concurrency();");
   plant("nn/threads.cpp", "int n = usable_processors();  // not hardware_concurrency");
-  plant("kernels/runtime/processors.cpp", "int n = ::sysconf(_SC_NPROCESSORS_ONLN);");
+  plant("kernels/base/processors.cpp", "int n = ::sysconf(_SC_NPROCESSORS_ONLN);");
   EXPECT_THAT(processor_counts(tree()), ElementsAre(at("train/threads.cpp", 2)));
 }
 

@@ -3,7 +3,7 @@
 
 #include <chrono>
 
-#include "kernels/runtime/deadline.h"
+#include "kernels/base/deadline.h"
 
 namespace gradring::tests {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/support/built_file.h"
 
 namespace gradring::tests {

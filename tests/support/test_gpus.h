@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "train/cuda_module/cuda_module.h"
+#include "train/core/cuda_module/cuda_module.h"
 
 namespace gradring::tests {
 

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <string_view>
 
-#include "train/page/generator.h"
-#include "train/page/html.h"
-#include "train/page/style.h"
+#include "train/view/page/generator.h"
+#include "train/view/page/html.h"
+#include "train/view/page/style.h"
 
 namespace gradring::train::bench {
 namespace {

@@ -10,7 +10,7 @@ struct Bar {
   std::string name;
   double value = 0;  ///< at least 0
   std::string text;  ///< behind the bar
-  int color = 0;     ///< of train/page's palette
+  int color = 0;     ///< of train/view/page's palette
 };
 
 /// Horizontal bars from 0, one under the other.

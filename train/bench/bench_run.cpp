@@ -7,15 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "kernels/base/error.h"
+#include "kernels/base/file.h"
+#include "kernels/base/processors.h"
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/cpu_level.h"
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/file.h"
-#include "kernels/runtime/processors.h"
-#include "train/cli/resume_command.h"
-#include "train/launch/host.h"
-#include "train/report/csv.h"
-#include "train/report/named_file.h"
+#include "train/core/setup/resume_command.h"
+#include "train/launch/workers/host.h"
+#include "train/records/metrics/csv.h"
+#include "train/records/metrics/named_file.h"
 
 namespace gradring::train::bench {
 namespace {

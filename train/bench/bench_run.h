@@ -10,7 +10,7 @@
 #include "kernels/bench/statistics.h"
 #include "train/bench/machine_state.h"
 #include "train/bench/measurement.h"
-#include "train/setup/named_output.h"
+#include "train/core/setup/named_output.h"
 
 namespace gradring::train::bench {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "kernels/simulated_gpu/counters/launch_counts.h"
 
 namespace gradring::train::bench {

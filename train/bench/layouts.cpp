@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "comm/groups.h"
-#include "train/setup/compute.h"
-#include "train/trainer/trainer.h"
+#include "train/core/setup/compute.h"
+#include "train/core/trainer/trainer.h"
 
 namespace gradring::train::bench {
 namespace {

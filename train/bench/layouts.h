@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
-#include "train/checkpoint/checkpoint.h"
-#include "train/config/train_config.h"
+#include "train/core/config/train_config.h"
+#include "train/records/checkpoint/checkpoint.h"
 
 namespace gradring::train::bench {
 

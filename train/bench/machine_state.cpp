@@ -12,9 +12,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "kernels/runtime/child_process.h"
-#include "kernels/runtime/deadline.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/child_process.h"
+#include "kernels/base/deadline.h"
+#include "kernels/base/error.h"
 #include "train/options/environment_variable.h"
 
 namespace gradring::train::bench {

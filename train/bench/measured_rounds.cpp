@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "kernels/runtime/file.h"
+#include "kernels/base/file.h"
 
 namespace gradring::train::bench {
 

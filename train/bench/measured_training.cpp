@@ -12,13 +12,13 @@
 #include <map>
 #include <thread>
 
-#include "kernels/runtime/child_process.h"
+#include "kernels/base/child_process.h"
 #include "train/bench/timed_training.h"
+#include "train/core/setup/run_directory.h"
 #include "train/launch/launcher.h"
-#include "train/report/environment_error.h"
-#include "train/report/run_history.h"
-#include "train/report/summary.h"
-#include "train/setup/run_directory.h"
+#include "train/records/metrics/environment_error.h"
+#include "train/records/metrics/run_history.h"
+#include "train/records/metrics/summary.h"
 
 namespace gradring::train::bench {
 namespace {

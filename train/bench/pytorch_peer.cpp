@@ -5,9 +5,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/error.h"
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/error.h"
-#include "train/report/line_file.h"
+#include "train/records/metrics/line_file.h"
 
 namespace gradring::train::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
-#include "kernels/runtime/child_process.h"
+#include "kernels/base/child_process.h"
 #include "train/bench/timed_training.h"
 
 namespace gradring::train::bench {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::train::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/error.h"
+#include "comm/transport/error.h"
 
 namespace gradring::train::bench {
 namespace {

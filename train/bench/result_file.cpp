@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "data/files/byte_source.h"
+#include "kernels/base/file.h"
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/file.h"
 
 namespace gradring::train::bench {
 namespace {

@@ -11,11 +11,11 @@
 #include "comm/groups.h"
 #include "comm/rendezvous/memory_store.h"
 #include "data/loader/normalize.h"
-#include "kernels/kernel_set.h"
-#include "kernels/runtime/error.h"
-#include "train/input_pipeline/batch_loader.h"
-#include "train/report/environment_error.h"
-#include "train/trainer/replica.h"
+#include "kernels/base/error.h"
+#include "kernels/ops/kernel_set.h"
+#include "train/core/input_pipeline/batch_loader.h"
+#include "train/core/trainer/replica.h"
+#include "train/records/metrics/environment_error.h"
 
 namespace gradring::train::bench {
 namespace {

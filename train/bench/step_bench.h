@@ -10,13 +10,13 @@
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
 #include "data/loader/loader.h"
-#include "kernels/kernel_set.h"
+#include "kernels/ops/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "kernels/simulated_gpu/cudart/simulated_gpu.h"
 #include "nn/backend/backend.h"
 #include "nn/program/program.h"
 #include "train/bench/step_times.h"
-#include "train/optim/optimizer.h"
+#include "train/core/optim/optimizer.h"
 
 namespace gradring::train::bench {
 

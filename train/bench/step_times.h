@@ -13,7 +13,7 @@
 #include "kernels/runtime/stream.h"
 #include "nn/backend/decorators.h"
 #include "train/bench/step_times.h"
-#include "train/optim/optimizer.h"
+#include "train/core/optim/optimizer.h"
 
 namespace gradring::train::bench {
 

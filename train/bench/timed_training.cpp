@@ -8,9 +8,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "kernels/runtime/child_process.h"
+#include "kernels/base/child_process.h"
 #include "train/launch/launcher.h"
-#include "train/report/environment_error.h"
+#include "train/records/metrics/environment_error.h"
 
 namespace gradring::train::bench {
 namespace {

@@ -7,10 +7,10 @@
 #include <map>
 
 #include "train/bench/bar_chart.h"
-#include "train/page/chart.h"
-#include "train/page/document.h"
-#include "train/page/html.h"
-#include "train/report/named_file.h"
+#include "train/records/metrics/named_file.h"
+#include "train/view/page/chart.h"
+#include "train/view/page/document.h"
+#include "train/view/page/html.h"
 
 namespace gradring::train::bench {
 namespace {

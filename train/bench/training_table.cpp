@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <type_traits>
 
-#include "train/report/csv.h"
+#include "train/records/metrics/csv.h"
 
 namespace gradring::train::bench {
 namespace {

@@ -11,16 +11,16 @@
 #include <optional>
 #include <utility>
 
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/file.h"
-#include "kernels/runtime/printable.h"
-#include "kernels/runtime/processors.h"
-#include "train/launch/attempt.h"
-#include "train/launch/host.h"
+#include "kernels/base/error.h"
+#include "kernels/base/file.h"
+#include "kernels/base/printable.h"
+#include "kernels/base/processors.h"
 #include "train/launch/nodes/launch_nodes.h"
 #include "train/launch/options/launch_options.h"
-#include "train/launch/signals.h"
-#include "train/launch/worker_group.h"
+#include "train/launch/workers/attempt.h"
+#include "train/launch/workers/host.h"
+#include "train/launch/workers/signals.h"
+#include "train/launch/workers/worker_group.h"
 #include "train/options/print_text.h"
 
 namespace gradring::train {

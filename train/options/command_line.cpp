@@ -7,7 +7,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "kernels/runtime/nearest_name.h"
+#include "kernels/base/nearest_name.h"
 #include "train/options/path_value.h"
 #include "train/options/usage_error.h"
 

@@ -8,7 +8,7 @@
 #include <iterator>
 #include <sstream>
 
-#include "kernels/runtime/nearest_name.h"
+#include "kernels/base/nearest_name.h"
 #include "train/options/path_value.h"
 #include "train/options/usage_error.h"
 

@@ -9,7 +9,7 @@
 #include <limits>
 #include <sstream>
 
-#include "kernels/runtime/nearest_name.h"
+#include "kernels/base/nearest_name.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {

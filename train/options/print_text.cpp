@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "kernels/runtime/printable.h"
+#include "kernels/base/printable.h"
 
 namespace gradring::train {
 

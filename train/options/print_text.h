@@ -9,8 +9,8 @@
 namespace gradring::train {
 
 // Standard output of commands. What reaches it through these functions has no control characters of other origin: names,
-// paths and events come from files, and a terminal would obey them (kernels/runtime/printable.h). Standard error is
-// print_to_stderr (kernels/runtime/file.h), which does the same.
+// paths and events come from files, and a terminal would obey them (kernels/base/printable.h). Standard error is
+// print_to_stderr (kernels/base/file.h), which does the same.
 
 /// Prints text for people; characters that a terminal obeys are escaped, but for line breaks and tabs.
 ///

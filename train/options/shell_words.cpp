@@ -7,7 +7,7 @@
 #include <cctype>
 #include <string_view>
 
-#include "kernels/runtime/printable.h"
+#include "kernels/base/printable.h"
 
 namespace gradring::train {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::train {
 

@@ -9,10 +9,10 @@
 #include <string>
 #include <utility>
 
+#include "kernels/base/deadline.h"
+#include "kernels/base/error.h"
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/cuda/cuda_stream.h"
-#include "kernels/runtime/deadline.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::kernels {
 namespace {

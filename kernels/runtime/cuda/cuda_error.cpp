@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::kernels {
 

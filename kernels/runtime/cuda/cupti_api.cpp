@@ -6,8 +6,8 @@
 #include <filesystem>
 #include <vector>
 
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/shared_library.h"
+#include "kernels/base/error.h"
+#include "kernels/base/shared_library.h"
 
 namespace gradring::kernels {
 namespace {

@@ -9,10 +9,10 @@
 #include <set>
 #include <utility>
 
+#include "kernels/base/error.h"
 #include "kernels/runtime/cuda/cupti_api.h"
 #include "kernels/runtime/cuda/cupti_records.h"
 #include "kernels/runtime/cuda/gpu_activities.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::kernels {
 namespace {

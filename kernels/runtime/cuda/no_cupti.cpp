@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "kernels/base/error.h"
 #include "kernels/runtime/cuda/cupti_trace.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::kernels {
 

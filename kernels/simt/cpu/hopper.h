@@ -11,11 +11,11 @@
 #include <cstring>
 #include <initializer_list>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "kernels/simt/cpu/index.h"
 #include "kernels/simt/cpu/warp_functions.h"
 #include "kernels/simt/engine/cooperation.h"
-#include "kernels/simt/tensor_layout.h"
+#include "kernels/simt/engine/tensor_layout.h"
 
 namespace gradring::simt::detail {
 

@@ -52,7 +52,7 @@ SIMT_VECTOR(unsigned long long, ulonglong)
 #endif
 #define SIMT_UNROLL_ON_GPU
 
-#include "kernels/simt/range.h"  // in these keywords
+#include "kernels/simt/engine/range.h"  // in these keywords
 
 // local-exec: one instruction to read, nothing for the linker to relax. The engine is linked into programs only, never
 // into a shared library.

@@ -10,9 +10,9 @@
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/cpu/index.h"
-#include "kernels/simt/error.h"
-#include "kernels/simt/executor.h"
-#include "kernels/simt/kernel_name.h"
+#include "kernels/simt/engine/error.h"
+#include "kernels/simt/engine/executor.h"
+#include "kernels/simt/engine/kernel_name.h"
 
 namespace gradring::simt {
 

@@ -11,7 +11,7 @@
 #include "kernels/simt/cpu/half.h"
 #include "kernels/simt/cpu/warp_functions.h"
 #include "kernels/simt/engine/cooperation.h"
-#include "kernels/simt/tensor_layout.h"
+#include "kernels/simt/engine/tensor_layout.h"
 
 namespace nvcuda::wmma {
 

@@ -11,9 +11,9 @@
 #include <cstdint>
 #include <string>
 
+#include "kernels/base/error.h"
 #include "kernels/runtime/cuda/cuda_error.h"
-#include "kernels/runtime/error.h"
-#include "kernels/simt/tensor_layout.h"
+#include "kernels/simt/engine/tensor_layout.h"
 
 namespace gradring::simt {
 inline namespace on_cuda {

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "kernels/simt/cpu/index.h"
-#include "kernels/simt/error.h"
+#include "kernels/simt/engine/error.h"
 
 namespace gradring::simt::detail {
 namespace {

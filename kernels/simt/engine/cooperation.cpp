@@ -6,8 +6,8 @@
 #include <string>
 
 #include "kernels/simt/engine/block.h"
-#include "kernels/simt/error.h"
-#include "kernels/simt/tensor_layout.h"
+#include "kernels/simt/engine/error.h"
+#include "kernels/simt/engine/tensor_layout.h"
 
 namespace gradring::simt::detail {
 namespace {

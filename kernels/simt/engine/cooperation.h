@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/simt/error.h"
+#include "kernels/simt/engine/error.h"
 
 namespace gradring::simt::detail {
 

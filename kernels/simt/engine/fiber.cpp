@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 #include <string>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::simt::detail {
 

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "kernels/simt/error.h"
+#include "kernels/simt/engine/error.h"
 
 namespace gradring::simt {
 

@@ -3,9 +3,9 @@
 
 #include <cstdint>
 
-#include "kernels/ptx/module.h"
 #include "kernels/simulated_gpu/counters/card.h"
 #include "kernels/simulated_gpu/counters/launch_counts.h"
+#include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
 

@@ -52,7 +52,7 @@ struct MemoryCounts {
 
 /// A line of the kernels' source.
 struct LineCounts {
-  std::string file;  ///< as in the repository: "kernels/elementwise/1_flat.cu"
+  std::string file;  ///< as in the repository: "kernels/ops/elementwise/1_flat.cu"
   unsigned line = 0;
   std::uint64_t warp_instructions = 0;
   std::uint64_t excess_sectors = 0;     ///< beyond the least

@@ -5,12 +5,12 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/ptx/machine_code.h"
-#include "kernels/ptx/module.h"
 #include "kernels/simulated_gpu/counters/card.h"
 #include "kernels/simulated_gpu/counters/launch_counts.h"
 #include "kernels/simulated_gpu/machine/counters.h"
 #include "kernels/simulated_gpu/machine/launch.h"
+#include "kernels/simulated_gpu/ptx/machine_code.h"
+#include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
 

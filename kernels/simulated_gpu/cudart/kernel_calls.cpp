@@ -8,7 +8,7 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/simt/kernel_name.h"
+#include "kernels/simt/engine/kernel_name.h"
 #include "kernels/simulated_gpu/counters/occupancy.h"
 #include "kernels/simulated_gpu/counters/summary.h"
 #include "kernels/simulated_gpu/cudart/kernel_table.h"

@@ -5,10 +5,10 @@
 
 #include <utility>
 
-#include "kernels/ptx/fat_binary.h"
-#include "kernels/runtime/error.h"
-#include "kernels/simt/kernel_name.h"
+#include "kernels/base/error.h"
+#include "kernels/simt/engine/kernel_name.h"
 #include "kernels/simulated_gpu/cudart/error_text.h"
+#include "kernels/simulated_gpu/ptx/fat_binary.h"
 
 namespace gradring::simulated_gpu {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "kernels/ptx/machine_code.h"
-#include "kernels/ptx/module.h"
 #include "kernels/simulated_gpu/machine/launch.h"
+#include "kernels/simulated_gpu/ptx/machine_code.h"
+#include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
 

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "kernels/ptx/module.h"
+#include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
 

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/ptx/module.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "kernels/simulated_gpu/machine/program.h"
+#include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
 

@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "kernels/simt/kernel_name.h"
+#include "kernels/simt/engine/kernel_name.h"
 #include "kernels/simulated_gpu/machine/block.h"
 
 namespace gradring::simulated_gpu {
@@ -14,7 +14,7 @@ std::string line_of(const Program& program, const ptx::Source& source) {
   return path_in_repository(program.module->files()[source.file]) + ":" + std::to_string(source.line);
 }
 
-/// "kernels/lib/rows.h:20, called from kernels/bias/1_rows.cu:31"; empty if nvcc was not asked for lines.
+/// "kernels/lib/rows.h:20, called from kernels/ops/bias/1_rows.cu:31"; empty if nvcc was not asked for lines.
 std::string source_line(const Program& program, std::size_t position) {
   if (position >= program.kernel->code.size()) return "";
   const ptx::Instruction& instruction = program.kernel->code[position];

@@ -18,7 +18,7 @@ class LocatedFault : public Fault {
   using Fault::Fault;
 };
 
-/// "kernels/gemm/4_mma.cu": nvcc writes paths from the root of the file system, or of a build folder. Other files keep
+/// "kernels/ops/gemm/4_mma.cu": nvcc writes paths from the root of the file system, or of a build folder. Other files keep
 /// theirs, as those of the CUDA toolkit.
 std::string path_in_repository(std::string_view path);
 
@@ -27,7 +27,7 @@ std::string text_of(const Extent& at);
 
 /// "gemm_mma_kernel<__half>"
 std::string kernel_label(const ptx::Kernel& kernel);
-/// "kernels/gemm/4_mma.cu:118: bar.sync 0;"
+/// "kernels/ops/gemm/4_mma.cu:118: bar.sync 0;"
 std::string describe_instruction(const Program& program, std::size_t position);
 /// "thread (3, 0, 0) of block (1, 0, 0)"
 std::string describe_thread(const Warp& warp, unsigned lane);

@@ -7,10 +7,10 @@
 #include <span>
 #include <string>
 
-#include "kernels/ptx/module.h"
 #include "kernels/simulated_gpu/machine/counters.h"
 #include "kernels/simulated_gpu/memory/access_log.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
+#include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
 
@@ -35,7 +35,7 @@ class Executable {
   Executable(const ptx::Module& module, const ptx::Kernel& kernel);
   ~Executable();
   const ptx::Kernel& kernel() const;
-  /// "gemm_run_kernel<float>, kernels/gemm/1_strips.cu:30: ld.global.f32 %f1, [%rd2];"
+  /// "gemm_run_kernel<float>, kernels/ops/gemm/1_strips.cu:30: ld.global.f32 %f1, [%rd2];"
   std::string describe(std::size_t position) const;
 
  private:

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "kernels/ptx/module.h"
 #include "kernels/simulated_gpu/machine/lanes.h"
 #include "kernels/simulated_gpu/machine/written_parameters.h"
+#include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
 

@@ -4,8 +4,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/runtime/error.h"
-#include "kernels/variant.h"
+#include "kernels/base/error.h"
+#include "kernels/lib/variant.h"
 #include "nn/backend/cpu/onednn.h"
 
 namespace gradring::nn {

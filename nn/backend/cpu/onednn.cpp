@@ -13,9 +13,9 @@
 #include <map>
 #include <oneapi/dnnl/dnnl.hpp>
 
+#include "kernels/base/error.h"
+#include "kernels/base/process_limit.h"
 #include "kernels/runtime/cpu_level.h"
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/process_limit.h"
 #include "nn/backend/cpu/onednn_primitives.h"
 
 namespace gradring::nn {

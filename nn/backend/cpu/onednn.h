@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/ops/elementwise/elementwise.h"
 #include "nn/backend/backend.h"
 
 namespace gradring::nn {

@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/kernel_set.h"
-#include "kernels/variant.h"
+#include "kernels/lib/variant.h"
+#include "kernels/ops/kernel_set.h"
 #include "nn/backend/cpu/onednn.h"
 #include "nn/backend/cpu/onednn_primitives.h"
 #include "nn/backend/unfused.h"

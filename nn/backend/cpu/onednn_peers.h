@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "kernels/peers.h"
+#include "kernels/ops/peers.h"
 #include "kernels/runtime/device.h"
 
 namespace gradring::nn {

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "nn/backend/backend.h"
 
 namespace gradring::nn::onednn {

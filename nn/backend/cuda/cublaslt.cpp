@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/shared_library.h"
+#include "kernels/base/error.h"
+#include "kernels/base/shared_library.h"
 #include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {

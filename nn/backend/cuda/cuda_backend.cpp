@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/cuda/cuda_backend.h"
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {

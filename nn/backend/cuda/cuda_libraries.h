@@ -5,12 +5,12 @@
 #include <memory>
 #include <span>
 
-#include "kernels/conv2d/conv2d.h"
-#include "kernels/kernel_set.h"
+#include "kernels/base/error.h"
+#include "kernels/lib/variant.h"
+#include "kernels/ops/conv2d/conv2d.h"
+#include "kernels/ops/kernel_set.h"
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/device.h"
-#include "kernels/runtime/error.h"
-#include "kernels/variant.h"
 #include "nn/backend/backend.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 
@@ -54,7 +54,7 @@ std::shared_ptr<Cudnn> open_cudnn(kernels::Device& device, const CudaBackendOpti
 /// NodeSpec::backward asks for. Our kernels add the bias if no engine does, compute the ReLU, and convert dw to f32 if
 /// cuDNN gives it in 16 bits only, as cuDNN 9.19 does.
 ///
-/// Numerics  within the bounds of kernels/conv2d, but for dw: in f16 and bf16 it is rounded to that type first, so in
+/// Numerics  within the bounds of kernels/ops/conv2d, but for dw: in f16 and bf16 it is rounded to that type first, so in
 ///           f16 a dw of 65520 or more, loss scale included, overflows. Deterministic where cuDNN has such an engine.
 std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec> nodes, std::shared_ptr<Cudnn> cudnn,
                                         const HelperKernels& helpers);
@@ -62,7 +62,7 @@ std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec> nodes, std::sh
 /// Enqueues one pass with fixed arguments.
 using EnqueuedPass = std::function<void(kernels::Stream&)>;
 
-/// Single passes of a convolution by cuDNN, with the contracts of kernels/conv2d, for benchmarks. Empty if cuDNN has no
+/// Single passes of a convolution by cuDNN, with the contracts of kernels/ops/conv2d, for benchmarks. Empty if cuDNN has no
 /// engine. `device` must outlive the pass.
 ///
 /// Errors    CudnnError if it cannot be enqueued.

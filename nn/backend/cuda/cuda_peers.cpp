@@ -4,8 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "kernels/runtime/error.h"
-#include "kernels/variant.h"
+#include "kernels/base/error.h"
+#include "kernels/lib/variant.h"
 #include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {

@@ -4,8 +4,8 @@
 #include <memory>
 #include <utility>
 
-#include "kernels/kernel_set.h"
-#include "kernels/peers.h"
+#include "kernels/ops/kernel_set.h"
+#include "kernels/ops/peers.h"
 #include "nn/backend/cuda/cublaslt.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 #include "nn/backend/cuda/cuda_libraries.h"

@@ -26,7 +26,7 @@ struct CudnnEngineConfig {
   bool has(cudnnBackendNumericalNote_t note) const { return std::ranges::find(notes, note) != notes.end(); }
 };
 
-/// Requirements on an engine, besides the error bounds of kernels/conv2d: sums in f32, of the products themselves
+/// Requirements on an engine, besides the error bounds of kernels/ops/conv2d: sums in f32, of the products themselves
 /// (neither Winograd's transform nor Fourier's).
 struct CudnnEngineRules {
   bool reproducible = false;

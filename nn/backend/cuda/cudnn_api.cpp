@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/runtime/shared_library.h"
+#include "kernels/base/shared_library.h"
 
 namespace gradring::nn {
 namespace {

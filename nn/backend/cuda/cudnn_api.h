@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::nn {
 

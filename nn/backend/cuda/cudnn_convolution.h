@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/conv2d/conv2d.h"
+#include "kernels/ops/conv2d/conv2d.h"
 #include "nn/backend/cuda/cudnn_api.h"
 
 namespace gradring::nn {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {

@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "kernels/runtime/error.h"
-#include "kernels/variant.h"
+#include "kernels/base/error.h"
+#include "kernels/lib/variant.h"
 
 namespace gradring::nn {
 namespace {

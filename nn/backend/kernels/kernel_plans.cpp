@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/kernels/kernel_plans.h"
 
-#include "kernels/can_run.h"
-#include "kernels/runtime/error.h"
-#include "kernels/variant.h"
+#include "kernels/base/error.h"
+#include "kernels/lib/can_run.h"
+#include "kernels/lib/variant.h"
 
 namespace gradring::nn {
 namespace {

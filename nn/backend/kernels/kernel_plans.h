@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/kernel_set.h"
+#include "kernels/ops/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 

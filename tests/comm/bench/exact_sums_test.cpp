@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "comm/transport/sum.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::comm::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/comm/support/ranks.h"
 #include "tests/support/temp_folder.h"
 

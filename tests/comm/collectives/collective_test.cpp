@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "comm/collectives/ring.h"
-#include "comm/error.h"
 #include "comm/process_group.h"
+#include "comm/transport/error.h"
 #include "kernels/host/host_device.h"
 
 namespace gradring::comm {

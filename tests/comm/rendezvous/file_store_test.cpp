@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <sys/file.h>
 
-#include "comm/error.h"
-#include "kernels/runtime/file.h"
+#include "comm/transport/error.h"
+#include "kernels/base/file.h"
 #include "tests/support/no_more_files.h"
 #include "tests/support/temp_folder.h"
 

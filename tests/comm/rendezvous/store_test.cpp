@@ -5,9 +5,9 @@
 
 #include <thread>
 
-#include "comm/error.h"
 #include "comm/rendezvous/file_store.h"
 #include "comm/rendezvous/memory_store.h"
+#include "comm/transport/error.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring::comm {

@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "comm/error.h"
+#include "comm/transport/error.h"
 
 namespace gradring::tests {
 

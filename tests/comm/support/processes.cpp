@@ -10,8 +10,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "comm/error.h"
 #include "comm/rendezvous/file_store.h"
+#include "comm/transport/error.h"
 #include "tests/comm/support/ranks.h"
 
 namespace gradring::tests {

@@ -5,10 +5,10 @@
 #include <thread>
 
 #include "comm/rendezvous/memory_store.h"
-#include "comm/transport/in_process/in_process.h"
-#include "comm/transport/shared_memory/shared_memory.h"
-#include "comm/transport/tcp/tcp_transport.h"
-#include "kernels/runtime/error.h"
+#include "comm/transports/in_process/in_process.h"
+#include "comm/transports/shared_memory/shared_memory.h"
+#include "comm/transports/tcp/tcp_transport.h"
+#include "kernels/base/error.h"
 
 namespace gradring::comm {
 namespace {

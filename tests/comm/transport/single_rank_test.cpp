@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transport/single_rank/single_rank.h"
+#include "comm/transports/single_rank/single_rank.h"
 
 #include <gtest/gtest.h>
 
 #include "comm/process_group.h"
+#include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::comm {
 namespace {

@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/runtime/dtype.h"
-#include "kernels/runtime/error.h"
 #include "tests/comm/support/patterns.h"
 
 namespace gradring::comm {

@@ -6,8 +6,8 @@
 #include <array>
 #include <atomic>
 
+#include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::data::bench {
 namespace {

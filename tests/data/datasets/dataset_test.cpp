@@ -3,7 +3,7 @@
 
 #include <gmock/gmock.h>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::data {
 namespace {

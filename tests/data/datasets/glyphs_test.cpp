@@ -5,7 +5,7 @@
 
 #include <array>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::data {
 namespace {

@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "data/files/byte_source.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_idx.h"
 #include "tests/support/temp_folder.h"

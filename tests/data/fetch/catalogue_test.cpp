@@ -7,7 +7,7 @@
 
 #include "data/datasets/open_dataset.h"
 #include "data/fetch/fetch.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/data/support/message_of.h"
 
 namespace gradring::data {

@@ -9,8 +9,8 @@
 #include <numeric>
 
 #include "data/datasets/dataset.h"
+#include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
-#include "kernels/runtime/error.h"
 #include "tests/data/support/message_of.h"
 
 namespace gradring::data {

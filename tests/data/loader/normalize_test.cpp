@@ -8,7 +8,7 @@
 #include <random>
 #include <span>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::data {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdio>
 #include <numeric>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/data/support/message_of.h"
 #include "tests/support/safetensors.h"
 

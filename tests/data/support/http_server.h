@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/runtime/file.h"
+#include "kernels/base/file.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring::tests {

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 #include <numeric>
 
+#include "kernels/base/error.h"
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::kernels::bench {
 namespace {

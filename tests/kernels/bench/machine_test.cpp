@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/bench/machine.h"
 #include "kernels/host/host_device.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::kernels::bench {
 namespace {

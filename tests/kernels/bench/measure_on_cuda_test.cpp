@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/bench/kernel_case.h"
 #include "kernels/bench/measure_case.h"
 #include "kernels/runtime/cuda/cuda_device.h"
 #include "kernels/runtime/cuda/cuda_stream.h"
-#include "kernels/runtime/error.h"
 #include "tests/support/fake_cudart/fake_cudart.h"
 
 namespace gradring::kernels::bench {

@@ -3,11 +3,11 @@
 
 #include <cstring>
 
-#include "kernels/conv2d/patches.cuh"
 #include "kernels/lib/element.h"
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
 #include "kernels/lib/tensor_core.h"
+#include "kernels/ops/conv2d/patches.cuh"
 #include "kernels/simt/simt.h"
 
 namespace gradring::tests {

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
-#include "kernels/runtime/error.h"
-#include "kernels/simt/error.h"
-#include "kernels/simt/tensor_layout.h"
+#include "kernels/simt/engine/error.h"
+#include "kernels/simt/engine/tensor_layout.h"
 #include "tests/kernels/lib/kernels.h"
 #include "tests/support/each_stream.h"
 #include "tests/support/expect_close.h"

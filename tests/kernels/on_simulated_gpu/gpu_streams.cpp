@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/runtime/cuda/cuda_device.h"
-#include "kernels/runtime/error.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simulated_gpu/cudart/kernel_table.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"

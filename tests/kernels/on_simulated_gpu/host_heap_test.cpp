@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
-#include "kernels/kernel_set.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
+#include "kernels/ops/kernel_set.h"
 #include "tests/support/kernel_variants.h"
 
 namespace gradring::tests {

@@ -7,9 +7,9 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/dry_run_device.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::kernels {
 namespace {

@@ -15,9 +15,9 @@
 #include <thread>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/device.h"
-#include "kernels/runtime/error.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/engine/sanitizer.h"
 #include "tests/support/test_gpus.h"

@@ -5,8 +5,8 @@
 
 #include <future>
 
+#include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
-#include "kernels/runtime/error.h"
 #include "tests/support/test_clock.h"
 
 namespace gradring::kernels {

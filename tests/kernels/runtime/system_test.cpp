@@ -7,10 +7,10 @@
 #include <unistd.h>
 #include <thread>
 
+#include "kernels/base/error.h"
+#include "kernels/base/file.h"
+#include "kernels/base/shared_library.h"
 #include "kernels/runtime/cpu_level.h"
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/file.h"
-#include "kernels/runtime/shared_library.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/base/error.h"
 #include "kernels/runtime/dtype.h"
-#include "kernels/runtime/error.h"
 #include "kernels/runtime/philox.h"
 #include "kernels/runtime/shape.h"
 

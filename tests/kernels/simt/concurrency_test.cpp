@@ -9,7 +9,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/simt/error.h"
+#include "kernels/simt/engine/error.h"
 #include "tests/kernels/simt/device_fixture.h"
 #include "tests/kernels/simt/kernels.h"
 

@@ -8,8 +8,8 @@
 
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/stream.h"
-#include "kernels/simt/error.h"
-#include "kernels/simt/kernel_name.h"
+#include "kernels/simt/engine/error.h"
+#include "kernels/simt/engine/kernel_name.h"
 #include "tests/kernels/simt/device_fixture.h"
 #include "tests/kernels/simt/kernels.h"
 

@@ -7,8 +7,8 @@
 #include <random>
 #include <vector>
 
+#include "kernels/simt/engine/error.h"
 #include "kernels/simt/engine/sanitizer.h"
-#include "kernels/simt/error.h"
 #include "tests/kernels/simt/device_fixture.h"
 #include "tests/kernels/simt/kernels.h"
 

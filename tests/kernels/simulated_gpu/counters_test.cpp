@@ -254,7 +254,7 @@ TEST(LaunchCounters, HaveResourcesOfTheMachineCode) {
 
 TEST(LaunchCounters, NameTheLinesOfTheSource) {
   const ptx::Module module(
-      ".version 8.0\n.target sm_90\n.address_size 64\n.file 1 \"/src/build/../kernels/elementwise/1_flat.cu\"\n"
+      ".version 8.0\n.target sm_90\n.address_size 64\n.file 1 \"/src/build/../kernels/ops/elementwise/1_flat.cu\"\n"
       ".visible .entry k(.param .u64 x) {\n.reg .b32 %r<4>; .reg .b64 %rd<4>;\n.loc 1 20 3\nld.param.u64 %rd1, [x];\n"
       "mov.u32 %r1, %tid.x;\n.loc 1 21 3\nmul.wide.u32 %rd2, %r1, 64;\nadd.s64 %rd1, %rd1, %rd2;\n"
       "ld.global.u32 %r2, [%rd1];\nret;\n}\n");
@@ -272,7 +272,7 @@ TEST(LaunchCounters, NameTheLinesOfTheSource) {
                                           .card = *find_card("h100")},
                                          "k");
   ASSERT_EQ(counts.lines.size(), 2u);
-  EXPECT_EQ(counts.lines[0].file, "kernels/elementwise/1_flat.cu");
+  EXPECT_EQ(counts.lines[0].file, "kernels/ops/elementwise/1_flat.cu");
   EXPECT_EQ(counts.lines[0].line, 20u);
   EXPECT_EQ(counts.lines[0].warp_instructions, 2u);
   EXPECT_EQ(counts.lines[1].warp_instructions, 4u);
@@ -282,7 +282,8 @@ TEST(LaunchCounters, NameTheLinesOfTheSource) {
 TEST(RepositoryPaths, BeginWithTheirPackage) {
   EXPECT_EQ(path_in_repository("/a/b/build/release/../../kernels/lib/register_sums.h"), "kernels/lib/register_sums.h");
   EXPECT_EQ(path_in_repository("kernels/lib/register_sums.h"), "kernels/lib/register_sums.h");
-  EXPECT_EQ(path_in_repository("/usr/local/kernels/x/kernels/elementwise/1_flat.cu"), "kernels/elementwise/1_flat.cu");
+  EXPECT_EQ(path_in_repository("/usr/local/kernels/x/kernels/ops/elementwise/1_flat.cu"),
+            "kernels/ops/elementwise/1_flat.cu");
   EXPECT_EQ(path_in_repository("/usr/include/cuda_fp16.hpp"), "/usr/include/cuda_fp16.hpp");
 }
 

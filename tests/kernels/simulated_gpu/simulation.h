@@ -14,11 +14,11 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/ptx/machine_code.h"
-#include "kernels/ptx/module.h"
 #include "kernels/simulated_gpu/counters/launch_counts.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
+#include "kernels/simulated_gpu/ptx/machine_code.h"
+#include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
 

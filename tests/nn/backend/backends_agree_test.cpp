@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "kernels/cross_entropy/cross_entropy.h"
+#include "kernels/ops/cross_entropy/cross_entropy.h"
 #include "tests/nn/support/gpu_rig.h"
 
 namespace gradring::tests {

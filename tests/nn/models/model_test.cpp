@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "nn/parameter/parameter.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "nn/program/program.h"
 
 namespace gradring::nn {

@@ -5,7 +5,7 @@
 
 #include <numeric>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/support/safetensors.h"
 
 namespace gradring::nn {

@@ -9,7 +9,7 @@
 #include <random>
 #include <string>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::nn {
 namespace {

@@ -5,7 +5,7 @@
 #include <ostream>
 #include <random>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/sanitizer.h"
 

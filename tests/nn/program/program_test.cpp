@@ -9,7 +9,7 @@
 #include <set>
 #include <span>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/nn/support/program_rig.h"
 
 namespace gradring::tests {

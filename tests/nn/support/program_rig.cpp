@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "kernels/elementwise/elementwise.h"
+#include "kernels/ops/elementwise/elementwise.h"
 #include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/kernels/kernel_plans.h"
 #include "nn/parameter/parameter.h"

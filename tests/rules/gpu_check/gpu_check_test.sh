@@ -10,7 +10,7 @@ python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null || true)
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
-nccl=tests/train/cuda_module/stand_in/simulated/libnccl.so.2
+nccl=tests/train/core/cuda_module/stand_in/simulated/libnccl.so.2
 mkdir -p "$place/data/mnist" "$place/build/${nccl%/*}" "$place/commands"
 cp "$here/program.sh" "$place/build/gradring"
 touch "$place/build/libgradring_cuda.so" "$place/build/libgradring_simulated_gpu.so" "$place/build/$nccl"

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "kernels/host/host_device.h"
-#include "kernels/simt/executor.h"
+#include "kernels/simt/engine/executor.h"
 #include "tests/support/fake_nccl/misuse_log.h"
 
 namespace gradring::tests {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "comm/transport/nccl/nccl_api.h"
+#include "comm/transports/nccl/nccl_api.h"
 #include "tests/support/fake_nccl/misuse_log.h"
 
 namespace gradring::tests {

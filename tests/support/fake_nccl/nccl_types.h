@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "comm/transport/nccl/nccl_api.h"
+#include "comm/transports/nccl/nccl_api.h"
 #include "kernels/runtime/dtype.h"
 
 namespace gradring::tests {

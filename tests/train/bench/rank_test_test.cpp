@@ -5,8 +5,8 @@
 
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::train::bench {
 namespace {

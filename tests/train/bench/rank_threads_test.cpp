@@ -9,8 +9,8 @@
 #include <stdexcept>
 #include <string>
 
-#include "comm/error.h"
 #include "comm/groups.h"
+#include "comm/transport/error.h"
 
 namespace gradring::train::bench {
 namespace {

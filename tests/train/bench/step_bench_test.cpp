@@ -8,8 +8,8 @@
 #include <set>
 
 #include "data/datasets/dataset.h"
+#include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
-#include "kernels/runtime/error.h"
 #include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/kernels/kernel_plans.h"
 

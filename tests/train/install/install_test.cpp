@@ -5,7 +5,7 @@
 
 #include <filesystem>
 
-#include "tests/train/cli/support/workplace.h"
+#include "tests/train/app/commands/support/workplace.h"
 
 namespace gradring {
 namespace {

@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 #include <map>
 
-#include "kernels/runtime/error.h"
-#include "train/launch/worker_environment.h"
+#include "kernels/base/error.h"
+#include "train/launch/workers/worker_environment.h"
 
 namespace gradring::train {
 namespace {

@@ -13,10 +13,10 @@
 #include <thread>
 
 #include "tests/support/json.h"
-#include "tests/train/cli/support/run_directories.h"
+#include "tests/train/app/commands/support/run_directories.h"
 #include "tests/train/launch/process_table.h"
 #include "tests/train/support/text_of.h"
-#include "train/launch/host.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 namespace {

@@ -13,11 +13,11 @@
 #include <thread>
 #include <vector>
 
-#include "comm/transport/tcp/socket_address.h"
+#include "comm/transports/tcp/socket_address.h"
 #include "tests/support/deny_system_call.h"
 #include "train/launch/launcher.h"
-#include "train/launch/worker_environment.h"
-#include "train/launch/worker_files.h"
+#include "train/launch/workers/worker_environment.h"
+#include "train/launch/workers/worker_files.h"
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/train/launch/launcher_fixture.h"
 #include "train/launch/launcher.h"
 

@@ -10,7 +10,7 @@
 #include <filesystem>
 #include <sstream>
 
-#include "kernels/runtime/file.h"
+#include "kernels/base/file.h"
 #include "tests/train/launch/launcher_fixture.h"
 
 namespace gradring::train {

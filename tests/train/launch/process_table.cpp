@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <thread>
 
-#include "kernels/runtime/deadline.h"
+#include "kernels/base/deadline.h"
 
 namespace gradring::train {
 namespace {

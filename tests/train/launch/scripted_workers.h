@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train/launch/workers.h"
+#include "train/launch/workers/workers.h"
 
 namespace gradring::train {
 

@@ -3,7 +3,7 @@
 
 #include <cerrno>
 
-#include "train/checkpoint/error.h"
+#include "train/records/checkpoint/error.h"
 
 namespace gradring::tests {
 

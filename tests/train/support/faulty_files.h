@@ -5,7 +5,7 @@
 #include <functional>
 #include <utility>
 
-#include "train/checkpoint/file_system.h"
+#include "train/records/checkpoint/file_system.h"
 
 namespace gradring::tests {
 

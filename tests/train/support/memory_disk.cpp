@@ -5,8 +5,8 @@
 #include <cerrno>
 #include <limits>
 
-#include "train/checkpoint/error.h"
-#include "train/checkpoint/file_system.h"
+#include "train/records/checkpoint/error.h"
+#include "train/records/checkpoint/file_system.h"
 
 namespace gradring::tests {
 

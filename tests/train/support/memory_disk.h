@@ -4,7 +4,7 @@
 #include <map>
 #include <random>
 
-#include "train/checkpoint/file_system.h"
+#include "train/records/checkpoint/file_system.h"
 
 namespace gradring::tests {
 

@@ -5,7 +5,7 @@
 #include "tests/comm/support/ranks.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
-#include "train/input_pipeline/batch_loader.h"
+#include "train/core/input_pipeline/batch_loader.h"
 
 namespace gradring::tests {
 namespace {

@@ -11,7 +11,7 @@
 #include "data/loader/loader.h"
 #include "kernels/host/host_device.h"
 #include "nn/backend/backend.h"
-#include "train/trainer/replica.h"
+#include "train/core/trainer/replica.h"
 
 namespace gradring::tests {
 

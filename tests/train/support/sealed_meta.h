@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/file_system.h"
+#include "train/records/checkpoint/checkpoint.h"
+#include "train/records/checkpoint/file_system.h"
 
 namespace gradring::tests {
 

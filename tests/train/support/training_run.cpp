@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/train/support/rank_rig.h"
 

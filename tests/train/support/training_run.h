@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
-#include "train/checkpoint/checkpoint_writer.h"
-#include "train/trainer/trainer.h"
+#include "train/core/trainer/trainer.h"
+#include "train/records/checkpoint/checkpoint_writer.h"
 
 namespace gradring::tests {
 

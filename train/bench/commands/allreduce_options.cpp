@@ -10,9 +10,9 @@
 #include <string_view>
 #include <utility>
 
-#include "kernels/runtime/nearest_name.h"
-#include "train/cli/commands.h"
-#include "train/config/train_config.h"
+#include "kernels/base/nearest_name.h"
+#include "train/core/config/train_config.h"
+#include "train/options/commands.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "train/bench/commands/options.h"
-#include "train/page/chart.h"
+#include "train/view/page/chart.h"
 
 namespace gradring::train {
 

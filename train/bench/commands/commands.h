@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "train/cli/commands.h"
+#include "train/options/commands.h"
 
 namespace gradring::train {
 

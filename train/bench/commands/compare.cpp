@@ -19,9 +19,9 @@
 #include "train/bench/commands/options.h"
 #include "train/bench/pytorch_peer.h"
 #include "train/bench/timed_training.h"
-#include "train/cli/exit_code.h"
-#include "train/doctor/find_python.h"
-#include "train/launch/run_folder.h"
+#include "train/core/doctor/find_python.h"
+#include "train/launch/workers/run_folder.h"
+#include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 

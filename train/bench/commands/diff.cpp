@@ -8,18 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "kernels/runtime/file.h"
+#include "kernels/base/file.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/measurement.h"
 #include "train/bench/result_diff.h"
 #include "train/bench/result_file.h"
-#include "train/cli/exit_code.h"
+#include "train/options/exit_code.h"
 #include "train/options/parse_value.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
-#include "train/report/csv.h"
+#include "train/records/metrics/csv.h"
 
 namespace gradring::train {
 namespace {

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/nearest_name.h"
 #include "kernels/bench/kernel_case.h"
 #include "kernels/bench/machine.h"
 #include "kernels/bench/measure_case.h"
-#include "kernels/runtime/nearest_name.h"
 #include "nn/backend/cpu/onednn_peers.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
@@ -23,13 +23,13 @@
 #include "train/bench/commands/options.h"
 #include "train/bench/commands/simulated_kernels.h"
 #include "train/bench/sweep.h"
-#include "train/cli/exit_code.h"
+#include "train/core/setup/compute.h"
 #include "train/launch/launcher.h"
 #include "train/options/environment_variable.h"
+#include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 #include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
-#include "train/setup/compute.h"
 
 namespace gradring::train {
 namespace {

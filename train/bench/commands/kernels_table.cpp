@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "train/bench/commands/options.h"
-#include "train/cli/exit_code.h"
+#include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 
 namespace gradring::train {

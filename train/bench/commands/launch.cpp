@@ -11,9 +11,9 @@
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/timed_training.h"
-#include "train/doctor/find_python.h"
+#include "train/core/doctor/find_python.h"
 #include "train/launch/launcher.h"
-#include "train/launch/run_folder.h"
+#include "train/launch/workers/run_folder.h"
 #include "train/options/print_text.h"
 
 namespace gradring::train {

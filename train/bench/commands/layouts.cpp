@@ -11,9 +11,9 @@
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/layouts.h"
+#include "train/core/trainer/replica.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
-#include "train/trainer/replica.h"
 
 namespace gradring::train {
 namespace {

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "data/datasets/open_dataset.h"
-#include "train/cli/commands.h"
-#include "train/config/train_config.h"
+#include "train/core/config/train_config.h"
+#include "train/options/commands.h"
 #include "train/options/environment_variable.h"
 #include "train/options/parse_value.h"
 #include "train/options/path_value.h"

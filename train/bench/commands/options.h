@@ -14,8 +14,8 @@
 #include "kernels/runtime/stream.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/measurement.h"
+#include "train/core/setup/compute.h"
 #include "train/options/command_line.h"
-#include "train/setup/compute.h"
 
 namespace gradring::train {
 

@@ -6,18 +6,18 @@
 #include <vector>
 
 #include "data/datasets/open_dataset.h"
-#include "kernels/runtime/processors.h"
+#include "kernels/base/processors.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/commands/training_output.h"
 #include "train/bench/measured_rounds.h"
 #include "train/bench/pytorch_peer.h"
 #include "train/bench/training_page.h"
-#include "train/doctor/find_python.h"
-#include "train/launch/run_folder.h"
+#include "train/core/doctor/find_python.h"
+#include "train/launch/workers/run_folder.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
-#include "train/report/named_file.h"
+#include "train/records/metrics/named_file.h"
 
 namespace gradring::train {
 namespace {

@@ -17,17 +17,17 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/base/child_process.h"
+#include "kernels/base/deadline.h"
 #include "kernels/bench/statistics.h"
-#include "kernels/runtime/child_process.h"
-#include "kernels/runtime/deadline.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
+#include "train/core/setup/run_directory.h"
 #include "train/launch/launcher.h"
-#include "train/launch/run_folder.h"
+#include "train/launch/workers/run_folder.h"
 #include "train/options/print_text.h"
-#include "train/report/environment_error.h"
-#include "train/setup/run_directory.h"
+#include "train/records/metrics/environment_error.h"
 
 namespace gradring::train {
 namespace {

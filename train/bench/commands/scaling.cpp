@@ -6,16 +6,16 @@
 #include <vector>
 
 #include "data/datasets/open_dataset.h"
-#include "kernels/runtime/processors.h"
+#include "kernels/base/processors.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/commands/training_output.h"
 #include "train/bench/measured_rounds.h"
 #include "train/bench/training_page.h"
-#include "train/launch/run_folder.h"
+#include "train/launch/workers/run_folder.h"
 #include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
-#include "train/report/named_file.h"
+#include "train/records/metrics/named_file.h"
 
 namespace gradring::train {
 namespace {

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/counters_table.h"
 #include "train/bench/writer_probe.h"
-#include "train/cli/exit_code.h"
+#include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 
 namespace gradring::train {

@@ -19,15 +19,15 @@
 #include "train/bench/counted_step.h"
 #include "train/bench/rank_processors.h"
 #include "train/bench/step_bench.h"
-#include "train/cli/exit_code.h"
-#include "train/config/train_config.h"
+#include "train/core/config/train_config.h"
+#include "train/core/setup/compute.h"
+#include "train/core/setup/rendezvous.h"
+#include "train/core/trainer/from_config.h"
 #include "train/launch/launcher.h"
-#include "train/launch/worker_environment.h"
+#include "train/launch/workers/worker_environment.h"
+#include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
-#include "train/setup/compute.h"
-#include "train/setup/rendezvous.h"
-#include "train/trainer/from_config.h"
 
 namespace gradring::train {
 namespace {

@@ -4,7 +4,7 @@
 #include "data/datasets/open_dataset.h"
 #include "nn/models/model.h"
 #include "train/bench/sweep.h"
-#include "train/config/train_config.h"
+#include "train/core/config/train_config.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {

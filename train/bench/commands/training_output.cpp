@@ -11,12 +11,12 @@
 #include <utility>
 
 #include "train/bench/commands/options.h"
-#include "train/cli/commands.h"
+#include "train/options/commands.h"
 #include "train/options/print_text.h"
 #include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
-#include "train/page/generator.h"
-#include "train/report/named_file.h"
+#include "train/records/metrics/named_file.h"
+#include "train/view/page/generator.h"
 
 namespace gradring::train {
 

@@ -8,7 +8,7 @@
 #include <chrono>
 #include <string_view>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "train/options/parse_value.h"
 
 namespace gradring::train {

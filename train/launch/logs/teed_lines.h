@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/runtime/deadline.h"
+#include "kernels/base/deadline.h"
 #include "train/launch/logs/log_spec.h"
 #include "train/launch/logs/terminal.h"
 

@@ -11,8 +11,8 @@
 #include <cerrno>
 #include <utility>
 
-#include "kernels/runtime/deadline.h"
-#include "kernels/runtime/file.h"
+#include "kernels/base/deadline.h"
+#include "kernels/base/file.h"
 
 namespace gradring::train {
 namespace {

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/runtime/deadline.h"
-#include "kernels/runtime/file.h"
+#include "kernels/base/deadline.h"
+#include "kernels/base/file.h"
 
 namespace gradring::train {
 

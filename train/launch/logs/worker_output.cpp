@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/file.h"
-#include "train/launch/private_folder.h"
+#include "kernels/base/error.h"
+#include "kernels/base/file.h"
+#include "train/launch/workers/private_folder.h"
 
 namespace gradring::train {
 namespace {

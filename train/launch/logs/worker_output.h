@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/runtime/directory.h"
-#include "kernels/runtime/file.h"
+#include "kernels/base/directory.h"
+#include "kernels/base/file.h"
 #include "train/launch/logs/log_spec.h"
 #include "train/launch/logs/teed_lines.h"
 #include "train/launch/logs/terminal.h"

@@ -6,13 +6,13 @@
 #include <optional>
 #include <string>
 
-#include "kernels/runtime/deadline.h"
-#include "train/launch/attempt.h"
+#include "kernels/base/deadline.h"
 #include "train/launch/launcher.h"
 #include "train/launch/nodes/message.h"
 #include "train/launch/nodes/node_link.h"
 #include "train/launch/nodes/store_mirror.h"
-#include "train/launch/worker_group.h"
+#include "train/launch/workers/attempt.h"
+#include "train/launch/workers/worker_group.h"
 
 namespace gradring::train {
 

@@ -8,15 +8,15 @@
 #include <thread>
 #include <utility>
 
-#include "comm/transport/tcp/socket_address.h"
-#include "kernels/runtime/error.h"
-#include "train/launch/host.h"
+#include "comm/transports/tcp/socket_address.h"
+#include "kernels/base/error.h"
 #include "train/launch/nodes/follower.h"
 #include "train/launch/nodes/leader.h"
 #include "train/launch/nodes/node_link.h"
 #include "train/launch/nodes/rendezvous.h"
 #include "train/launch/nodes/token.h"
-#include "train/launch/worker_group.h"
+#include "train/launch/workers/host.h"
+#include "train/launch/workers/worker_group.h"
 
 namespace gradring::train {
 namespace {

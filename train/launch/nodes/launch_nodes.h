@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "train/launch/attempt.h"
 #include "train/launch/launcher.h"
 #include "train/launch/logs/terminal.h"
+#include "train/launch/workers/attempt.h"
 
 namespace gradring::train {
 

@@ -8,11 +8,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "comm/transport/tcp/socket_address.h"
-#include "kernels/runtime/error.h"
-#include "train/launch/host.h"
+#include "comm/transports/tcp/socket_address.h"
+#include "kernels/base/error.h"
 #include "train/launch/nodes/token.h"
-#include "train/launch/worker_files.h"
+#include "train/launch/workers/host.h"
+#include "train/launch/workers/worker_files.h"
 
 namespace gradring::train {
 

@@ -7,10 +7,10 @@
 #include <string>
 #include <utility>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "train/launch/launcher.h"
-#include "train/launch/worker_environment.h"
-#include "train/launch/workers.h"
+#include "train/launch/workers/worker_environment.h"
+#include "train/launch/workers/workers.h"
 
 namespace gradring::train {
 

@@ -12,8 +12,8 @@
 #include <cstring>
 #include <iterator>
 
-#include "comm/transport/tcp/socket_address.h"
-#include "kernels/runtime/deadline.h"
+#include "comm/transports/tcp/socket_address.h"
+#include "kernels/base/deadline.h"
 #include "train/launch/nodes/message.h"
 
 namespace gradring::train {

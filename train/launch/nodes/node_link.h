@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "kernels/runtime/deadline.h"
-#include "kernels/runtime/file.h"
+#include "kernels/base/deadline.h"
+#include "kernels/base/file.h"
 
 namespace gradring::train {
 

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 
-#include "comm/transport/tcp/socket_address.h"
-#include "kernels/runtime/deadline.h"
-#include "kernels/runtime/descriptor_limit.h"
-#include "train/launch/host.h"
+#include "comm/transports/tcp/socket_address.h"
+#include "kernels/base/deadline.h"
+#include "kernels/base/descriptor_limit.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 namespace {

@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "comm/transport/tcp/handshake.h"
-#include "kernels/runtime/deadline.h"
+#include "comm/transports/tcp/handshake.h"
+#include "kernels/base/deadline.h"
 #include "train/launch/nodes/node_link.h"
 
 namespace gradring::train {
 
 /// How agents connect: the leader (node 0) listens, the others dial it. Both sides authenticate by the secret of the
-/// run before anything else is read or kept (comm/transport/tcp/handshake.h).
+/// run before anything else is read or kept (comm/transports/tcp/handshake.h).
 
 /// The leader's listening sockets. It polls them every 20 ms at most and accepts a few connections each time, so that a
 /// flood of unauthenticated connections takes little time from the workers on this host. A node joins within two polls.

@@ -10,9 +10,9 @@
 #include <utility>
 
 #include "comm/rendezvous/file_store.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "train/launch/nodes/message.h"
-#include "train/launch/worker_files.h"
+#include "train/launch/workers/worker_files.h"
 
 namespace gradring::train {
 namespace {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "comm/rendezvous/store.h"
-#include "kernels/runtime/file.h"
+#include "kernels/base/file.h"
 
 namespace gradring::train {
 

@@ -9,8 +9,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "kernels/runtime/error.h"
-#include "train/launch/host.h"
+#include "kernels/base/error.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 namespace {

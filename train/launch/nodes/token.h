@@ -4,11 +4,11 @@
 #include <optional>
 #include <string>
 
-#include "comm/transport/tcp/handshake.h"
-#include "kernels/runtime/file.h"
+#include "comm/transports/tcp/handshake.h"
+#include "kernels/base/file.h"
 #include "train/launch/launcher.h"
-#include "train/launch/private_folder.h"
-#include "train/launch/run_folder.h"
+#include "train/launch/workers/private_folder.h"
+#include "train/launch/workers/run_folder.h"
 
 namespace gradring::train {
 

@@ -7,12 +7,12 @@
 #include <cctype>
 #include <iterator>
 
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/nearest_name.h"
+#include "kernels/base/error.h"
+#include "kernels/base/nearest_name.h"
 #include "train/launch/logs/log_spec.h"
 #include "train/launch/options/launch_draft.h"
-#include "train/launch/signals.h"
-#include "train/launch/worker_environment.h"
+#include "train/launch/workers/signals.h"
+#include "train/launch/workers/worker_environment.h"
 #include "train/options/help.h"
 #include "train/options/path_value.h"
 #include "train/options/usage_error.h"

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "train/launch/launcher.h"
-#include "train/launch/worker_environment.h"
+#include "train/launch/workers/worker_environment.h"
 #include "train/options/command_line.h"
 
 namespace gradring::train {

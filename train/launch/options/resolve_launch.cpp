@@ -5,11 +5,11 @@
 
 #include <algorithm>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "train/launch/options/launch_draft.h"
-#include "train/launch/private_folder.h"
-#include "train/launch/signals.h"
-#include "train/launch/worker_environment.h"
+#include "train/launch/workers/private_folder.h"
+#include "train/launch/workers/signals.h"
+#include "train/launch/workers/worker_environment.h"
 #include "train/options/parse_value.h"
 
 namespace gradring::train {

@@ -6,11 +6,11 @@
 #include <cstdint>
 #include <string>
 
-#include "kernels/ptx/module.h"
 #include "kernels/simulated_gpu/machine/decoder.h"
 #include "kernels/simulated_gpu/machine/lanes.h"
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/machine/warp.h"
+#include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
 

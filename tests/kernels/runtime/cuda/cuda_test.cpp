@@ -6,11 +6,11 @@
 #include <gtest/gtest.h>
 #include <stdexcept>
 
+#include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/cuda/cuda_device.h"
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/cuda/cuda_stream.h"
-#include "kernels/runtime/error.h"
 
 namespace gradring::kernels {
 namespace {

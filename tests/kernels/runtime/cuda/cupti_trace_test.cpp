@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <string>
 
+#include "kernels/base/error.h"
+#include "kernels/base/shared_library.h"
 #include "kernels/runtime/cuda/cuda_device.h"
 #include "kernels/runtime/cuda/cupti_api.h"
-#include "kernels/runtime/error.h"
-#include "kernels/runtime/shared_library.h"
 #include "tests/support/built_file.h"
 #include "tests/support/fake_cupti/fake_cupti.h"
 

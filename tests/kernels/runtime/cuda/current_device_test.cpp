@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/kernels/runtime/cuda/fake_cuda_test.h"
 
 namespace gradring::kernels {

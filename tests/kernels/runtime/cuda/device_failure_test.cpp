@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/kernels/runtime/cuda/fake_cuda_test.h"
 
 namespace gradring::kernels {

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "kernels/host/host_device.h"
-#include "kernels/simt/error.h"
+#include "kernels/simt/engine/error.h"
 #include "tests/kernels/simt/planted/planted.h"
 
 namespace {

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/nn/backend/cuda/plan_rig.h"
 
 namespace gradring::tests {

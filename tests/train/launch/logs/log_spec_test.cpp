@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "train/launch/logs/log_spec.h"
 
 namespace gradring::train {

@@ -8,7 +8,7 @@
 
 #include <stdexcept>
 
-#include "kernels/runtime/file.h"
+#include "kernels/base/file.h"
 
 namespace gradring::train {
 namespace {

@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "tests/train/launch/launcher_fixture.h"
-#include "train/launch/host.h"
 #include "train/launch/nodes/message.h"
 #include "train/launch/nodes/rendezvous.h"
 #include "train/launch/nodes/token.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 namespace {

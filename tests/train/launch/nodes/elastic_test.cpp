@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "comm/transport/tcp/socket_address.h"
+#include "comm/transports/tcp/socket_address.h"
 #include "tests/train/launch/nodes/nodes_fixture.h"
 #include "tests/train/launch/process_table.h"
-#include "train/launch/host.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "tests/train/launch/nodes/nodes_fixture.h"
 #include "tests/train/launch/process_table.h"
-#include "train/launch/host.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 namespace {

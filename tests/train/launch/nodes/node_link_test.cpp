@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 
 namespace gradring::train {
 namespace {

@@ -12,7 +12,7 @@
 #include "tests/support/temp_folder.h"
 #include "tests/train/launch/process_table.h"
 #include "tests/train/launch/running_launcher.h"
-#include "train/launch/host.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 

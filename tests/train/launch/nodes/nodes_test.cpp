@@ -7,7 +7,7 @@
 #include <signal.h>
 #include <sys/socket.h>
 
-#include "kernels/runtime/file.h"
+#include "kernels/base/file.h"
 #include "tests/train/launch/nodes/nodes_fixture.h"
 #include "tests/train/launch/process_table.h"
 

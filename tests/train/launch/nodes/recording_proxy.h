@@ -7,7 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "kernels/runtime/file.h"
+#include "kernels/base/file.h"
 
 namespace gradring::tests {
 

@@ -9,13 +9,13 @@
 #include <thread>
 #include <vector>
 
-#include "comm/transport/tcp/socket_address.h"
-#include "kernels/runtime/descriptor_limit.h"
-#include "tests/comm/transport/tcp/recorded_hello.h"
+#include "comm/transports/tcp/socket_address.h"
+#include "kernels/base/descriptor_limit.h"
+#include "tests/comm/transports/tcp/recorded_hello.h"
 #include "tests/support/no_more_files.h"
-#include "train/launch/host.h"
 #include "train/launch/nodes/rendezvous.h"
 #include "train/launch/nodes/token.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 namespace {

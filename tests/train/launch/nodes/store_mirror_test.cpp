@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "comm/rendezvous/file_store.h"
-#include "kernels/runtime/error.h"
+#include "kernels/base/error.h"
 #include "tests/support/no_more_files.h"
 #include "tests/train/launch/running_launcher.h"
 #include "tests/train/support/file_size_limit.h"

@@ -9,9 +9,9 @@
 #include <fstream>
 #include <set>
 
-#include "comm/transport/tcp/handshake.h"
-#include "comm/transport/tcp/socket_address.h"
-#include "kernels/runtime/error.h"
+#include "comm/transports/tcp/handshake.h"
+#include "comm/transports/tcp/socket_address.h"
+#include "kernels/base/error.h"
 #include "tests/train/launch/nodes/nodes_fixture.h"
 #include "tests/train/launch/nodes/recording_proxy.h"
 #include "train/launch/nodes/token.h"

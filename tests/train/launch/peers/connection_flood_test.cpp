@@ -19,14 +19,14 @@
 #include <stdexcept>
 #include <thread>
 
-#include "comm/transport/tcp/handshake.h"
-#include "comm/transport/tcp/socket_address.h"
+#include "comm/transports/tcp/handshake.h"
+#include "comm/transports/tcp/socket_address.h"
 #include "tests/support/json.h"
-#include "tests/train/cli/support/workplace.h"
+#include "tests/train/app/commands/support/workplace.h"
 #include "tests/train/launch/process_table.h"
 #include "tests/train/support/text_of.h"
-#include "train/launch/host.h"
 #include "train/launch/nodes/token.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring {
 namespace {

@@ -7,10 +7,10 @@
 #include <regex>
 
 #include "tests/support/json.h"
-#include "tests/train/cli/support/run_directories.h"
+#include "tests/train/app/commands/support/run_directories.h"
 #include "tests/train/launch/nodes/recording_proxy.h"
 #include "tests/train/support/text_of.h"
-#include "train/launch/host.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring {
 namespace {

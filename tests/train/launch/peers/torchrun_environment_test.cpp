@@ -14,8 +14,8 @@
 #include "tests/support/run_program.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/text_of.h"
-#include "train/doctor/find_python.h"
-#include "train/launch/host.h"
+#include "train/core/doctor/find_python.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring {
 namespace {

@@ -8,10 +8,10 @@
 #include <sstream>
 
 #include "tests/support/json.h"
-#include "tests/train/cli/support/run_directories.h"
+#include "tests/train/app/commands/support/run_directories.h"
 #include "tests/train/support/text_of.h"
-#include "train/doctor/find_python.h"
-#include "train/launch/host.h"
+#include "train/core/doctor/find_python.h"
+#include "train/launch/workers/host.h"
 
 namespace gradring {
 namespace {

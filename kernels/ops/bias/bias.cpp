@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ops/bias/bias.h"
+
+#include <vector>
+
+#include "kernels/lib/reference.h"
+
+namespace gradring::kernels::bias {
+
+void check_args(const AddArgs& args) {
+  lib::check_floating("bias add", "dtype", args.dtype);
+  lib::check_at_least("bias add", 0, {{"rows", args.rows}, {"channels", args.channels}});
+  const std::size_t elements = static_cast<std::size_t>(args.rows * args.channels);
+  if (elements == 0) return;
+  lib::check_pointers("bias add", {{"x", args.x}, {"bias", args.bias}, {"y", args.y}});
+  lib::check_same_or_apart("bias add", args.x, args.y, elements * size_of(args.dtype));
+}
+
+void check_args(const GradArgs& args) {
+  lib::check_floating("bias grad", "dtype", args.dtype);
+  lib::check_at_least("bias grad", 0, {{"rows", args.rows}, {"channels", args.channels}});
+  if (args.channels == 0) return;
+  if (args.rows) lib::check_pointer("bias grad", "dy", args.dy);
+  lib::check_pointer("bias grad", "db", args.db);
+}
+
+namespace reference {
+
+void add(const AddArgs& args) {
+  check_args(args);
+  const auto rows = static_cast<std::size_t>(args.rows);
+  const auto channels = static_cast<std::size_t>(args.channels);
+  const std::vector<double> b = lib::read_values(args.dtype, args.bias, channels);
+  std::vector<double> y = lib::read_values(args.dtype, args.x, rows * channels);
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < channels; ++c) y[r * channels + c] += b[c];
+  lib::write_values(args.dtype, args.y, y);
+}
+
+void grad(const GradArgs& args) {
+  check_args(args);
+  const auto rows = static_cast<std::size_t>(args.rows);
+  const auto channels = static_cast<std::size_t>(args.channels);
+  const std::vector<double> dy = lib::read_values(args.dtype, args.dy, rows * channels);
+  std::vector<double> db(channels, 0.0);
+  if (args.accumulate) db = lib::read_values(DType::f32, args.db, channels);
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < channels; ++c) db[c] += dy[r * channels + c];
+  lib::write_values(DType::f32, args.db, db);
+}
+
+}  // namespace reference
+}  // namespace gradring::kernels::bias

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/lib/variant.h"
+
+namespace gradring::kernels::bias {
+
+/// Adds one number per channel: y[r,c] = x[r,c] + bias[c].
+///
+/// Shapes    x, y: [rows, channels], row-major, contiguous (rows = batch * height * width of an NHWC tensor);
+///           bias: [channels]; rows, channels >= 0.
+/// Types     f32, f16 or bf16, equal for x, bias and y; the sum is taken in f32 and rounded once.
+/// Aliasing  y may be x.
+/// Order     enqueued on the stream; returns at once. No elements: nothing happens.
+/// Errors    InvalidArgument if an extent is negative, a pointer null, or the type none of the three.
+/// Numerics  deterministic; one rounding per element.
+/// Cost      reads and writes rows * channels * size_of(dtype) bytes.
+/// Example   tests/kernels/ops/layers_test.cpp
+struct AddArgs {
+  DType dtype = DType::f32;
+  std::int64_t rows = 0;
+  std::int64_t channels = 0;
+  const void* x = nullptr;
+  const void* bias = nullptr;
+  void* y = nullptr;
+};
+
+/// The gradient of the bias: db[c] = sum_r dy[r,c]  (+ db[c] if `accumulate`).
+///
+/// Shapes    dy: [rows, channels]; db: [channels]. With no rows, db becomes 0 or stays as it is.
+/// Types     dy: f32, f16 or bf16; db: f32; sums in f32.
+/// Errors    as for AddArgs.
+/// Numerics  deterministic; error below (rows / 256 + 256) * 2^-24 * sum_r |dy[r,c]|.
+/// Cost      reads rows * channels * size_of(dtype) bytes; one addition per element.
+struct GradArgs {
+  DType dtype = DType::f32;
+  std::int64_t rows = 0;
+  std::int64_t channels = 0;
+  const void* dy = nullptr;
+  float* db = nullptr;
+  bool accumulate = false;
+};
+
+void check_args(const AddArgs& args);
+void check_args(const GradArgs& args);
+
+namespace reference {
+void add(const AddArgs& args);
+void grad(const GradArgs& args);
+}  // namespace reference
+
+struct Variant {
+  std::string_view name;
+  void (*add)(Stream&, const AddArgs&);
+  void (*grad)(Stream&, const GradArgs&);
+  bool (*supports)(const Device&, DType);
+};
+
+}  // namespace gradring::kernels::bias

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/lib/reference.h"
+#include "kernels/ops/conv2d/conv2d.h"
+#include "kernels/simt/simt.h"
+
+namespace gradring::kernels::conv2d {
+inline namespace GRADRING_KERNEL_COPY {
+
+/// Divides by a number that is known at launch: a multiplication, an addition and a shift, where a GPU, which has no
+/// instruction for it, takes some twenty.
+///
+/// Limits      1 <= divisor < 2^31, 0 <= dividend < 2^31.
+/// Numerics    exact.
+/// Source      Granlund and Montgomery, Division by Invariant Integers using Multiplication, 1994.
+class Divisor {
+ public:
+  struct Result {
+    int quotient, remainder;
+  };
+
+  /// A divisor of 0, as of an empty array, counts as 1: it is never used.
+  explicit constexpr Divisor(int divisor) : divisor_(divisor < 1 ? 1 : divisor) {
+    while ((std::int64_t{1} << shift_) < divisor_) ++shift_;
+    const std::uint64_t excess = (std::uint64_t{1} << shift_) - static_cast<std::uint64_t>(divisor_);
+    multiplier_ = static_cast<std::uint32_t>((excess << 32) / static_cast<std::uint64_t>(divisor_) + 1);
+  }
+
+  constexpr int value() const { return divisor_; }
+
+  __device__ Result divide(int dividend) const {
+    const auto n = static_cast<std::uint32_t>(dividend);
+    const auto high = static_cast<std::uint32_t>(std::uint64_t{n} * multiplier_ >> 32);
+    const int quotient = static_cast<int>((high + n) >> shift_);
+    return {quotient, dividend - quotient * divisor_};
+  }
+
+ private:
+  int divisor_;
+  int shift_ = 0;
+  std::uint32_t multiplier_ = 0;
+};
+
+/// The matrix that turns a convolution into a matrix product, as a view ("implicit GEMM": it is never stored). A row is
+/// a position, a column a place in the kernel and a channel, and the element is the number of the source that the two
+/// meet in, if there is one:
+///
+///   of_outputs   row (n, oh, ow), column (kh, kw, i): x[n, oh * stride + kh - padding, ow * stride + kw - padding, i]
+///                y = patches * w^T, dw = dy^T * patches
+///   of_inputs    row (n, ih, iw), column (kh, kw, o):
+///                dy[n, (ih + padding - kh) / stride, (iw + padding - kw) / stride, o] where both divide
+///                dx = patches * w, turned so that its rows are (kh, kw, o)
+///
+/// Columns that differ in the channel alone lie side by side in memory.
+/// Limits    rows, columns and the elements of an image below 2^31; extents, with padding, below 2^30 (checked).
+class Patches {
+ public:
+  /// The part of the convolution's output that counts: all of it, or what pooling uses.
+  struct Outputs {
+    std::int64_t height, width;
+  };
+  static Patches of_outputs(const Geometry& g, const Outputs& outputs);
+  static Patches of_inputs(const Geometry& g, const Outputs& outputs);
+
+  struct Row {
+    int image, y, x;
+  };
+  struct Column {
+    int y, x, channel;
+  };
+  /// An element of the source; y is negative where there is none.
+  struct Place {
+    int image, y, x, channel;
+  };
+
+  constexpr int rows() const { return rows_; }
+  constexpr int columns() const { return columns_; }
+
+  /// A row without elements; a row or a column beyond the last one is such.
+  __device__ static Row no_row() { return {0, kOutside, kOutside}; }
+  __device__ Row row(int index) const {
+    if (index >= rows_) return no_row();
+    const auto [line, across] = grid_width_.divide(index);
+    const auto [image, down] = grid_height_.divide(line);
+    return row_at(image, down, across);
+  }
+  __device__ Row row_at(int image, int down, int across) const {
+    return {image, down * step_ + origin_, across * step_ + origin_};
+  }
+  __device__ Column column(int index) const {
+    if (index >= columns_) return {kOutside, kOutside, 0};
+    const auto [place, channel] = channels_.divide(index);
+    const auto [down, across] = kernel_width_.divide(place);
+    return {down * turn_, across * turn_, channel};
+  }
+  __device__ Place place(const Row& row, const Column& column) const {
+    constexpr Place kNone{0, -1, -1, 0};
+    int y = row.y + column.y;
+    int x = row.x + column.x;
+    if (y < 0 || x < 0) return kNone;
+    if (gap_ > 1) {
+      const auto down = gap_divisor_.divide(y);
+      const auto across = gap_divisor_.divide(x);
+      if (down.remainder || across.remainder) return kNone;
+      y = down.quotient;
+      x = across.quotient;
+    }
+    return y < source_height_ && x < source_width_ ? Place{row.image, y, x, column.channel} : kNone;
+  }
+  /// Where the element lies in the source.
+  __device__ std::int64_t offset(const Place& place) const {
+    return std::int64_t{place.image} * image_elements_ + (place.y * source_width_ + place.x) * source_channels_ +
+           place.channel;
+  }
+
+ private:
+  /// Added to any coordinate, it stays negative, and twice it is still an int.
+  static constexpr int kOutside = -(1 << 30);
+
+  struct Shape {
+    std::int64_t grid_height, grid_width, source_height, source_width, channels;
+    int origin, step, turn, gap;
+  };
+  Patches(const Geometry& g, const Shape& shape);
+
+  int rows_, columns_;
+  Divisor grid_height_, grid_width_, kernel_width_, channels_, gap_divisor_;
+  int origin_, step_, turn_, gap_;
+  int source_height_, source_width_, source_channels_, image_elements_;
+};
+
+inline Patches::Patches(const Geometry& g, const Shape& shape)
+    : rows_(lib::narrow<int>("conv2d", "positions", g.batch * shape.grid_height * shape.grid_width)),
+      columns_(lib::narrow<int>("conv2d", "products of a sum", g.kernel_height * g.kernel_width * shape.channels)),
+      grid_height_(static_cast<int>(shape.grid_height)),
+      grid_width_(static_cast<int>(shape.grid_width)),
+      kernel_width_(static_cast<int>(g.kernel_width)),
+      channels_(static_cast<int>(shape.channels)),
+      gap_divisor_(shape.gap),
+      origin_(shape.origin),
+      step_(shape.step),
+      turn_(shape.turn),
+      gap_(shape.gap),
+      source_height_(static_cast<int>(shape.source_height)),
+      source_width_(static_cast<int>(shape.source_width)),
+      source_channels_(static_cast<int>(shape.channels)),
+      image_elements_(lib::narrow<int>("conv2d", "elements of an image",
+                                       shape.source_height * shape.source_width * shape.channels)) {
+  constexpr std::int64_t kMost = 1 << 30;
+  lib::check_limit("conv2d", "height + 2 * padding", g.in_height + 2 * g.padding, kMost);
+  lib::check_limit("conv2d", "width + 2 * padding", g.in_width + 2 * g.padding, kMost);
+  lib::check_limit("conv2d", "kernel_height", g.kernel_height, kMost);
+  lib::check_limit("conv2d", "kernel_width", g.kernel_width, kMost);
+  lib::check_limit("conv2d", "stride", g.stride, kMost);
+}
+
+inline Patches Patches::of_outputs(const Geometry& g, const Outputs& outputs) {
+  return {g,
+          {.grid_height = outputs.height,
+           .grid_width = outputs.width,
+           .source_height = g.in_height,
+           .source_width = g.in_width,
+           .channels = g.in_channels,
+           .origin = -static_cast<int>(g.padding),
+           .step = static_cast<int>(g.stride),
+           .turn = 1,
+           .gap = 1}};
+}
+
+inline Patches Patches::of_inputs(const Geometry& g, const Outputs& outputs) {
+  return {g,
+          {.grid_height = g.in_height,
+           .grid_width = g.in_width,
+           .source_height = outputs.height,
+           .source_width = outputs.width,
+           .channels = g.out_channels,
+           .origin = static_cast<int>(g.padding),
+           .step = 1,
+           .turn = -1,
+           .gap = static_cast<int>(g.stride)}};
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv2d

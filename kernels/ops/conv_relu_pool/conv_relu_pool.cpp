@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <cmath>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/lib/reference.h"
+#include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
+#include "kernels/ops/max_pool2d/max_pool2d.h"
+
+namespace gradring::kernels::conv_relu_pool {
+namespace {
+
+constexpr std::string_view kForward = "conv_relu_pool forward";
+constexpr std::string_view kBackward = "conv_relu_pool backward";
+
+void check_geometry(std::string_view op, const Geometry& g, DType dtype) {
+  conv2d::check_geometry(op, g.conv, dtype);
+  lib::check_at_least(op, 1, {{"window", g.window}});
+  check(g.window <= kMostWindow, [&] {
+    return std::string(op) + ": window is " + std::to_string(g.window) + ", expected at most " +
+           std::to_string(kMostWindow);
+  });
+}
+
+max_pool2d::Geometry pool_of(const Geometry& g) {
+  return {.batch = g.conv.batch,
+          .height = g.conv.out_height(),
+          .width = g.conv.out_width(),
+          .channels = g.conv.out_channels,
+          .window = g.window,
+          .stride = g.window};
+}
+
+/// The convolution's output and its gradient, in f64 as far as conv2d's reference can be told: it writes f32.
+std::vector<float> unpooled(const Geometry& g) {
+  return std::vector<float>(static_cast<std::size_t>(g.conv.out_elements()));
+}
+
+/// A byte an output -> two channels a byte.
+void pack(const Geometry& g, const std::vector<std::uint8_t>& codes, std::uint8_t* packed) {
+  const auto channels = static_cast<std::size_t>(g.conv.out_channels);
+  for (std::size_t first = 0; first < codes.size(); first += channels)
+    for (std::size_t o = 0; o < channels; o += 2)
+      *packed++ = packed_codes(codes[first + o], o + 1 < channels ? codes[first + o + 1] : kCutOff);
+}
+
+/// And back.
+std::vector<std::uint8_t> unpacked(const Geometry& g, const std::uint8_t* packed) {
+  std::vector<std::uint8_t> codes;
+  for (std::int64_t position = 0; position < g.out_positions(); ++position)
+    for (std::int64_t o = 0; o < g.conv.out_channels; ++o)
+      codes.push_back(static_cast<std::uint8_t>(code_at(packed + position * g.code_bytes_of_position(), o)));
+  return codes;
+}
+
+/// An array of any type as f32, in which every value of the three types is exact.
+std::vector<float> as_f32(DType dtype, const void* from, std::int64_t elements) {
+  const std::vector<double> values = lib::read_values(dtype, from, static_cast<std::size_t>(elements));
+  return {values.begin(), values.end()};
+}
+
+}  // namespace
+
+void check_args(const ForwardArgs& args) {
+  const Geometry& g = args.geometry;
+  check_geometry(kForward, g, args.dtype);
+  if (g.out_elements() == 0) return;
+  lib::check_array(kForward, "x", args.x, g.conv.in_elements());
+  lib::check_array(kForward, "w", args.w, g.conv.weight_elements());
+  lib::check_pointers(kForward, {{"b", args.b}, {"y", args.y}, {"codes", args.codes}});
+  lib::check_apart(kForward, args.x, lib::bytes_of(g.conv.in_elements(), args.dtype), args.y,
+                   lib::bytes_of(g.out_elements(), args.dtype));
+}
+
+void check_args(const BackwardArgs& args) {
+  const Geometry& g = args.geometry;
+  check_geometry(kBackward, g, args.dtype);
+  lib::check_array(kBackward, "dw", args.dw, g.conv.weight_elements());
+  lib::check_array(kBackward, "db", args.db, g.conv.out_channels);
+  lib::check_array(kBackward, "x", args.x, g.conv.in_elements());
+  lib::check_array(kBackward, "dy", args.dy, g.out_elements());
+  lib::check_array(kBackward, "codes", args.codes, g.out_elements());
+  if (!args.dx) return;
+  lib::check_array(kBackward, "w", args.w, g.conv.weight_elements());
+  lib::check_apart(kBackward, args.dy, lib::bytes_of(g.out_elements(), args.dtype), args.dx,
+                   lib::bytes_of(g.conv.in_elements(), args.dtype));
+}
+
+namespace reference {
+
+void forward(const ForwardArgs& args) {
+  check_args(args);
+  const Geometry& g = args.geometry;
+  if (g.out_elements() == 0) return;
+  const std::vector<float> x = as_f32(args.dtype, args.x, g.conv.in_elements());
+  const std::vector<float> w = as_f32(args.dtype, args.w, g.conv.weight_elements());
+  const std::vector<float> b = as_f32(args.dtype, args.b, g.conv.out_channels);
+  std::vector<float> z = unpooled(g);
+  conv2d::reference::forward({.geometry = g.conv, .dtype = DType::f32, .x = x.data(), .w = w.data(), .y = z.data()});
+  for (std::size_t i = 0; i < z.size(); ++i) z[i] += b[i % b.size()];
+
+  std::vector<float> y(static_cast<std::size_t>(g.out_elements()));
+  std::vector<std::uint8_t> codes(y.size());
+  max_pool2d::reference::forward(
+      {.geometry = pool_of(g), .dtype = DType::f32, .x = z.data(), .y = y.data(), .codes = codes.data()});
+  std::vector<double> values(y.size());
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    const bool cut_off = y[i] <= 0;
+    if (cut_off) codes[i] = kCutOff;
+    values[i] = cut_off ? 0 : y[i];
+  }
+  lib::write_values(args.dtype, args.y, values);
+  pack(g, codes, args.codes);
+}
+
+void backward(const BackwardArgs& args) {
+  check_args(args);
+  const Geometry& g = args.geometry;
+  std::vector<float> dy = as_f32(args.dtype, args.dy, g.out_elements());
+  std::vector<std::uint8_t> codes = unpacked(g, args.codes);
+  for (std::size_t i = 0; i < dy.size(); ++i)
+    if (codes[i] == kCutOff) dy[i] = 0, codes[i] = 0;
+  std::vector<float> dz = unpooled(g);
+  max_pool2d::reference::backward(
+      {.geometry = pool_of(g), .dtype = DType::f32, .dy = dy.data(), .codes = codes.data(), .dx = dz.data()});
+
+  const std::vector<float> x = as_f32(args.dtype, args.x, g.conv.in_elements());
+  conv2d::reference::wgrad({.geometry = g.conv,
+                            .dtype = DType::f32,
+                            .x = x.data(),
+                            .dy = dz.data(),
+                            .dw = args.dw,
+                            .accumulate = args.accumulate});
+  const auto channels = static_cast<std::size_t>(g.conv.out_channels);
+  for (std::size_t o = 0; o < channels; ++o) {
+    double sum = args.accumulate ? args.db[o] : 0;
+    for (std::size_t i = o; i < dy.size(); i += channels) sum += dy[i];
+    args.db[o] = static_cast<float>(sum);
+  }
+  if (!args.dx) return;
+  const std::vector<float> w = as_f32(args.dtype, args.w, g.conv.weight_elements());
+  std::vector<float> dx(static_cast<std::size_t>(g.conv.in_elements()));
+  conv2d::reference::dgrad({.geometry = g.conv, .dtype = DType::f32, .dy = dz.data(), .w = w.data(), .dx = dx.data()});
+  lib::write_values(args.dtype, args.dx, std::vector<double>(dx.begin(), dx.end()));
+}
+
+}  // namespace reference
+}  // namespace gradring::kernels::conv_relu_pool

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "kernels/lib/variant.h"
+
+namespace gradring::kernels::softmax_cross_entropy {
+
+/// Softmax and cross-entropy in one: the loss, its gradient, and how many rows are classified rightly.
+///   p[r,c] = exp(x[r,c] - m_r) / s_r,   m_r = max_c x[r,c],   s_r = sum_c exp(x[r,c] - m_r)
+///   *loss_sum = sum_r (m_r + log s_r - x[r, label_r])
+///   dlogits[r,c] = (p[r,c] - [c == label_r]) * (scale * loss_scale)
+///   *correct  = the number of rows whose first maximum is at label_r
+/// For the mean over a batch that several ranks share, scale = 1 / samples of the global batch.
+///
+/// Shapes    logits, dlogits: [rows, classes], row-major, contiguous; labels: [rows]; rows >= 0, classes >= 1.
+/// Types     logits, dlogits: f32, f16 or bf16; labels: i32; everything between in f32.
+/// Aliasing  dlogits may be logits, or null when only the loss is wanted. loss_scale, loss_sum, correct and workspace
+///           are device memory; both results are overwritten (rows = 0: with 0).
+/// Order     enqueued on the stream; returns at once.
+/// Errors    InvalidArgument if rows < 0, classes < 1, a pointer is null, or the type none of the three. A label
+///           outside [0, classes) is found on the device only: that row's loss and gradient are NaN, and it counts as
+///           wrong.
+/// Numerics  deterministic; a row with a NaN has a NaN loss and counts as wrong. Row loss: error below
+///           (classes + 8) * 2^-24 * (|m_r| + |x[r,label_r]| + 1 + log classes); dlogits: (classes + 8) * 2^-23 *
+///           scale * loss_scale, and one rounding to the type.
+/// Cost      reads and writes rows * classes * size_of(dtype) bytes; classes exponentials a row.
+/// Example   tests/kernels/ops/softmax_cross_entropy_test.cpp
+struct Args {
+  DType dtype = DType::f32;
+  std::int64_t rows = 0;
+  std::int64_t classes = 0;
+  const void* logits = nullptr;
+  const std::int32_t* labels = nullptr;
+  float scale = 1;
+  const float* loss_scale = nullptr;  ///< what the device decides (StepState::loss_scale); null: 1
+  void* dlogits = nullptr;
+  float* loss_sum = nullptr;
+  std::int32_t* correct = nullptr;
+  void* workspace = nullptr;  ///< workspace_bytes(rows) bytes, aligned to 16
+};
+
+/// Scratch memory of one call: a loss and a verdict per row. Never 0, so that it can always be allocated.
+constexpr std::size_t workspace_bytes(std::int64_t rows) {
+  return static_cast<std::size_t>(rows > 0 ? rows : 1) * (sizeof(float) + sizeof(std::int32_t));
+}
+
+void check_args(const Args& args);
+
+namespace reference {
+void run(const Args& args);
+/// One row: returns its loss, says whether it is right, and replaces the logits by their gradient.
+double differentiate(std::span<double> x, std::int32_t label, double scale, bool& right);
+}  // namespace reference
+
+using Variant = RunVariant<Args>;
+
+}  // namespace gradring::kernels::softmax_cross_entropy
+
+namespace gradring::kernels::linear_cross_entropy {
+
+/// More classes than this are work for gemm and softmax_cross_entropy.
+inline constexpr std::int64_t kMostClasses = 32;
+
+/// The head of a classifier in one: linear layer, softmax, cross-entropy, and all their gradients.
+///   x[r,c] = sum_i h[r,i] w[c,i] + b[c]        p, *loss_sum, *correct: of x, as in softmax_cross_entropy
+///   d[r,c] = (p[r,c] - [c == label_r]) * (scale * loss_scale)
+///   dh[r,i] = sum_c d[r,c] w[c,i]        dw[c,i] = sum_r d[r,c] h[r,i]        db[c] = sum_r d[r,c]
+/// With `accumulate`, dw and db are added to what they hold.
+///
+/// Shapes    h, dh: [rows, in]; w, dw: [classes, in]; b, db: [classes]; labels: [rows]; logits (x): [rows, classes];
+///           row-major, contiguous; rows >= 0, in >= 1, 1 <= classes <= kMostClasses.
+/// Types     h, w, b, dh, logits: f32, f16 or bf16, all equal; dw, db: f32; labels: i32; everything between in f32.
+/// Aliasing  nothing that is written overlaps anything else. logits may be null; so may dh, dw and db, all three, when
+///           only the loss is wanted. loss_scale, loss_sum, correct and workspace are device memory.
+/// Order     enqueued on the stream; returns at once. rows = 0: the results are 0, or stay where they accumulate.
+/// Errors    InvalidArgument if an extent is outside the above, a pointer is null, or the type none of the three. A
+///           label outside [0, classes) is found on the device only: its row's loss and dh are NaN, dw and db too, and
+///           it counts as wrong.
+/// Numerics  deterministic: sums in an order that depends on the extents alone. With u = 2^-24: x is off by at most e =
+///           (in + 8) u (sum_i |h w| + |b|); a row's loss by 2 e and what softmax_cross_entropy adds; d by E = (2 e + 2
+///           (classes + 8) u) * scale * loss_scale; dh by sum_c |w| E + (classes + 2) u sum_c |d w|, and one rounding;
+///           dw by sum_r |h| E + (rows / 64 + 66) u sum_r |d h|, db likewise with h = 1.
+/// Cost      reads 2 rows * in and writes rows * in elements; 6 rows * in * classes floating-point operations.
+/// Example   tests/kernels/ops/linear_cross_entropy_test.cpp
+struct Args {
+  DType dtype = DType::f32;
+  std::int64_t rows = 0;
+  std::int64_t in = 0;
+  std::int64_t classes = 0;
+  const void* h = nullptr;
+  const void* w = nullptr;
+  const void* b = nullptr;
+  const std::int32_t* labels = nullptr;
+  float scale = 1;
+  const float* loss_scale = nullptr;  ///< what the device decides (StepState::loss_scale); null: 1
+  void* logits = nullptr;
+  void* dh = nullptr;
+  float* dw = nullptr;
+  float* db = nullptr;
+  bool accumulate = false;
+  float* loss_sum = nullptr;
+  std::int32_t* correct = nullptr;
+  void* workspace = nullptr;  ///< workspace_bytes(rows, classes) bytes, aligned to 16
+};
+
+/// Scratch memory of one call: d in f32, a loss and a verdict per row. Never 0, so that it can always be allocated.
+constexpr std::size_t workspace_bytes(std::int64_t rows, std::int64_t classes) {
+  const std::int64_t words = rows > 0 ? rows * (classes + 2) : 1;
+  return static_cast<std::size_t>(words) * sizeof(float);
+}
+
+void check_args(const Args& args);
+
+namespace reference {
+void run(const Args& args);
+}  // namespace reference
+
+using Variant = RunVariant<Args>;
+
+}  // namespace gradring::kernels::linear_cross_entropy

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ops/gather_batch/gather_batch.h"
+
+#include <limits>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/lib/reference.h"
+
+namespace gradring::kernels::gather_batch {
+namespace {
+
+constexpr std::string_view kOp = "gather_batch";
+
+/// The sample of that row, or -1 if there is none.
+std::int64_t sample_of(const Args& args, std::int64_t row) {
+  const std::int64_t position = *args.first + row;
+  if (position < 0 || position >= args.positions) return -1;
+  const std::int64_t sample = args.order[position];
+  return sample < args.samples ? sample : -1;
+}
+
+}  // namespace
+
+void check_args(const Args& args) {
+  lib::check_floating(kOp, "dtype", args.dtype);
+  lib::check_at_least(
+      kOp, 0,
+      {{"samples", args.samples}, {"positions", args.positions}, {"batch", args.batch}, {"elements", args.elements}});
+  lib::check_at_least(kOp, 1, {{"channels", args.channels}});
+  check(args.elements % args.channels == 0, [&] {
+    return "gather_batch: elements is " + std::to_string(args.elements) + ", expected a multiple of the " +
+           std::to_string(args.channels) + " channels";
+  });
+  if (args.batch == 0) return;
+  lib::check_pointers(kOp, {{"x", args.x},
+                            {"x_labels", args.x_labels},
+                            {"order", args.order},
+                            {"first", args.first},
+                            {"mean", args.mean},
+                            {"std", args.std},
+                            {"y", args.y},
+                            {"labels", args.labels}});
+}
+
+void check_args(const AdvanceArgs& args) { lib::check_pointer("gather_batch advance", "first", args.first); }
+
+namespace reference {
+
+void run(const Args& args) {
+  check_args(args);
+  std::vector<double> y(static_cast<std::size_t>(args.batch * args.elements), std::numeric_limits<double>::quiet_NaN());
+  for (std::int64_t row = 0; row < args.batch; ++row) {
+    const std::int64_t sample = sample_of(args, row);
+    args.labels[row] = sample < 0 ? -1 : args.x_labels[sample];
+    if (sample < 0) continue;
+    for (std::int64_t i = 0; i < args.elements; ++i) {
+      const float scaled = static_cast<float>(args.x[sample * args.elements + i]) / 255.0f;
+      const float centred = scaled - args.mean[i % args.channels];
+      y[static_cast<std::size_t>(row * args.elements + i)] = static_cast<double>(centred / args.std[i % args.channels]);
+    }
+  }
+  if (args.batch > 0) lib::write_values(args.dtype, args.y, y);
+}
+
+void advance(const AdvanceArgs& args) {
+  check_args(args);
+  *args.first += args.by;
+}
+
+}  // namespace reference
+}  // namespace gradring::kernels::gather_batch

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/lib/variant.h"
+
+namespace gradring::kernels::gather_batch {
+
+/// A batch gathered from a data set on the device: images normalised and converted, and their labels.
+/// With s = order[*first + row], row in [0, batch), and the channel c = i mod channels:
+///   y[row,i] = (x[s,i] / 255 - mean[c]) / std[c]        labels[row] = x_labels[s]
+///
+/// Shapes    x: [samples, elements], x_labels: [samples], order: [positions], mean and std: [channels], y: [batch,
+///           elements], labels: [batch]; row-major, contiguous, the channels of a pixel side by side: elements %
+///           channels == 0.
+/// Types     x: u8; y: f32, f16 or bf16; order and *first: i64; labels: i32; mean and std: f32.
+/// Aliasing  y and labels overlap nothing. Everything is device memory, *first too: a captured graph that is replayed
+///           finds the next batch there.
+/// Order     enqueued on the stream; returns at once.
+/// Errors    InvalidArgument if an extent is negative, channels is below 1 or does not divide elements, a pointer is
+///           null (none may be missing unless batch is 0), or the type is not one of the three. A position outside [0,
+///           positions), or a sample outside [0, samples), is found on the device only: that row is NaN, and its label
+///           -1.
+/// Numerics  deterministic; each of the three operations rounds to f32, as in data::Normalize, so that the bits are
+///           those of the loader's batches; then one rounding to the type.
+/// Cost      reads batch * elements and writes batch * elements * size_of(dtype) bytes.
+/// Example   tests/kernels/ops/gather_batch_test.cpp
+struct Args {
+  DType dtype = DType::f32;
+  std::int64_t samples = 0;
+  std::int64_t positions = 0;
+  std::int64_t batch = 0;
+  std::int64_t elements = 0;  ///< of one sample: height * width * channels
+  std::int64_t channels = 1;
+  const std::uint8_t* x = nullptr;
+  const std::int32_t* x_labels = nullptr;
+  const std::int64_t* order = nullptr;
+  const std::int64_t* first = nullptr;
+  const float* mean = nullptr;
+  const float* std = nullptr;
+  void* y = nullptr;
+  std::int32_t* labels = nullptr;
+};
+
+/// Advances to the next batch: *first += by. Enqueue it after the run that reads *first, on the same stream.
+///
+/// Order     enqueued on the stream; returns at once.
+/// Errors    InvalidArgument if first is null.
+struct AdvanceArgs {
+  std::int64_t* first = nullptr;
+  std::int64_t by = 0;
+};
+
+void check_args(const Args& args);
+void check_args(const AdvanceArgs& args);
+
+namespace reference {
+void run(const Args& args);
+void advance(const AdvanceArgs& args);
+}  // namespace reference
+
+struct Variant {
+  std::string_view name;
+  void (*run)(Stream&, const Args&);
+  void (*advance)(Stream&, const AdvanceArgs&);
+  bool (*supports)(const Device&, DType);
+};
+
+}  // namespace gradring::kernels::gather_batch

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ops/gemm/gemm.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/lib/reference.h"
+
+namespace gradring::kernels::gemm {
+
+void check_args(const Args& args) {
+  lib::check_floating("gemm", "dtype", args.dtype);
+  check(args.c_dtype == DType::f32 || args.c_dtype == args.dtype, [&] {
+    return "gemm: c_dtype is " + std::string(name_of(args.c_dtype)) + ", expected f32 or the type of A and B, " +
+           std::string(name_of(args.dtype));
+  });
+  lib::check_at_least("gemm", 0, {{"m", args.m}, {"n", args.n}, {"k", args.k}});
+  if (args.m == 0 || args.n == 0) return;
+  if (args.k) lib::check_pointers("gemm", {{"a", args.a}, {"b", args.b}});
+  lib::check_pointer("gemm", "c", args.c);
+  const std::size_t c_bytes = lib::bytes_of(args.m * args.n, args.c_dtype);
+  lib::check_apart("gemm", args.a, lib::bytes_of(args.m * args.k, args.dtype), args.c, c_bytes);
+  lib::check_apart("gemm", args.b, lib::bytes_of(args.k * args.n, args.dtype), args.c, c_bytes);
+}
+
+namespace reference {
+namespace {
+
+/// A factor row by row, as the product sees it.
+std::vector<double> read_rows(DType dtype, const void* from, std::size_t rows, std::size_t columns,
+                              bool is_transposed) {
+  std::vector<double> values = lib::read_values(dtype, from, rows * columns);
+  if (!is_transposed) return values;
+  std::vector<double> turned(values.size());
+  for (std::size_t row = 0; row < rows; ++row)
+    for (std::size_t column = 0; column < columns; ++column)
+      turned[row * columns + column] = values[column * rows + row];
+  return turned;
+}
+
+}  // namespace
+
+void run(const Args& args) {
+  check_args(args);
+  const auto m = static_cast<std::size_t>(args.m);
+  const auto n = static_cast<std::size_t>(args.n);
+  const auto k = static_cast<std::size_t>(args.k);
+  const std::vector<double> a = read_rows(args.dtype, args.a, m, k, args.transpose_a);
+  const std::vector<double> b = read_rows(args.dtype, args.b, k, n, args.transpose_b);
+  std::vector<double> c(m * n, 0.0);
+  if (args.accumulate) c = lib::read_values(args.c_dtype, args.c, m * n);
+  std::vector<double> sums(n);
+  for (std::size_t row = 0; row < m; ++row) {
+    std::ranges::fill(sums, 0.0);
+    for (std::size_t i = 0; i < k; ++i)
+      for (std::size_t column = 0; column < n; ++column) sums[column] += a[row * k + i] * b[i * n + column];
+    for (std::size_t column = 0; column < n; ++column) c[row * n + column] += sums[column];
+  }
+  lib::write_values(args.c_dtype, args.c, c);
+}
+
+}  // namespace reference
+}  // namespace gradring::kernels::gemm

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// The table of variants of each operation, simplest first. Compiled by the host compiler and by nvcc's.
+#include "kernels/ops/kernel_set.h"
+
+#include <array>
+
+#include "kernels/lib/level_copies.h"
+
+namespace gradring::kernels {
+
+// Compiled once, into the namespace GRADRING_KERNEL_COPY of its operation.
+#define DECLARE(operation, function)      \
+  namespace operation {                   \
+  inline namespace GRADRING_KERNEL_COPY { \
+  Variant function();                     \
+  }                                       \
+  }                                       \
+  static_assert(true, "a semicolon follows")
+
+// Compiled for each instruction level.
+#define DECLARE_COPIES(operation, function)   \
+  namespace operation {                       \
+  GRADRING_DECLARE_COPIES(Variant, function); \
+  }                                           \
+  static_assert(true, "a semicolon follows")
+#define COPY_TO_RUN(operation, function) GRADRING_COPY_TO_RUN_OF(operation::, function)
+
+DECLARE_COPIES(accumulate, flat);
+DECLARE_COPIES(adam, flat);
+DECLARE_COPIES(adam, vector);
+DECLARE_COPIES(bias, rows);
+DECLARE_COPIES(cast, flat);
+DECLARE_COPIES(conv2d, direct);
+DECLARE_COPIES(conv_relu_pool, direct);
+DECLARE_COPIES(conv_relu_pool, native_cpu);  // no_native.cpp in the CUDA module
+DECLARE_COPIES(ema, flat);
+DECLARE_COPIES(exact_sum, flat);
+DECLARE_COPIES(fill, flat);
+DECLARE_COPIES(gather_batch, rows);
+DECLARE_COPIES(gemm, strips);
+DECLARE_COPIES(linear_cross_entropy, two_launches);
+DECLARE_COPIES(max_pool2d, rows);
+DECLARE_COPIES(relu, flat);
+DECLARE_COPIES(scale, flat);
+DECLARE_COPIES(sgd, flat);
+DECLARE_COPIES(sgd, vector);
+DECLARE_COPIES(softmax_cross_entropy, row_per_thread);
+DECLARE_COPIES(sum_of_squares, two_stage);
+
+DECLARE(conv2d, tiled);
+DECLARE(conv2d, wmma_tiles);
+DECLARE(conv2d, mma);
+DECLARE(conv_relu_pool, mma_tiles);
+DECLARE(gemm, tiled);
+DECLARE(gemm, wmma_fragments);
+DECLARE(gemm, mma);
+DECLARE(gemm, wgmma);
+DECLARE(peak, multiply_adds);
+DECLARE(peak, mma);
+DECLARE(peak, wgmma);
+DECLARE(step_state, one_thread);
+
+inline namespace GRADRING_KERNEL_COPY {
+namespace {
+
+/// The table of an operation; it lives as long as the process. No two operations have the same type of Variant.
+template <class Variant, class... More>
+std::span<const Variant> table(Variant (*first)(), More... more) {
+  static const std::array kTable = {first(), more()...};
+  return kTable;
+}
+
+}  // namespace
+
+KernelSet kernel_set() {
+  return {
+      .accumulate = table(COPY_TO_RUN(accumulate, flat)),
+      .adam = table(COPY_TO_RUN(adam, flat), COPY_TO_RUN(adam, vector)),
+      .bias = table(COPY_TO_RUN(bias, rows)),
+      .cast = table(COPY_TO_RUN(cast, flat)),
+      .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma),
+      .conv_relu_pool = table(COPY_TO_RUN(conv_relu_pool, direct), COPY_TO_RUN(conv_relu_pool, native_cpu),
+                              conv_relu_pool::mma_tiles),
+      .ema = table(COPY_TO_RUN(ema, flat)),
+      .exact_sum = table(COPY_TO_RUN(exact_sum, flat)),
+      .fill = table(COPY_TO_RUN(fill, flat)),
+      .gather_batch = table(COPY_TO_RUN(gather_batch, rows)),
+      .gemm = table(COPY_TO_RUN(gemm, strips), gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
+      .linear_cross_entropy = table(COPY_TO_RUN(linear_cross_entropy, two_launches)),
+      .max_pool2d = table(COPY_TO_RUN(max_pool2d, rows)),
+      .peak = table(peak::multiply_adds, peak::mma, peak::wgmma),
+      .relu = table(COPY_TO_RUN(relu, flat)),
+      .scale = table(COPY_TO_RUN(scale, flat)),
+      .sgd = table(COPY_TO_RUN(sgd, flat), COPY_TO_RUN(sgd, vector)),
+      .softmax_cross_entropy = table(COPY_TO_RUN(softmax_cross_entropy, row_per_thread)),
+      .step_state = table(step_state::one_thread),
+      .sum_of_squares = table(COPY_TO_RUN(sum_of_squares, two_stage)),
+  };
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "kernels/lib/variant.h"
+
+namespace gradring::kernels::max_pool2d {
+
+/// Sizes of a max pooling over square windows, without padding; at the far edges, what fills no window is left out.
+struct Geometry {
+  std::int64_t batch = 0;
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t channels = 0;
+  std::int64_t window = 2;  ///< at most 16, so that a place in the window fits a byte
+  std::int64_t stride = 2;
+
+  constexpr std::int64_t out_height() const { return height < window ? 0 : (height - window) / stride + 1; }
+  constexpr std::int64_t out_width() const { return width < window ? 0 : (width - window) / stride + 1; }
+  constexpr std::int64_t in_elements() const { return batch * height * width * channels; }
+  constexpr std::int64_t out_elements() const { return batch * out_height() * out_width() * channels; }
+};
+
+/// The largest value of each window, and where it was:
+///   y[n,oh,ow,c]     = max_{i,j} x[n, oh*stride + i, ow*stride + j, c]
+///   codes[n,oh,ow,c] = i*window + j of the first maximum
+///
+/// Shapes    x: [batch, height, width, channels]; y, codes: [batch, out_height, out_width, channels]; NHWC, contiguous.
+/// Types     f32, f16 or bf16, equal for x and y; codes: bytes.
+/// Aliasing  nothing overlaps. codes may be null when there will be no backward pass.
+/// Order     enqueued on the stream; returns at once. No elements: nothing happens.
+/// Errors    InvalidArgument if an extent is negative, window is not in 1..16, stride < 1, a pointer is null, or the
+///           type none of the three.
+/// Numerics  exact. The first maximum in reading order wins; a NaN wins over every number, and its code is that of the
+///           last NaN of the window: both as in PyTorch.
+/// Cost      reads in_elements, writes out_elements (and as many bytes of codes).
+/// Example   tests/kernels/ops/layers_test.cpp
+struct ForwardArgs {
+  Geometry geometry;
+  DType dtype = DType::f32;
+  const void* x = nullptr;
+  void* y = nullptr;
+  std::uint8_t* codes = nullptr;
+};
+
+/// Its gradient: every dy goes to the place that its code names; dx is overwritten, places that no window chose get 0.
+///
+/// Shapes    as above; windows may overlap (stride < window) or leave gaps.
+/// Types     f32, f16 or bf16, equal for dy and dx; sums over overlapping windows in f32.
+/// Aliasing  nothing overlaps.
+/// Numerics  deterministic; exact where windows do not overlap.
+/// Cost      reads out_elements and as many bytes, writes in_elements.
+struct BackwardArgs {
+  Geometry geometry;
+  DType dtype = DType::f32;
+  const void* dy = nullptr;
+  const std::uint8_t* codes = nullptr;
+  void* dx = nullptr;
+};
+
+void check_args(const ForwardArgs& args);
+void check_args(const BackwardArgs& args);
+
+namespace reference {
+void forward(const ForwardArgs& args);
+void backward(const BackwardArgs& args);
+}  // namespace reference
+
+struct Variant {
+  std::string_view name;
+  void (*forward)(Stream&, const ForwardArgs&);
+  void (*backward)(Stream&, const BackwardArgs&);
+  bool (*supports)(const Device&, DType);
+};
+
+}  // namespace gradring::kernels::max_pool2d

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/ptx/fat_binary.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+
+#include "kernels/simulated_gpu/ptx/error.h"
+#include "kernels/simulated_gpu/ptx/lz4.h"
+
+// NVIDIA documents none of this; the layout is what cuobjdump and the driver read since CUDA 4.
+namespace gradring::ptx {
+namespace {
+
+constexpr std::uint32_t kWrapperMagic = 0x466243b1;
+constexpr std::uint32_t kContainerMagic = 0xba55ed50;
+constexpr std::uint16_t kPtx = 1, kCode = 2;                 ///< kinds of entries
+constexpr std::uint64_t kLz4 = 0x2000, kZstandard = 0x8000;  ///< flags of an entry
+
+struct Wrapper {
+  std::uint32_t magic;
+  std::uint32_t version;
+  const std::byte* container;
+};
+
+struct ContainerHeader {
+  std::uint32_t magic;
+  std::uint16_t version;
+  std::uint16_t header_bytes;
+  std::uint64_t entry_bytes;  ///< of all entries, which follow the header
+};
+static_assert(sizeof(ContainerHeader) == 16);
+
+struct EntryHeader {
+  std::uint16_t kind;
+  std::uint16_t version;
+  std::uint32_t header_bytes;
+  std::uint64_t payload_bytes;
+  std::uint32_t compressed_bytes;  ///< what of the payload is not padding
+  std::uint32_t unused[2];
+  std::uint32_t compute_capability;
+  std::uint32_t unused_too[2];
+  std::uint64_t flags;
+  std::uint64_t unused_as_well;
+  std::uint64_t decompressed_bytes;
+};
+static_assert(sizeof(EntryHeader) == 64);
+
+std::string hexadecimal(std::uint64_t value) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string digits;
+  for (; value > 0; value /= 16) digits.insert(digits.begin(), kDigits[value % 16]);
+  return "0x" + digits;
+}
+
+/// A copy, because nothing aligns what is in a file.
+template <class Header>
+Header read_header(std::span<const std::byte> bytes) {
+  check<PtxError>(bytes.size() >= sizeof(Header), "a fat binary ends within a header");
+  Header made;
+  std::memcpy(&made, bytes.data(), sizeof(Header));
+  return made;
+}
+
+std::string text_of(const EntryHeader& header, std::span<const std::byte> payload) {
+  check<PtxError>((header.flags & kZstandard) == 0,
+                  "PTX in a fat binary is compressed by Zstandard, which is not known here; compile it with "
+                  "nvcc --compress-mode=speed (LZ4), or with --no-compress");
+  std::string text;
+  if ((header.flags & kLz4) != 0) {
+    check<PtxError>(header.compressed_bytes <= payload.size(), "compressed PTX ends behind its entry in a fat binary");
+    text = decompress_lz4(payload.first(header.compressed_bytes), header.decompressed_bytes);
+  } else {
+    text.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
+  }
+  text.erase(std::min(text.find('\0'), text.size()));  // the end of a C string, and padding
+  return text;
+}
+
+/// Calls take(header, payload) for each entry of this kind in a container.
+template <class Take>
+void each_entry(std::span<const std::byte> bytes, std::uint16_t kind, const Take& take) {
+  const auto container = read_header<ContainerHeader>(bytes);
+  check<PtxError>(container.magic == kContainerMagic && container.version == 1, [&] {
+    return "a fat binary begins with " + hexadecimal(container.magic) + ", version " +
+           std::to_string(container.version) + "; expected " + hexadecimal(kContainerMagic) + ", version 1";
+  });
+  const std::size_t rest = bytes.size() - std::min<std::size_t>(container.header_bytes, bytes.size());
+  check<PtxError>(container.header_bytes >= sizeof(ContainerHeader) && container.entry_bytes <= rest,
+                  "a fat binary is shorter than its header says");
+  for (auto entries = bytes.subspan(container.header_bytes, container.entry_bytes); !entries.empty();) {
+    const auto header = read_header<EntryHeader>(entries);
+    check<PtxError>(header.header_bytes >= sizeof(EntryHeader) && header.header_bytes <= entries.size() &&
+                        header.payload_bytes <= entries.size() - header.header_bytes,
+                    "an entry of a fat binary ends behind the fat binary");
+    if (header.kind == kind) take(header, entries.subspan(header.header_bytes, header.payload_bytes));
+    entries = entries.subspan(header.header_bytes + header.payload_bytes);
+  }
+}
+
+/// The container of a wrapper.
+std::span<const std::byte> container_of(const void* fat_binary_wrapper) {
+  const auto& wrapper = *static_cast<const Wrapper*>(fat_binary_wrapper);
+  check<PtxError>(wrapper.magic == kWrapperMagic && wrapper.version == 1, [&] {
+    return "the wrapper of a fat binary begins with " + hexadecimal(wrapper.magic) + ", version " +
+           std::to_string(wrapper.version) + "; expected " + hexadecimal(kWrapperMagic) + ", version 1";
+  });
+  const auto header = read_header<ContainerHeader>({wrapper.container, sizeof(ContainerHeader)});
+  return std::span(wrapper.container, header.header_bytes + header.entry_bytes);
+}
+
+}  // namespace
+
+std::vector<EmbeddedPtx> embedded_ptx(std::span<const std::byte> bytes) {
+  std::vector<EmbeddedPtx> made;
+  each_entry(bytes, kPtx, [&](const EntryHeader& header, std::span<const std::byte> payload) {
+    made.push_back({static_cast<int>(header.compute_capability), text_of(header, payload)});
+  });
+  return made;
+}
+
+std::vector<EmbeddedPtx> embedded_ptx(const void* fat_binary_wrapper) {
+  return embedded_ptx(container_of(fat_binary_wrapper));
+}
+
+std::vector<EmbeddedCode> embedded_code(std::span<const std::byte> bytes) {
+  std::vector<EmbeddedCode> made;
+  each_entry(bytes, kCode, [&](const EntryHeader& header, std::span<const std::byte> payload) {
+    check<PtxError>((header.flags & (kLz4 | kZstandard)) == 0,
+                    "machine code in a fat binary is compressed, which is not known here; compile it with nvcc "
+                    "--compress-mode=speed, or with --no-compress");
+    made.push_back({static_cast<int>(header.compute_capability), payload});
+  });
+  return made;
+}
+
+std::vector<EmbeddedCode> embedded_code(const void* fat_binary_wrapper) {
+  return embedded_code(container_of(fat_binary_wrapper));
+}
+
+}  // namespace gradring::ptx

@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/ptx/kernel_reader.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "kernels/simulated_gpu/ptx/lexer.h"
+#include "kernels/simulated_gpu/ptx/operands.h"
+#include "kernels/simulated_gpu/ptx/scopes.h"
+#include "kernels/simulated_gpu/ptx/source_lines.h"
+
+namespace gradring::ptx {
+namespace {
+
+class KernelReader {
+ public:
+  KernelReader(std::string_view module, std::size_t begin, std::size_t end, const ModuleVariables& variables)
+      : lexer_(module, begin, end), scopes_(kernel_.registers), variables_(variables, kernel_) {}
+
+  Kernel read() {
+    kernel_.name = lexer_.expect(Token::Kind::identifier, "the name of a kernel").text;
+    if (lexer_.accept("(")) parameters();
+    while (!lexer_.peek().is("{")) limit();
+    lexer_.next();
+    while (statement()) {
+    }
+    variables_.finish();
+    for (Instruction& instruction : kernel_.code) resolve_labels(instruction.operands);
+    return std::move(kernel_);
+  }
+
+ private:
+  void parameters() {
+    if (lexer_.accept(")")) return;
+    do {
+      lexer_.expect(".param");
+      declare(read_declaration(lexer_, true), &KernelVariables::add_parameter);
+    } while (lexer_.accept(","));
+    lexer_.expect(")");
+  }
+
+  /// A directive between the parameters and the body.
+  void limit() {
+    const Token word = lexer_.peek();
+    if (word.is(".maxntid") || word.is(".reqntid")) {
+      lexer_.next();
+      most_threads();
+    } else if (word.is(".minnctapersm") || word.is(".maxnreg")) {  // for ptxas
+      lexer_.next();
+      lexer_.expect_integer();
+    } else if (word.is(".pragma")) {
+      pragma();
+    } else {
+      lexer_.fail("directive '" + std::string(word.text) + "' of a kernel is not known here");
+    }
+  }
+
+  /// "16, 16": the product.
+  void most_threads() {
+    constexpr std::uint64_t kMost = 1 << 16;
+    std::uint64_t product = 1;
+    do {
+      const std::string_view number = lexer_.peek().text;
+      const std::uint64_t extent = lexer_.expect_integer();
+      if (extent == 0 || extent > kMost / product)
+        lexer_.fail_at(number, "the threads of a block must be from 1 to " + std::to_string(kMost));
+      product *= extent;
+    } while (lexer_.accept(","));
+    kernel_.most_threads = static_cast<unsigned>(product);
+  }
+
+  /// False: it was the brace that ends the kernel.
+  bool statement() {
+    const Token first = lexer_.peek();
+    if (first.kind == Token::Kind::directive) {
+      directive();
+    } else if (first.is("@")) {
+      lexer_.next();
+      const Instruction::Guard guard = operands_.guard();
+      instruction(first.text, guard, lexer_.expect(Token::Kind::identifier, "an opcode").text);
+    } else if (first.kind == Token::Kind::identifier) {
+      lexer_.next();
+      if (lexer_.accept(":"))
+        label(first.text);
+      else
+        instruction(first.text, std::nullopt, first.text);
+    } else if (lexer_.accept("{")) {
+      scopes_.open();
+    } else if (lexer_.accept("}")) {
+      if (scopes_.is_outermost()) return false;
+      scopes_.close();
+    } else if (!lexer_.accept(";")) {
+      lexer_.fail("an instruction was expected before '" + std::string(first.text) + "'");
+    }
+    return true;
+  }
+
+  /// Behind `name`, the part of an opcode before its first dot. `begin`: the first token.
+  void instruction(std::string_view begin, std::optional<Instruction::Guard> guard, std::string_view name) {
+    if (name[0] < 'a' || name[0] > 'z')
+      lexer_.fail_at(name, "an opcode was expected before '" + std::string(name) + "'");
+    while (lexer_.begin() == lexer_.end_of_last()) {
+      if (lexer_.accept("::"))
+        lexer_.expect(Token::Kind::identifier, "a word");
+      else if (lexer_.peek().kind == Token::Kind::directive)
+        lexer_.next();
+      else
+        break;
+    }
+    Instruction& made = kernel_.code.emplace_back();
+    made.guard = guard;
+    made.source = lines_.source();
+    made.called_from = lines_.called_from();
+    made.opcode = lexer_.text_from(name);
+    for (std::size_t word = 0; word < made.opcode.size();) {
+      const std::size_t dot = std::min(made.opcode.find('.', word), made.opcode.size());
+      made.words.push_back(made.opcode.substr(word, dot - word));
+      word = dot + 1;
+    }
+    made.operands = operands_.read(made.words);
+    lexer_.expect(";");
+    made.text = lexer_.text_from(begin);
+  }
+
+  void label(std::string_view name) {
+    const bool is_new = lexer_.accept(".branchtargets") ? scopes_.declare_targets(name, labels())
+                                                        : scopes_.declare_label(name, kernel_.code.size());
+    if (!is_new) lexer_.fail_at(name, "label " + std::string(name) + " is declared twice");
+  }
+
+  std::vector<std::string_view> labels() {
+    std::vector<std::string_view> made;
+    do {
+      made.push_back(lexer_.expect(Token::Kind::identifier, "a label").text);
+    } while (lexer_.accept(","));
+    lexer_.expect(";");
+    return made;
+  }
+
+  void directive() {
+    if (lexer_.peek().is(".pragma")) return pragma();
+    if (lexer_.accept(".loc")) return lines_.read(lexer_);
+    if (lexer_.accept(".reg")) return registers();
+    if (lexer_.accept(".shared"))
+      declare(read_declaration(lexer_), &KernelVariables::add_shared);
+    else if (lexer_.accept(".local"))
+      declare(read_declaration(lexer_), &KernelVariables::add_local);
+    else if (lexer_.peek().is(".param"))
+      lexer_.fail("function calls are not known here");
+    else
+      lexer_.fail("directive '" + std::string(lexer_.peek().text) + "' in a kernel is not known here");
+    lexer_.expect(";");
+  }
+
+  void declare(const Declaration& declaration, bool (KernelVariables::*add)(const Declaration&)) {
+    if (declaration.has_open_end)
+      lexer_.fail_at(declaration.name, "variable " + std::string(declaration.name) + " has no size");
+    if (!(variables_.*add)(declaration))
+      lexer_.fail_at(declaration.name, "variable " + std::string(declaration.name) + " is declared twice");
+  }
+
+  /// ".b32 %r<77>;", ".pred p, q;"
+  void registers() {
+    const std::string_view word = lexer_.expect(Token::Kind::directive, "a type").text;
+    const Type type = type_named(word.substr(1));
+    if (type == Type::none) lexer_.fail("type '" + std::string(word) + "' of a register is not known here");
+    do {
+      const std::string_view name = lexer_.expect(Token::Kind::identifier, "the name of a register").text;
+      if (lexer_.accept("<")) {
+        scopes_.declare_registers(name, lexer_.expect_integer(), type);
+        lexer_.expect(">");
+      } else if (!scopes_.declare_register(name, type)) {
+        lexer_.fail_at(name, "register " + std::string(name) + " is declared twice");
+      }
+    } while (lexer_.accept(","));
+    lexer_.expect(";");
+  }
+
+  /// Hints for ptxas: "nounroll".
+  void pragma() {
+    lexer_.expect(".pragma");
+    do {
+      lexer_.expect(Token::Kind::string, "a string");
+    } while (lexer_.accept(","));
+    lexer_.expect(";");
+  }
+
+  void resolve_labels(std::vector<Operand>& operands) const {
+    for (Operand& operand : operands) {
+      resolve_labels(operand.parts);
+      if (operand.kind != Operand::Kind::label) continue;
+      const auto target = scopes_.label_named(operand.name, operand.target);
+      if (!target) lexer_.fail_at(operand.name, "label " + std::string(operand.name) + " is not declared");
+      operand.target = *target;
+    }
+  }
+
+  Kernel kernel_;
+  Lexer lexer_;
+  Scopes scopes_;
+  KernelVariables variables_;
+  OperandReader operands_{lexer_, scopes_, variables_};
+  SourceLines lines_;
+};
+
+}  // namespace
+
+Kernel read_kernel(std::string_view module, std::size_t begin, std::size_t end, const ModuleVariables& variables) {
+  return KernelReader(module, begin, end, variables).read();
+}
+
+}  // namespace gradring::ptx

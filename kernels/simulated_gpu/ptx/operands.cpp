@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/ptx/operands.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <iterator>
+#include <string>
+#include <utility>
+
+namespace gradring::ptx {
+namespace {
+
+/// Special registers of PTX ISA 9.0, chapter 10, without those of profilers (%pm, %envreg).
+constexpr std::string_view kSpecialRegisters =
+    " %tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid"
+    " %is_explicit_cluster %clusterid %nclusterid %cluster_ctaid %cluster_nctaid %cluster_ctarank %cluster_nctarank"
+    " %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge %lanemask_gt"
+    " %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi"
+    " %total_smem_size %aggr_smem_size %dynamic_smem_size %current_graph_exec WARP_SZ ";
+
+bool is_special_register(std::string_view name) {
+  // With blanks, so that a part of a name is not found.
+  return kSpecialRegisters.find(' ' + std::string(name) + ' ') != kSpecialRegisters.npos;
+}
+
+bool is_axis(std::string_view word) { return word == ".x" || word == ".y" || word == ".z" || word == ".w"; }
+
+/// 0f3F800000 and 0d3FF0000000000000: the digits of IEEE 754.
+bool parse_exact_float(std::string_view text, Operand& made) {
+  const bool is_single = text.starts_with("0f") || text.starts_with("0F");
+  const bool is_double = text.starts_with("0d") || text.starts_with("0D");
+  if ((!is_single && !is_double) || text.size() != (is_single ? 10 : 18)) return false;
+  const auto [end, error] = std::from_chars(text.data() + 2, text.data() + text.size(), made.bits, 16);
+  made.is_float = true;
+  made.is_double = is_double;
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+/// 1.5, 1e-3: a double.
+bool parse_decimal_float(std::string_view text, Operand& made) {
+  if (text.starts_with("0x") || text.find_first_of(".eE") == text.npos) return false;
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  made.bits = std::bit_cast<std::uint64_t>(value);
+  made.is_float = made.is_double = true;
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+}  // namespace
+
+std::vector<Operand> OperandReader::read(const std::vector<std::string_view>& words) {
+  std::vector<Operand> made;
+  if (lexer_.peek().is(";")) return made;
+  if (words[0] == "call") lexer_.fail_at(words[0], "function calls are not known here");
+  const bool is_branch = words[0] == "bra" || words[0] == "brx";
+  do {
+    made.push_back(is_branch ? branch_target() : operand());
+  } while (lexer_.accept(","));
+  return made;
+}
+
+Instruction::Guard OperandReader::guard() {
+  const bool negated = lexer_.accept("!");
+  return {.reg = predicate(), .negated = negated};
+}
+
+unsigned OperandReader::predicate() {
+  const Token name = lexer_.expect(Token::Kind::identifier, "a predicate");
+  const auto found = scopes_.register_named(name.text);
+  if (!found || scopes_.type_of(*found) != Type::pred)
+    lexer_.fail_at(name.text, std::string(name.text) + " is not declared as a predicate");
+  return *found;
+}
+
+Operand OperandReader::operand() {
+  if (lexer_.peek().is("{")) return vector();
+  if (lexer_.peek().is("[")) return address();
+  Operand made = element();
+  if (lexer_.accept("|")) {
+    Operand pair{.kind = Operand::Kind::pair};
+    pair.parts = {std::move(made), element()};
+    return pair;
+  }
+  return made;
+}
+
+Operand OperandReader::element() {
+  if (lexer_.accept("_")) return {};
+  if (lexer_.accept("!")) {
+    return {.kind = Operand::Kind::reg, .reg = predicate(), .negated = true};
+  }
+  if (lexer_.peek().kind == Token::Kind::identifier) return named();
+  return immediate();
+}
+
+Operand OperandReader::vector() {
+  Operand made{.kind = Operand::Kind::vector};
+  lexer_.expect("{");
+  do {
+    made.parts.push_back(element());
+  } while (lexer_.accept(","));
+  lexer_.expect("}");
+  return made;
+}
+
+Operand OperandReader::address() {
+  Operand made{.kind = Operand::Kind::address};
+  lexer_.expect("[");
+  made.parts.push_back(element());
+  // Of a symbol, the offset is the address's as well.
+  made.offset = std::exchange(made.parts[0].offset, 0) + offset();
+  while (lexer_.accept(",")) {
+    Operand coordinates = lexer_.peek().is("{") ? vector() : element();
+    if (coordinates.kind == Operand::Kind::vector)
+      std::ranges::move(coordinates.parts, std::back_inserter(made.parts));
+    else
+      made.parts.push_back(std::move(coordinates));
+  }
+  lexer_.expect("]");
+  return made;
+}
+
+Operand OperandReader::immediate() {
+  Operand made{.kind = Operand::Kind::immediate};
+  const bool is_negative = lexer_.accept("-");
+  if (lexer_.peek().is("(")) lexer_.fail("expressions are not known here");
+  const Token token = lexer_.expect(Token::Kind::number, "an operand");
+  if (parse_exact_float(token.text, made) || parse_decimal_float(token.text, made)) {
+    if (is_negative) made.bits ^= made.is_double ? std::uint64_t{1} << 63 : std::uint64_t{1} << 31;
+  } else if (parse_integer(token.text, made.bits)) {
+    if (is_negative) made.bits = 0 - made.bits;
+  } else {
+    lexer_.fail_at(token.text, "number '" + std::string(token.text) + "' cannot be read");
+  }
+  return made;
+}
+
+Operand OperandReader::named() {
+  const std::string_view name = lexer_.expect(Token::Kind::identifier, "a name").text;
+  if (const auto number = scopes_.register_named(name)) return {.kind = Operand::Kind::reg, .reg = *number};
+  if (is_special_register(name)) return {.kind = Operand::Kind::special, .name = special_register(name)};
+  if (!variables_.use(name))
+    lexer_.fail_at(name, (name.starts_with('%') ? "register " : "name ") + std::string(name) + " is not declared");
+  return {.kind = Operand::Kind::symbol, .name = name, .offset = offset()};
+}
+
+std::string_view OperandReader::special_register(std::string_view name) {
+  if (!is_axis(lexer_.peek().text)) return name;
+  const std::string_view axis = lexer_.next().text;
+  return {name.data(), static_cast<std::size_t>(axis.data() + axis.size() - name.data())};
+}
+
+Operand OperandReader::branch_target() {
+  if (lexer_.peek().kind != Token::Kind::identifier) return operand();
+  const Token name = lexer_.peek();
+  if (scopes_.register_named(name.text)) return operand();  // of brx.idx
+  lexer_.next();
+  const auto* const targets = scopes_.targets_named(name.text);
+  if (!targets) return label(name.text);
+  Operand made{.kind = Operand::Kind::vector};
+  for (const std::string_view target : *targets) made.parts.push_back(label(target));
+  return made;
+}
+
+Operand OperandReader::label(std::string_view name) const {
+  return {.kind = Operand::Kind::label, .name = name, .target = scopes_.current()};
+}
+
+std::int64_t OperandReader::offset() {
+  std::uint64_t sum = 0;
+  while (lexer_.peek().is("+") || lexer_.peek().is("-")) {
+    bool is_negative = lexer_.next().is("-");
+    if (lexer_.accept("-")) is_negative = !is_negative;  // [%rd1+-8]
+    const std::uint64_t term = lexer_.expect_integer();
+    sum += is_negative ? 0 - term : term;
+  }
+  return static_cast<std::int64_t>(sum);
+}
+
+}  // namespace gradring::ptx

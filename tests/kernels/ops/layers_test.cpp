@@ -1,0 +1,307 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#include <gtest/gtest.h>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/ops/bias/bias.h"
+#include "kernels/ops/elementwise/elementwise.h"
+#include "kernels/ops/kernel_set.h"
+#include "kernels/ops/max_pool2d/max_pool2d.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/kernel_variants.h"
+#include "tests/support/values.h"
+
+namespace gradring::kernels::relu {
+namespace {
+
+using namespace gradring::tests;
+
+constexpr std::size_t kSizes[] = {0, 1, 31, 32, 33, 1023, 20001};
+constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
+
+TEST(Relu, IsExactForwardAndBackwardAlsoInPlace) {
+  for (DType dtype : kTypes)
+    for (std::size_t n : kSizes)
+      for_each_variant(kernel_set().relu, dtype, [&](const Variant& variant, Stream& stream) {
+        const TypedArray x(dtype, random_values(n, 1));
+        const TypedArray dy(dtype, random_values(n, 2));
+        TypedArray y = TypedArray::unwritten(dtype, n);
+        TypedArray dx = y;
+        reference::forward({dtype, x.data(), y.data(), n});
+        reference::backward({dtype, y.data(), dy.data(), dx.data(), n});
+        TypedArray actual_y = TypedArray::unwritten(dtype, n);
+        TypedArray actual_dx = actual_y;
+        TypedArray in_place_y = x;
+        TypedArray in_place_dx = dy;
+        variant.forward(stream, {dtype, x.data(), actual_y.data(), n});
+        variant.forward(stream, {dtype, in_place_y.data(), in_place_y.data(), n});
+        variant.backward(stream, {dtype, y.data(), dy.data(), actual_dx.data(), n});
+        variant.backward(stream, {dtype, y.data(), in_place_dx.data(), in_place_dx.data(), n});
+        finish(stream);
+        expect_equal(actual_y.values(), y.values());
+        expect_equal(in_place_y.values(), y.values());
+        expect_equal(actual_dx.values(), dx.values());
+        expect_equal(in_place_dx.values(), dx.values());
+      });
+}
+
+TEST(Relu, KeepsNaNAndInfinity) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (DType dtype : kTypes)
+    for_each_variant(kernel_set().relu, dtype, [&](const Variant& variant, Stream& stream) {
+      TypedArray y(dtype, std::vector<double>{nan, infinity, -infinity, -0.0, 1});
+      TypedArray dx(dtype, std::vector<double>{1, 2, 3, 4, 5});
+      variant.forward(stream, {dtype, y.data(), y.data(), 5});
+      variant.backward(stream, {dtype, y.data(), dx.data(), dx.data(), 5});
+      finish(stream);
+      expect_equal(y.values(), std::vector<double>{nan, infinity, 0, 0, 1});
+      expect_equal(dx.values(), std::vector<double>{0, 2, 0, 0, 5});
+    });
+}
+
+TEST(Relu, ReferenceGradientMatchesFiniteDifferences) {
+  const TypedArray x(DType::f32, distinct_values(40, 3, 1.0 / 64));
+  const TypedArray dy(DType::f32, random_values(40, 4));
+  const std::vector<double> weights = dy.values();
+  TypedArray y = TypedArray::unwritten(DType::f32, 40);
+  const auto loss = [&](std::span<const double> at) {
+    const TypedArray point(DType::f32, at);
+    reference::forward({DType::f32, point.data(), y.data(), 40});
+    const std::vector<double> values = y.values();
+    return std::inner_product(values.begin(), values.end(), weights.begin(), 0.0);
+  };
+  TypedArray dx = y;
+  reference::forward({DType::f32, x.data(), y.data(), 40});
+  reference::backward({DType::f32, y.data(), dy.data(), dx.data(), 40});
+  expect_gradient(loss, x.values(), dx.values(), 1.0 / 128, 1e-5);
+}
+
+TEST(Relu, RejectsNullPartialOverlapAndOtherTypes) {
+  float data[4] = {};
+  EXPECT_THROW(check_args(ForwardArgs{DType::f32, nullptr, data, 1}), InvalidArgument);
+  EXPECT_THROW(check_args(ForwardArgs{DType::f32, data, data + 1, 2}), InvalidArgument);
+  EXPECT_THROW(check_args(ForwardArgs{DType::i32, data, data, 2}), InvalidArgument);
+  EXPECT_THROW(check_args(BackwardArgs{DType::f32, data, nullptr, data, 2}), InvalidArgument);
+  EXPECT_THROW(check_args(BackwardArgs{DType::f32, data, data, data + 1, 2}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gradring::kernels::relu
+
+namespace gradring::kernels::bias {
+namespace {
+
+using namespace gradring::tests;
+
+struct Case {
+  std::int64_t rows, channels;
+};
+constexpr Case kCases[] = {{0, 5},    {5, 0},   {1, 1},    {31, 33}, {33, 31},
+                           {1023, 7}, {7, 129}, {300, 32}, {2, 10},  {2 * 26 * 26, 32}};
+constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
+
+std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
+
+TEST(Bias, AddsWithOneRoundingAlsoInPlace) {
+  for (DType dtype : kTypes)
+    for (const Case& c : kCases)
+      for_each_variant(kernel_set().bias, dtype, [&](const Variant& variant, Stream& stream) {
+        const TypedArray x(dtype, random_values(size(c.rows * c.channels), 1));
+        const TypedArray bias(dtype, random_values(size(c.channels), 2));
+        TypedArray expected = TypedArray::unwritten(dtype, x.elements());
+        TypedArray actual = expected;
+        TypedArray in_place = x;
+        reference::add({dtype, c.rows, c.channels, x.data(), bias.data(), expected.data()});
+        variant.add(stream, {dtype, c.rows, c.channels, x.data(), bias.data(), actual.data()});
+        variant.add(stream, {dtype, c.rows, c.channels, in_place.data(), bias.data(), in_place.data()});
+        finish(stream);
+        expect_equal(actual.values(), expected.values());
+        expect_equal(in_place.values(), expected.values());
+      });
+}
+
+TEST(Bias, SumsTheGradientWithinItsBound) {
+  for (DType dtype : kTypes)
+    for (const Case& c : kCases)
+      for (bool accumulate : {false, true})
+        for_each_variant(kernel_set().bias, dtype, [&](const Variant& variant, Stream& stream) {
+          const TypedArray dy(dtype, random_values(size(c.rows * c.channels), 3));
+          TypedArray expected(DType::f32, random_values(size(c.channels), 4));
+          TypedArray actual = expected;
+          reference::grad({dtype, c.rows, c.channels, dy.data(), expected.as<float>(), accumulate});
+          variant.grad(stream, {dtype, c.rows, c.channels, dy.data(), actual.as<float>(), accumulate});
+          finish(stream);
+          // The contract's bound, with |dy| and |db| at most 1.
+          const double bound = (static_cast<double>(c.rows) / 256 + 258) * 0x1p-24 * static_cast<double>(c.rows + 1);
+          expect_close(actual.values(), expected.values(), [&](std::size_t) { return bound; });
+        });
+}
+
+TEST(Bias, ReferenceGradientMatchesFiniteDifferences) {
+  const std::int64_t rows = 9;
+  const std::int64_t channels = 5;
+  const TypedArray x(DType::f32, random_values(45, 5));
+  const TypedArray dy(DType::f32, random_values(45, 6));
+  const std::vector<double> weights = dy.values();
+  const auto loss = [&](std::span<const double> b) {
+    const TypedArray bias(DType::f32, b);
+    TypedArray y = TypedArray::unwritten(DType::f32, 45);
+    reference::add({DType::f32, rows, channels, x.data(), bias.data(), y.data()});
+    const std::vector<double> values = y.values();
+    return std::inner_product(values.begin(), values.end(), weights.begin(), 0.0);
+  };
+  TypedArray db = TypedArray::unwritten(DType::f32, 5);
+  reference::grad({DType::f32, rows, channels, dy.data(), db.as<float>(), false});
+  expect_gradient(loss, random_values(5, 7), db.values(), 0.5, 1e-5);
+}
+
+TEST(Bias, RejectsNegativeExtentsNullAndOtherTypes) {
+  float data[4] = {};
+  EXPECT_THROW(check_args(AddArgs{DType::f32, -1, 2, data, data, data}), InvalidArgument);
+  EXPECT_THROW(check_args(AddArgs{DType::f32, 1, 2, data, nullptr, data + 2}), InvalidArgument);
+  EXPECT_THROW(check_args(AddArgs{DType::u8, 1, 2, data, data, data + 2}), InvalidArgument);
+  EXPECT_THROW(check_args(AddArgs{DType::f32, 1, 2, data, data, data + 1}), InvalidArgument);
+  EXPECT_THROW(check_args(GradArgs{DType::f32, 1, -2, data, data, false}), InvalidArgument);
+  EXPECT_THROW(check_args(GradArgs{DType::f32, 1, 2, data, nullptr, false}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gradring::kernels::bias
+
+namespace gradring::kernels::max_pool2d {
+namespace {
+
+using namespace gradring::tests;
+
+constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
+constexpr Geometry kCases[] = {
+    {.batch = 2, .height = 26, .width = 26, .channels = 32},
+    {.batch = 2, .height = 11, .width = 11, .channels = 64},  // the last row and column fill no window
+    {.batch = 0, .height = 4, .width = 4, .channels = 3},
+    {.batch = 1, .height = 1, .width = 5, .channels = 3},  // no output at all
+    {.batch = 3, .height = 5, .width = 4, .channels = 1},
+    {.batch = 1, .height = 7, .width = 9, .channels = 33},
+    {.batch = 1, .height = 9, .width = 7, .channels = 31, .window = 3, .stride = 2},  // windows overlap
+    {.batch = 2, .height = 6, .width = 6, .channels = 5, .window = 2, .stride = 1},
+    {.batch = 1, .height = 11, .width = 12, .channels = 4, .window = 2, .stride = 3},  // gaps between windows
+    {.batch = 1, .height = 17, .width = 16, .channels = 2, .window = 16, .stride = 1},
+    {.batch = 1, .height = 5, .width = 5, .channels = 2, .window = 1, .stride = 1},
+};
+
+std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
+
+/// Small ones, so that sums over overlapping windows are exact in every type.
+std::vector<double> whole_numbers(std::size_t elements) {
+  std::vector<double> values = random_values(elements, 2, -2, 2);
+  for (double& value : values) value = std::floor(value);
+  return values;
+}
+
+/// Inputs, and what the reference makes of them.
+struct Case {
+  TypedArray x, y, dy, dx;
+  std::vector<std::uint8_t> codes;
+
+  Case(const Geometry& g, DType dtype)
+      : x(dtype, random_values(size(g.in_elements()), 1)),
+        y(TypedArray::unwritten(dtype, size(g.out_elements()))),
+        dy(dtype, whole_numbers(size(g.out_elements()))),
+        dx(TypedArray::unwritten(dtype, size(g.in_elements()))),
+        codes(size(g.out_elements()), 0xff) {
+    reference::forward({g, dtype, x.data(), y.data(), codes.data()});
+    reference::backward({g, dtype, dy.data(), codes.data(), dx.data()});
+  }
+};
+
+TEST(MaxPool2d, IsExactForwardAndBackward) {
+  for (DType dtype : kTypes)
+    for (const Geometry& g : kCases) {
+      const Case expected(g, dtype);
+      for_each_variant(kernel_set().max_pool2d, dtype, [&](const Variant& variant, Stream& stream) {
+        TypedArray y = TypedArray::unwritten(dtype, size(g.out_elements()));
+        TypedArray y_alone = y;
+        TypedArray dx = TypedArray::unwritten(dtype, size(g.in_elements()));
+        std::vector<std::uint8_t> codes(size(g.out_elements()), 0xff);
+        variant.forward(stream, {g, dtype, expected.x.data(), y.data(), codes.data()});
+        variant.forward(stream, {g, dtype, expected.x.data(), y_alone.data(), nullptr});
+        variant.backward(stream, {g, dtype, expected.dy.data(), expected.codes.data(), dx.data()});
+        finish(stream);
+        expect_equal(y.values(), expected.y.values());
+        expect_equal(y_alone.values(), expected.y.values());
+        EXPECT_EQ(codes, expected.codes);
+        expect_equal(dx.values(), expected.dx.values());
+      });
+    }
+}
+
+TEST(MaxPool2d, TakesTheFirstMaximumAndTheLastNaN) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const Geometry g{.batch = 1, .height = 2, .width = 8, .channels = 1};
+  const std::vector<double> values = {1, 1, nan, 5, nan, 2,   -1, -2,  //
+                                      1, 1, 9,   0, 3,   nan, -2, -1};
+  const TypedArray x(DType::f32, values);
+  const auto expect_results = [nan](const TypedArray& y, const std::vector<std::uint8_t>& codes) {
+    expect_equal(y.values(), std::vector<double>{1, nan, nan, -1});
+    EXPECT_EQ(codes, (std::vector<std::uint8_t>{0, 0, 3, 0}));
+  };
+  TypedArray y = TypedArray::unwritten(DType::f32, 4);
+  std::vector<std::uint8_t> codes(4, 0xff);
+  reference::forward({g, DType::f32, x.data(), y.data(), codes.data()});
+  expect_results(y, codes);
+  for_each_variant(kernel_set().max_pool2d, DType::f32, [&](const Variant& variant, Stream& stream) {
+    TypedArray actual = TypedArray::unwritten(DType::f32, 4);
+    std::vector<std::uint8_t> actual_codes(4, 0xff);
+    variant.forward(stream, {g, DType::f32, x.data(), actual.data(), actual_codes.data()});
+    finish(stream);
+    expect_results(actual, actual_codes);
+  });
+}
+
+TEST(MaxPool2d, ReferenceGradientMatchesFiniteDifferences) {
+  for (const Geometry& g : {Geometry{.batch = 2, .height = 5, .width = 4, .channels = 3},
+                            Geometry{.batch = 1, .height = 7, .width = 7, .channels = 2, .window = 3, .stride = 2}}) {
+    const TypedArray x(DType::f32, distinct_values(size(g.in_elements()), 3, 1.0 / 64));
+    const TypedArray dy(DType::f32, random_values(size(g.out_elements()), 4));
+    const std::vector<double> weights = dy.values();
+    TypedArray y = TypedArray::unwritten(DType::f32, weights.size());
+    std::vector<std::uint8_t> codes(weights.size());
+    const auto loss = [&](std::span<const double> at) {
+      const TypedArray point(DType::f32, at);
+      reference::forward({g, DType::f32, point.data(), y.data(), codes.data()});
+      const std::vector<double> values = y.values();
+      return std::inner_product(values.begin(), values.end(), weights.begin(), 0.0);
+    };
+    TypedArray dx = TypedArray::unwritten(DType::f32, x.elements());
+    loss(x.values());
+    reference::backward({g, DType::f32, dy.data(), codes.data(), dx.data()});
+    expect_gradient(loss, x.values(), dx.values(), 1.0 / 128, 1e-4);
+  }
+}
+
+TEST(MaxPool2d, RejectsImpossibleGeometriesNullAndOtherTypes) {
+  float data[16] = {};
+  std::uint8_t codes[4] = {};
+  const Geometry good{.batch = 1, .height = 4, .width = 2, .channels = 1};
+  const auto with = [&](auto change) {
+    Geometry g = good;
+    change(g);
+    return ForwardArgs{g, DType::f32, data, data + 8, codes};
+  };
+  EXPECT_NO_THROW(check_args(with([](Geometry&) {})));
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.batch = -1; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.window = 0; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.window = 17; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.stride = 0; })), InvalidArgument);
+  EXPECT_THROW(check_args(ForwardArgs{good, DType::f32, nullptr, data, codes}), InvalidArgument);
+  EXPECT_THROW(check_args(ForwardArgs{good, DType::f32, data, data, codes}), InvalidArgument);
+  EXPECT_THROW(check_args(ForwardArgs{good, DType::i32, data, data + 8, codes}), InvalidArgument);
+  EXPECT_THROW(check_args(BackwardArgs{good, DType::f32, data + 8, nullptr, data}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gradring::kernels::max_pool2d

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/config/toml_text.h"
+
+#include <gtest/gtest.h>
+
+namespace gradring::train {
+namespace {
+
+std::string repeated(std::string_view part, int times) {
+  std::string text;
+  for (int i = 0; i < times; ++i) text += part;
+  return text;
+}
+
+std::size_t line_of_refusal(const std::string& text) {
+  try {
+    parse_toml(text);
+  } catch (const TomlError& error) {
+    return error.line();
+  }
+  return 0;
+}
+
+TEST(TomlText, NestingThatWouldExhaustTheStackIsRefusedWithItsLine) {
+  constexpr int kDeep = 100'000;
+  EXPECT_EQ(line_of_refusal("lr = 1\na" + repeated(".a", kDeep) + " = 1\n"), 2u);
+  EXPECT_EQ(line_of_refusal("\n\n[a" + repeated(".a", kDeep) + "]\n"), 3u);
+  EXPECT_EQ(line_of_refusal("a = " + repeated("[", kDeep)), 1u);
+  EXPECT_EQ(line_of_refusal("a = " + repeated("{a = ", kDeep)), 1u);
+  EXPECT_EQ(line_of_refusal("\"=\"" + repeated(" . \"a\"", kDeep) + " = 1"), 1u);
+}
+
+TEST(TomlText, AFileOfOptionsMayHaveLongComments) {
+  const std::string text = repeated("# See doc.md, v1.2 [sic]. 0.1 is usual.\n", 500);
+  EXPECT_EQ(parse_toml(text + "lr = 0.1\n")["lr"].value<double>(), 0.1);
+}
+
+/// The deepest that is let through is destroyed within any usual stack.
+TEST(TomlText, TakesWhatIsJustNotTooDeep) {
+  EXPECT_EQ(line_of_refusal("a" + repeated(".a", 4096) + " = 1"), 0u);
+  EXPECT_EQ(line_of_refusal("a" + repeated(".a", 4097) + " = 1"), 1u);
+}
+
+TEST(TomlText, WhatIsNotTomlIsRefusedWithItsLine) { EXPECT_EQ(line_of_refusal("lr = 1\nsteps = = 2\n"), 2u); }
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstring>
+
+#include "data/datasets/dataset.h"
+#include "data/loader/sampler.h"
+#include "kernels/base/error.h"
+#include "kernels/host/host_device.h"
+#include "train/core/input_pipeline/batch_loader.h"
+
+namespace gradring::tests {
+namespace {
+
+using kernels::DType;
+
+Deadline soon() { return Deadline::after(std::chrono::seconds(30)); }
+
+data::InMemoryDataset colours(std::int64_t samples) {
+  data::InMemoryDataset::Contents contents{
+      .name = "colours", .shape = {3, 5, 3}, .classes = 7, .pixels = {}, .labels = {}};
+  for (std::int64_t i = 0; i < samples * 45; ++i) contents.pixels.push_back(static_cast<std::uint8_t>(i * 37 % 256));
+  for (std::int64_t i = 0; i < samples; ++i) contents.labels.push_back(static_cast<std::uint8_t>(i % 7));
+  return data::InMemoryDataset(std::move(contents));
+}
+
+/// The batches of two epochs, the second of which begins at `first`: images and labels, as bytes.
+std::vector<std::vector<std::byte>> batches_of(train::BatchLoader& loader, kernels::Device& device,
+                                               std::size_t image_bytes, const std::vector<std::int64_t>& order,
+                                               std::int64_t first) {
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  std::vector<std::vector<std::byte>> batches;
+  for (std::int64_t position : {std::int64_t{0}, first}) {
+    loader.begin_epoch(*stream, order, position);
+    while (const auto next = loader.next(soon())) {
+      EXPECT_EQ(next->position, position);
+      position += next->count;
+      loader.enqueue_copies(*stream);
+      loader.enqueue_preparation(*stream, next->count);
+      stream->synchronize(soon());
+      const auto count = static_cast<std::size_t>(next->count);
+      std::vector<std::byte> bytes(count * (image_bytes + sizeof(std::int32_t)));
+      std::memcpy(bytes.data(), loader.images(), count * image_bytes);
+      std::memcpy(bytes.data() + count * image_bytes, loader.labels(), count * sizeof(std::int32_t));
+      batches.push_back(std::move(bytes));
+    }
+    EXPECT_EQ(position, static_cast<std::int64_t>(order.size()));
+  }
+  return batches;
+}
+
+class BatchLoaders : public testing::TestWithParam<DType> {};
+
+TEST_P(BatchLoaders, HostAndResidentGiveTheSameBits) {
+  kernels::HostDevice device;
+  const kernels::KernelSet kernels = kernels::kernel_set();
+  const auto dataset = colours(23);
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  const auto order =
+      data::DistributedSampler({.samples = dataset.size(), .rank = 1, .world_size = 2, .seed = 3}).order(0);
+  const train::BatchLoaderSpec spec{.dataset = dataset,
+                                    .device = device,
+                                    .kernels = kernels,
+                                    .batch_size = 5,
+                                    .dtype = GetParam(),
+                                    .normalize = {.mean = {0.1f, 0.2f, 0.3f}, .std = {0.5f, 0.6f, 0.7f}}};
+  train::HostBatchLoader loaded(spec);
+  train::ResidentBatchLoader resident(spec, *stream, soon());
+  const std::size_t image_bytes = 45 * kernels::size_of(GetParam());
+  const auto expected = batches_of(loaded, device, image_bytes, order, 5);
+  ASSERT_EQ(expected.size(), 5u) << "12 samples by 5, and then 7";
+  EXPECT_EQ(expected[3], expected[1]);
+  EXPECT_EQ(batches_of(resident, device, image_bytes, order, 5), expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(OfType, BatchLoaders, testing::Values(DType::f32, DType::f16, DType::bf16),
+                         [](const auto& type) { return std::string(name_of(type.param)); });
+
+TEST(ResidentBatchLoader, RejectsWrongChannelsAndPositions) {
+  kernels::HostDevice device;
+  const kernels::KernelSet kernels = kernels::kernel_set();
+  const auto dataset = colours(3);
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  const train::BatchLoaderSpec two_channels{.dataset = dataset,
+                                            .device = device,
+                                            .kernels = kernels,
+                                            .batch_size = 2,
+                                            .normalize = {.mean = {0.5f, 0.5f}, .std = {0.5f, 0.5f}}};
+  EXPECT_THROW(train::ResidentBatchLoader(two_channels, *stream, soon()), InvalidArgument);
+  train::ResidentBatchLoader loader({.dataset = dataset, .device = device, .kernels = kernels, .batch_size = 2},
+                                    *stream, soon());
+  EXPECT_THROW(loader.begin_epoch(*stream, {0, 1, 2, 0}, 0), InvalidArgument);
+  EXPECT_THROW(loader.begin_epoch(*stream, {0, 1, 2}, 4), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gradring::tests

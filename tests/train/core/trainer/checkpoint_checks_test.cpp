@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/trainer/training_state.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "kernels/host/host_device.h"
+#include "kernels/runtime/cpu_level.h"
+#include "tests/data/support/message_of.h"
+#include "train/options/usage_error.h"
+#include "train/records/checkpoint/error.h"
+
+namespace gradring::train {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::ThrowsMessage;
+
+class RecordedCpuLevel : public testing::Test {
+ protected:
+  void check(const nlohmann::ordered_json& about) const { check_cpu_level(about, device_, "run/checkpoints/step-6"); }
+
+  kernels::HostDevice device_;
+};
+
+TEST_F(RecordedCpuLevel, NamesTheRunningLevel) {
+  EXPECT_THAT(recorded_cpu_level(device_), testing::StartsWith(kernels::cpu_level_name(kernels::cpu_level())));
+}
+
+TEST_F(RecordedCpuLevel, AcceptsTheSameLevel) { EXPECT_NO_THROW(check({{kCpuLevel, recorded_cpu_level(device_)}})); }
+
+TEST_F(RecordedCpuLevel, RejectsAnotherLevelAndNamesBoth) {
+  EXPECT_THAT(
+      [&] {
+        check({{kCpuLevel, "x86-64-v9"}});
+      },
+      ThrowsMessage<UsageError>(AllOf(HasSubstr("run/checkpoints/step-6 was saved with x86-64-v9 code"),
+                                      HasSubstr("use the build and the environment that ran x86-64-v9"))));
+}
+
+TEST_F(RecordedCpuLevel, AdvisesTheVariableForALevelOfThisBuild) {
+  const std::string level(kernels::cpu_level_name(kernels::CpuLevel::baseline));
+  EXPECT_EQ(advice_for_cpu_level(level, "another"), "set GRADRING_CPU_LEVEL=" + level);
+  EXPECT_EQ(advice_for_cpu_level(level, level + ", DNNL_MAX_CPU_ISA=SSE41"),
+            "unset ONEDNN_MAX_CPU_ISA and DNNL_MAX_CPU_ISA");
+}
+
+TEST_F(RecordedCpuLevel, AcceptsGpuAndOlderCheckpoints) {
+  EXPECT_NO_THROW(check({{kCpuLevel, ""}}));
+  EXPECT_NO_THROW(check(nlohmann::ordered_json::object()));
+}
+
+using Json = nlohmann::ordered_json;
+
+std::string rejection(const Json& about, const kernels::Shape& here) {
+  return tests::message_of<CheckpointError>([&] { check_sample_shape(about, here, "run/checkpoints/step-20"); });
+}
+
+TEST(SampleShape, RejectsAnotherSize) {
+  const Json about = {{kSampleShape, to_json(kernels::Shape{28, 28, 1})}};
+  EXPECT_NO_THROW(check_sample_shape(about, {28, 28, 1}, "step-20"));
+  EXPECT_EQ(
+      rejection(about, {28, 29, 1}),
+      "run/checkpoints/step-20 was trained on samples of [28,28,1], but the samples here are of [28,29,1]; use the "
+      "data set that it was trained on, or another checkpoint");
+}
+
+TEST(SampleShape, RejectsInvalidShapesBriefly) {
+  for (const Json& wrong : {Json("28"), Json(), Json::array(), Json(std::string(1'000'000, 'x'))})
+    EXPECT_LT(rejection({{kSampleShape, wrong}}, {28, 28, 1}).size(), 300u);
+}
+
+TEST(SampleShape, IgnoresAnUnknownShape) {
+  EXPECT_NO_THROW(check_sample_shape(Json::object(), {28, 28, 1}, "step-20"));
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/trainer/from_config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/data/support/message_of.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using tests::message_of;
+
+TEST(StepSizes, AreTheBatchesOfAllRanks) {
+  TrainConfig config;
+  config.batch_size = 6;
+  config.accumulate = 2;
+  const StepSizes sizes = step_sizes(config, 3);
+  EXPECT_FALSE(sizes.sharded);
+  EXPECT_EQ(sizes.global, 36);
+  EXPECT_EQ(sizes.pass, 6);
+  EXPECT_EQ(make_steps(sizes, 100, 0, 1, 3)->most_of_rank(), 12);
+}
+
+TEST(StepSizes, OfAGlobalBatchDoNotDependOnTheRanks) {
+  TrainConfig config;
+  config.global_batch = 120;
+  for (int ranks : {1, 2, 3, 4, 5}) {
+    EXPECT_EQ(step_sizes(config, ranks).global, 120);
+    EXPECT_EQ(make_steps(step_sizes(config, ranks), 1000, 0, 0, ranks)->most_of_rank(), 120 / ranks);
+  }
+  EXPECT_THAT(message_of<UsageError>([&] { step_sizes(config, 7); }),
+              AllOf(HasSubstr("--global-batch is 120"), HasSubstr("7 ranks"), HasSubstr("--sampler sharded")));
+}
+
+TEST(StepSizes, OfShardsAreForAnyNumberOfRanks) {
+  TrainConfig config;
+  config.global_batch = 120;
+  config.shard_size = 8;
+  config.sampler = "sharded";
+  for (int ranks : {1, 7, 20}) {
+    EXPECT_TRUE(step_sizes(config, ranks).sharded);
+    EXPECT_EQ(step_sizes(config, ranks).pass, 8);
+  }
+  config.shard_size = 0;
+  EXPECT_THAT(message_of<UsageError>([&] { step_sizes(config, 1); }),
+              AllOf(HasSubstr("a step has 120 samples, expected a multiple of the 64 samples of a shard"),
+                    HasSubstr("--shard-size")));
+}
+
+TEST(StepSizes, AreShardedWhereRunsMustBeReproducible) {
+  TrainConfig config;
+  config.reproducible = true;
+  EXPECT_TRUE(step_sizes(config, 2).sharded);
+}
+
+}  // namespace
+}  // namespace gradring::train

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/app/commands/inference_setting.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <span>
+#include <utility>
+
+#include "kernels/base/file.h"
+#include "train/core/config/option_sources.h"
+#include "train/core/setup/run_settings.h"
+#include "train/core/setup/start.h"
+#include "train/core/trainer/from_config.h"
+#include "train/options/usage_error.h"
+#include "train/records/checkpoint/tensor_file.h"
+#include "train/records/metrics/named_file.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr const char* kBatchSize = "250";  // larger than in training: no gradients are kept
+
+bool is_set(const OptionTexts& given, const std::string& option) {
+  return given.contains(option) || system_variable(variable_of(*find_option(option)));
+}
+
+/// Command line before GRADRING_* variables, the checkpoint's settings and the default.
+TrainConfig resolve_config(OptionTexts given, const NamedTensors& tensors) {
+  for (const char* option : {"dataset", "data-dir", "model"})
+    if (const std::string saved = saved_setting(tensors.contents, option); !saved.empty() && !is_set(given, option))
+      given[option] = saved;
+  if (!is_set(given, "batch-size")) given["batch-size"] = kBatchSize;
+  if (!is_set(given, "dataset"))
+    throw UsageError(fmt::format("{} does not name its dataset: give it with --dataset", tensors.from.string()));
+  return resolve(given, system_variables(), std::nullopt).config;
+}
+
+Compute compute_for(const TrainConfig& config) {
+  return make_compute({.device = config.device,
+                       .simulate_gpu = config.simulate_gpu,
+                       .simulate_seed = config.simulate_seed,
+                       .backend = config.backend,
+                       .conv = config.conv,
+                       .gemm = config.gemm,
+                       .threads = threads_of_rank(config.threads, {}, system_variable)});
+}
+
+}  // namespace
+
+kernels::DType InferenceSetting::precision() const { return precision_named(config.precision, compute.device->id()); }
+
+Option option_of_training(const std::string& name, const std::string& help, OptionTexts& given) {
+  return {.name = name,
+          .letter = 0,
+          .value = find_option(name)->value,
+          .help = help,
+          .read = [name, &given](std::string_view text) { given[name] = std::string(text); }};
+}
+
+std::vector<Option> inference_options(InferenceOptions& options) {
+  const auto as_there = [&](const char* name, const char* help) {
+    return option_of_training(name, help, options.given);
+  };
+  std::vector<Option> all = checkpoint_options(options.checkpoint);
+  const std::vector<Option> more = {
+      as_there("model", "model architecture (default as in the checkpoint, or convnet)"),
+      as_there("batch-size", "samples per forward pass (default 250)"),
+      as_there("precision", "compute type of the layers; auto: fp16 on a GPU, else fp32 (default auto)"),
+      as_there("device", "compute device; auto: a GPU if there is one (default auto)"),
+      as_there("simulate-gpu", "card that is simulated instead of using a GPU, with --device cuda (default none)"),
+      as_there("simulate-seed",
+               "seed of the order in which a simulated GPU does what CUDA leaves unordered (default 0)"),
+      as_there("backend", "implementation of the layers (default auto)"),
+      as_there("threads", "compute threads; 0: OMP_NUM_THREADS, or all usable processors (default 0)"),
+      switch_option("ema", "averaged weights of a training with --ema", options.ema),
+      text_option("logits", "FILE.npy", "file for the logits, one row per sample", options.logits),
+      force_option(options.replace),
+      json_switch(options.json)};
+  all.insert(all.end(), more.begin(), more.end());
+  return all;
+}
+
+InferenceSetting prepare_inference(const InferenceOptions& options) {
+  check_output({.option = "--logits", .path = options.logits}, options.replace);
+  PosixFileSystem files;
+  InferenceSetting setting{.config = {}, .tensors = read_choice(files, options.checkpoint), .compute = {}};
+  if (options.ema) take_averaged(setting.tensors);
+  setting.config = resolve_config(options.given, setting.tensors);
+  setting.compute = compute_for(setting.config);
+  return setting;
+}
+
+std::unique_ptr<Inference> make_inference(InferenceSetting& setting, const kernels::Shape& sample, int classes,
+                                          std::int64_t batch_size) {
+  auto inference =
+      std::make_unique<Inference>(InferenceSpec{.model = setting.config.model,
+                                                .sample = sample,
+                                                .classes = classes,
+                                                .batch_size = batch_size,
+                                                .precision = setting.precision()},
+                                  std::move(setting.tensors.contents.model), setting.tensors.from, setting.compute);
+  for (const std::string& remark : inference->remarks()) print_to_stderr(remark + "\n");
+  return inference;
+}
+
+void write_logits(const InferenceOptions& options, std::int64_t samples, const std::vector<float>& logits) {
+  if (options.logits.empty()) return;
+  const TensorInfo info{.name = "logits", .shape = {samples, static_cast<std::int64_t>(logits.size()) / samples}};
+  NamedFile file(options.logits);
+  file.write(npy_head(info));
+  file.write({reinterpret_cast<const char*>(logits.data()), logits.size() * sizeof(float)});
+  file.finish();
+}
+
+}  // namespace gradring::train

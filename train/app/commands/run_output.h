@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "train/core/config/train_config.h"
+#include "train/core/setup/run_lock.h"
+#include "train/core/setup/start.h"
+#include "train/core/trainer/training_state.h"
+#include "train/launch/workers/worker_environment.h"
+#include "train/records/checkpoint/checkpoint_directory.h"
+#include "train/records/checkpoint/file_system.h"
+#include "train/records/metrics/summary.h"
+
+namespace gradring::train {
+
+/// Rank 0's run directory: its lock, config files and summary.json. Order of calls:
+///
+///   find_start(), finished_before(), and if it returns nothing: open(), begin(), then finish() or fail()
+///
+/// Once it is locked, its files are found in it wherever it is moved (Directory), and messages name them by its first
+/// path.
+///
+/// Threads   one; check_directory: any, one at a time.
+class RunOutput {
+ public:
+  RunOutput(const TrainConfig& config, const WorkerEnvironment& place);
+  RunOutput(const RunOutput&) = delete;
+  RunOutput& operator=(const RunOutput&) = delete;
+
+  /// Locks an existing run directory, and finds the checkpoint to start from.
+  ///
+  /// Errors    as train::find_start; UsageError if another run holds the directory; EnvironmentError if a launcher has
+  ///           started the ranks again, and it is not the directory in which they began.
+  Start find_start();
+
+  /// The summary of the run in this directory if it had already finished at `progress`; then the lock is released.
+  std::optional<Summary> finished_before(const TrainingProgress& progress, bool is_over);
+
+  /// Creates the run directory, or prepares it for a run that resumes in it after `progress`. `resolved` is the config
+  /// for config.resolved.toml.
+  ///
+  /// Returns   remarks for the user: the checkpoint, changed options, problems.
+  /// Errors    as make_run_dir and continue_run_dir.
+  std::vector<std::string> open(const TrainConfig& resolved, const TrainingProgress& progress);
+
+  /// Called just before training starts: removes the summary of an earlier start.
+  void begin() const;
+  /// Checks that the directory is still this run's.
+  ///
+  /// Returns   a remark if it was moved since the last call.
+  /// Errors    as RunLock::check_held.
+  std::vector<std::string> check_directory();
+  /// Writes summary.json and releases the lock.
+  ///
+  /// Errors    EnvironmentError; as check_directory.
+  void finish(const Summary& summary);
+  /// Writes summary.json of a run that ends with an error, as far as the disk allows.
+  void fail(const UnfinishedRun& run) noexcept;
+
+  /// The run's checkpoints, pruned according to --keep-last and --keep-best.
+  CheckpointDirectory checkpoints();
+  /// The files of the run directory, and all others by their paths.
+  FileSystem& files() { return files_; }
+  const Directory& directory() const { return lock_.directory(); }
+  /// Whether find_start() found that the run resumes in its existing directory.
+  bool in_place() const { return in_place_; }
+  /// The run directory: absolute, once it is open or was named.
+  const std::filesystem::path& path() const { return path_; }
+  /// Where it is now; path() if that is not known.
+  std::filesystem::path current_path() const;
+  /// The path as the user gave it; a generated one, or one to which it was moved, is relative to the working directory.
+  std::filesystem::path shown_path() const;
+  /// The checkpoint that the run resumes from, relative to the working directory if it is below; empty: there is none.
+  std::filesystem::path shown_source() const;
+
+ private:
+  void check_restarted();
+  void make(const TrainConfig& resolved);
+  std::vector<std::string> resume(const TrainConfig& resolved, const TrainingProgress& progress);
+
+  TrainConfig config_;
+  std::filesystem::path launch_folder_;
+  std::filesystem::path path_;
+  RunLock lock_;
+  PosixFileSystem files_{lock_.directory()};
+  std::filesystem::path last_path_;  // that check_directory() found
+  bool restarted_ = false;           // by a launcher, with the same command
+  bool in_place_ = false;
+  std::filesystem::path resumed_from_;  // a checkpoint; empty: there is none
+  std::optional<std::string> before_;   // the settings of the run that is resumed
+};
+
+/// The outcome of a run that ended with `error`.
+Outcome outcome_of(const std::exception& error);
+
+/// The content of summary.json for a run that ended with `error` after `made`; `resolved` has no `auto` left.
+UnfinishedRun unfinished_run(const std::exception& error, const TrainingProgress& made, const TrainConfig& resolved,
+                             int world_size);
+
+}  // namespace gradring::train

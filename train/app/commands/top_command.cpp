@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <thread>
+
+#include "train/options/commands.h"
+#include "train/options/environment_variable.h"
+#include "train/options/exit_code.h"
+#include "train/options/parse_value.h"
+#include "train/options/print_text.h"
+#include "train/options/usage_error.h"
+#include "train/view/runs/live_frame.h"
+#include "train/view/runs/live_run.h"
+#include "train/view/runs/run_list.h"
+#include "train/view/runs/screen.h"
+
+namespace gradring::train {
+namespace {
+
+struct TopOptions {
+  std::chrono::milliseconds interval{1000};
+  bool once = false;
+};
+
+CommandLine command_line(TopOptions& options) {
+  return {.command = "gradring top",
+          .purpose = "live view of a run: progress, loss, a row for each rank",
+          .usage = {"gradring top RUN"},
+          .options = {{.name = "interval",
+                       .letter = 'd',
+                       .value = "TIME",
+                       .help = "time between two reads of the run's files, at least 100ms (default 1s)",
+                       .read =
+                           [&options](std::string_view text) {
+                             options.interval = parse_duration("interval", text);
+                             if (options.interval < std::chrono::milliseconds(100))
+                               throw UsageError(fmt::format("--interval is {}, expected at least 100ms", text));
+                           }},
+                      switch_option("once", "a single view on standard output, not updated", options.once)},
+          .takes_words = true,
+          .notes =
+              "RUN is a run directory, or the name of one in runs. Only its files are read, so it may be on a disk "
+              "that another machine shares. q and Ctrl-C end the view, and so does the end of the run. Where "
+              "standard output is no terminal, a line is written whenever the run has made progress. Columns: data "
+              "and comm: share of a step in which the rank waits for the loader and for other ranks; memory: peak "
+              "of the device. docs/runs.md says how states are decided."};
+}
+
+constexpr TerminalSize kPaper{.rows = 1000, .columns = 100};
+
+void print_frame(const LiveRun& live, TerminalSize size) {
+  for (const FrameLine& line : frame_of(live, wall_time(), size, glyphs_of_locale())) print_text("{}\n", line.text);
+}
+
+/// Until the run or its viewer ends it.
+///
+/// Returns   whether the run has ended.
+bool watch_on_screen(LiveRun& live, const TopOptions& options) {
+  Screen screen(STDIN_FILENO, STDOUT_FILENO, system_variable("NO_COLOR").value_or("").empty());
+  for (Screen::Wake wake = Screen::Wake::time; wake != Screen::Wake::quit; wake = screen.wait(options.interval)) {
+    const double now = wall_time();
+    live.poll(now);
+    if (live.run().state != RunState::running) return true;
+    screen.draw(frame_of(live, now, terminal_size(STDOUT_FILENO).value_or(TerminalSize()), glyphs_of_locale()));
+  }
+  return false;
+}
+
+void watch_in_lines(LiveRun& live, const TopOptions& options) {
+  std::string last;
+  for (;;) {
+    const double now = wall_time();
+    live.poll(now);
+    const std::string line = line_of(live, now);
+    const std::string untimed = line.substr(std::min(line.size(), line.find("  ")));
+    if (untimed != last) print_text("{}\n", line);
+    flush_standard_output();
+    last = untimed;
+    if (live.run().state != RunState::running) return;
+    std::this_thread::sleep_for(options.interval);
+  }
+}
+
+int run(const TopOptions& options, const Words& words) {
+  LiveRun live(only_word(words, "gradring top RUN"));
+  const auto size = terminal_size(STDOUT_FILENO);
+  live.poll(wall_time());
+  const bool is_screen = size && system_variable("TERM").value_or("dumb") != "dumb";
+  if (!options.once && !is_screen) {
+    watch_in_lines(live, options);
+    return kOk;
+  }
+  if (!options.once && live.run().state == RunState::running)
+    if (!watch_on_screen(live, options)) return kOk;
+  print_frame(live, {.rows = kPaper.rows, .columns = size ? size->columns : kPaper.columns});
+  return kOk;
+}
+
+}  // namespace
+
+const Command kTopCommand = make_command<TopOptions>("top", "live view of a run: progress, loss, ranks");
+
+}  // namespace gradring::train

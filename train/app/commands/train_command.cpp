@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/app/commands/train_command.h"
+
+#include <fmt/format.h>
+
+#include "kernels/base/file.h"
+#include "train/core/config/option_sources.h"
+#include "train/core/config/options.h"
+#include "train/core/setup/named_output.h"
+#include "train/core/setup/resume_command.h"
+#include "train/core/setup/signal_requests.h"
+#include "train/launch/launcher.h"
+#include "train/options/commands.h"
+#include "train/options/print_text.h"
+#include "train/options/usage_error.h"
+#include "train/records/trace/trace_writer.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr const char* kTrainNotes =
+    "Every option above General can also be set by an environment variable (--batch-size: GRADRING_BATCH_SIZE) or in "
+    "the --config file (batch-size = 64). The command line takes precedence over the environment, and the environment "
+    "over the file. A path may begin with ~/ in all of them. GRADRING_CPU_LEVEL selects a lower instruction-set level "
+    "of the CPU: x86-64-v2, x86-64-v3, x86-64-v4.\n\n"
+    "A run directory holds config.resolved.toml (input for --config; after a resume with other options also "
+    "config.resolved-2.toml, ...), metrics.jsonl, summary.json, checkpoints/ and logs/. One run at a time may use it. "
+    "If the reader of standard output exits (| head), training continues; stderr and the log report it.\n\n";
+
+constexpr const char* kExitCodesAndExamples =
+    "Exit codes:\n"
+    "    0  success\n"
+    "    1  training failed\n"
+    "    2  usage error\n"
+    "    3  environment: no such device, out of memory, output that cannot be written\n"
+    "    4  invalid data or checkpoint\n"
+    "    5  training diverged\n"
+    "  130  Ctrl-C\n"
+    "  131  SIGQUIT to the launcher (--nprocs) after a checkpoint\n"
+    "  143  stopped by SIGTERM, SIGHUP or SIGUSR1 after a checkpoint\n"
+    "  161  a rank was lost\n"
+    "  162  a rank timed out or never started\n"
+    "  163  the ranks differ: in options, data, program or weights\n\n"
+    "Examples:\n"
+    "  gradring train\n"
+    "  gradring train --dataset mnist --data-dir DIR --nprocs 2\n"
+    "  gradring launch --nproc-per-node 2 train --dataset mnist --data-dir DIR\n";
+
+/// "--weights, --optimizer-state"
+std::string options_with(OnResume how) {
+  std::string names;
+  for (const TrainOption& option : train_options())
+    if (option.on_resume == how) names += (names.empty() ? "--" : ", --") + option.name;
+  return names;
+}
+
+std::string resume_notes() {
+  return fmt::format(
+      "A resume takes the options that it is given: one that is not repeated has its default again, not the value of "
+      "the run. A remark names those that changed, and the learning rate if that changes. --config "
+      "RUN/config.resolved.toml repeats them all. Without effect, because the checkpoint holds what became of them: "
+      "{}. "
+      "If these do not fit the checkpoint, the resume is rejected: {}; within an epoch also: {}. A cosine or one-cycle "
+      "schedule spans all steps of the training, so more of them change the rate of every step.\n\n",
+      options_with(OnResume::checkpoint), options_with(OnResume::must_fit),
+      options_with(OnResume::must_fit_within_epoch));
+}
+
+/// " (default 64)", a string without its quotes; nothing for an empty one and for flags.
+std::string shown_default(const TrainOption& option) {
+  std::string value = option.show(TrainConfig());
+  if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
+  return value.empty() || option.is_flag() ? "" : " (default " + value + ")";
+}
+
+/// Appends `text` to what was typed before, or replaces it.
+void take(const TrainOption& option, std::string_view text, std::string& typed) {
+  const bool joins = option.separator != 0 && !typed.empty();
+  typed = joins ? typed + option.separator + std::string(text) : std::string(text);
+}
+
+int spawn(const TrainConfig& config, std::span<const std::string> args) {
+  std::vector<std::string> command = {"train"};
+  command.insert(command.end(), args.begin(), args.end());
+  command.insert(command.end(), {"--nprocs", "1"});
+  return spawn_ranks(static_cast<int>(config.nprocs), command);
+}
+
+/// A run that was asked to stop and saved a checkpoint has not failed; its exit code names the signal. Rank 0 prints
+/// the command that resumes it.
+int train_as_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps) {
+  SignalRequests requests(fmt::format("rank {} of {}", place.rank, place.world_size));
+  try {
+    train_rank(config, place, requests, keeps);
+    return kOk;
+  } catch (const Preempted& stopped) {
+    if (place.rank == 0)
+      print_to_stderr(fmt::format("gradring train: {}; to resume:\n  {}\n", stopped.what(),
+                                  resume_command(started_by(place), keeps.run_dir)));
+    return requests.exit_code();
+  }
+}
+
+int train(Arguments args, RankKeeps& keeps) {
+  ParsedTrain parsed;
+  if (!words_or_help(command_line(parsed), args)) return kOk;
+  const auto place = WorkerEnvironment::from_environment(system_variable);
+  const ResolvedConfig resolved = resolve(parsed.options, system_variables(), parsed.config_file);
+  const TrainConfig& config = resolved.config;
+  if (parsed.print_config) {
+    if (place.rank == 0) print_shown(print_config(resolved));
+    return kOk;
+  }
+  if (config.nprocs > 1 && system_variable("RANK"))
+    throw UsageError("--nprocs spawns ranks, but this process is a rank already (RANK is set): leave --nprocs out");
+  if (place.rank == 0)
+    check_output(
+        {.option = "--trace", .path = config.trace, .is_ours = is_trace, .advice = "name another file, or remove it"},
+        Replace::ours);
+  if (!parsed.dry_run) return config.nprocs > 1 ? spawn(config, args) : train_as_rank(config, place, keeps);
+  dry_run(config, place);
+  return kOk;
+}
+
+int run(Arguments args) {
+  RankKeeps keeps;  // destroyed after an error is reported
+  return run_command("gradring train", [&] { return train(args, keeps); });
+}
+
+}  // namespace
+
+const Command kTrainCommand{
+    .name = "train", .help = "train a model on one or many ranks", .run = run, .describe = describe<ParsedTrain>};
+
+std::vector<Option> config_options(ParsedTrain& parsed) {
+  std::vector<Option> options;
+  for (const TrainOption& option : train_options())
+    options.push_back(
+        {.name = option.name,
+         .value = option.value,
+         .help = option.help + shown_default(option),
+         .read = [&parsed, &option](std::string_view text) { take(option, text, parsed.options[option.name]); },
+         .group = option.group,
+         .aliases = option.aliases});
+  options.push_back({.name = "config",
+                     .value = "FILE.toml",
+                     .help = "TOML file with values for the options above",
+                     .read = [&parsed](std::string_view text) { parsed.config_file = std::string(text); },
+                     .group = "General"});
+  return options;
+}
+
+CommandLine command_line(ParsedTrain& parsed) {
+  CommandLine line{.command = "gradring train",
+                   .purpose = "data-parallel training of a model on one or many ranks",
+                   .usage = {"gradring train [OPTIONS]", "gradring launch --nproc-per-node N train [OPTIONS]"},
+                   .options = config_options(parsed),
+                   .notes = std::string(kTrainNotes) + resume_notes() + kExitCodesAndExamples};
+  line.options.push_back(switch_option("print-config", "list of all options with value and source, without training",
+                                       parsed.print_config));
+  line.options.push_back(
+      switch_option("dry-run", "check of options, device and dataset, without training", parsed.dry_run));
+  for (Option& option : std::span(line.options).last(2)) option.group = "General";
+  return line;
+}
+
+ParsedTrain parse_train(Arguments args) {
+  ParsedTrain parsed;
+  parsed.help = read_command_line(command_line(parsed), args).help;
+  return parsed;
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/app/export/model_facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "data/datasets/open_dataset.h"
+#include "data/loader/normalize.h"
+#include "kernels/base/nearest_name.h"
+#include "train/core/setup/run_settings.h"
+#include "train/core/trainer/training_state.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+bool is_among(std::span<const std::string_view> names, std::string_view name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+void check_given(const char* option, const std::string& name, std::span<const std::string_view> names) {
+  if (name.empty() || is_among(names, name)) return;
+  throw UsageError(fmt::format("--{} is '{}', which does not exist.{}", option, name, did_you_mean(name, names)));
+}
+
+/// One value for each channel.
+std::vector<float> for_channels(const std::vector<float>& values, std::int64_t channels) {
+  if (values.size() != 1) return values;
+  return std::vector<float>(static_cast<std::size_t>(channels), values.front());
+}
+
+}  // namespace
+
+std::optional<ModelFacts> find_facts(const NamedTensors& named, const std::string& model, const std::string& dataset) {
+  check_given("model", model, nn::model_names());
+  check_given("dataset", dataset, data::dataset_names());
+  const std::string its_model = model.empty() ? saved_setting(named.contents, "model") : model;
+  const std::string its_dataset = dataset.empty() ? saved_setting(named.contents, "dataset") : dataset;
+  if (!is_among(nn::model_names(), its_model) || !is_among(data::dataset_names(), its_dataset)) return std::nullopt;
+  const data::KnownSet& set = data::known_set(its_dataset);
+  check_sample_shape(*named.contents.about, set.sample, named.from);
+  const data::NormalizeSpec normalize;
+  ModelFacts facts{.model = nn::make_model(its_model, set.sample, std::ssize(set.classes)),
+                   .dataset = its_dataset,
+                   .labels = {set.classes.begin(), set.classes.end()},
+                   .mean = for_channels(normalize.mean, set.sample[2]),
+                   .std = for_channels(normalize.std, set.sample[2]),
+                   .step = std::nullopt};
+  if (!named.is_file) facts.step = named.contents.step;
+  return facts;
+}
+
+nlohmann::ordered_json to_json(const ModelFacts& facts, ModelInput input) {
+  const kernels::Shape& sample = facts.model.sample;
+  const bool raw = input == ModelInput::bytes;
+  nlohmann::ordered_json json = {
+      {"made_by", "gradring " GRADRING_VERSION}, {"model", facts.model.name}, {"dataset", facts.dataset}};
+  if (facts.step) json["step"] = *facts.step;
+  json["input_shape"] =
+      raw ? std::vector{sample[0], sample[1], sample[2]} : std::vector{sample[2], sample[0], sample[1]};
+  json["input_layout"] = raw ? "NHWC" : "NCHW";
+  json["input_type"] = raw ? "uint8" : "float32";
+  json["preprocessing"] = raw ? "none: the graph computes (pixels / 255 - mean) / std" : "(pixels / 255 - mean) / std";
+  json["mean"] = facts.mean;
+  json["std"] = facts.std;
+  json["labels"] = facts.labels;
+  return json;
+}
+
+std::map<std::string, std::string> to_texts(const ModelFacts& facts, ModelInput input) {
+  std::map<std::string, std::string> texts;
+  const nlohmann::ordered_json json = to_json(facts, input);
+  for (const auto& [name, value] : json.items())
+    texts[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  return texts;
+}
+
+}  // namespace gradring::train

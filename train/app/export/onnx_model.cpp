@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/app/export/onnx_model.h"
+
+#include <bit>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "data/files/protobuf_writer.h"
+#include "nn/parameter/parameter.h"
+#include "train/core/trainer/parameter_tensors.h"
+
+namespace gradring::train {
+namespace {
+
+using Message = data::ProtobufWriter;
+using Names = std::vector<std::string>;
+
+// The numbers of onnx.proto, by message.
+namespace proto {
+// clang-format off
+namespace model {
+enum : std::uint32_t {
+  ir_version = 1, producer_name = 2, producer_version = 3, graph = 7, opset_import = 8, metadata_props = 14
+};
+}
+namespace entry { enum : std::uint32_t { key = 1, value = 2 }; }
+namespace opset { enum : std::uint32_t { domain = 1, version = 2 }; }
+namespace graph { enum : std::uint32_t { node = 1, name = 2, initializer = 5, input = 11, output = 12 }; }
+namespace node { enum : std::uint32_t { input = 1, output = 2, name = 3, op_type = 4, attribute = 5 }; }
+namespace attribute { enum : std::uint32_t { name = 1, i = 3, ints = 8, type = 20 }; }
+namespace tensor { enum : std::uint32_t { dims = 1, data_type = 2, name = 8, raw_data = 9 }; }
+namespace value_info { enum : std::uint32_t { name = 1, type = 2 }; }
+namespace type {
+enum : std::uint32_t { tensor_type = 1, elem_type = 1, shape = 2, dim = 1, dim_value = 1, dim_param = 2 };
+}
+// clang-format on
+constexpr std::int64_t kFloat = 1, kUint8 = 2;       // TensorProto.DataType
+constexpr std::int64_t kInt = 2, kInts = 7;          // AttributeProto.AttributeType
+constexpr std::int64_t kIrVersion = 8, kOpset = 17;  // of ONNX 1.12, which introduced opset 17
+}  // namespace proto
+
+constexpr const char* kInput = "images";
+constexpr const char* kOutput = "logits";
+constexpr const char* kBatch = "N";
+
+Message attribute(std::string_view name, std::int64_t value) {
+  Message message;
+  message.text(proto::attribute::name, name).integer(proto::attribute::i, value);
+  return message.integer(proto::attribute::type, proto::kInt);
+}
+
+Message attribute(std::string_view name, std::initializer_list<std::int64_t> values) {
+  Message message;
+  message.text(proto::attribute::name, name);
+  for (const std::int64_t value : values) message.integer(proto::attribute::ints, value);
+  return message.integer(proto::attribute::type, proto::kInts);
+}
+
+/// `shape` behind the number of images.
+Message value_info(std::string_view name, std::int64_t element, std::span<const std::int64_t> shape) {
+  Message dims, tensor, type, info;
+  dims.message(proto::type::dim, Message().text(proto::type::dim_param, kBatch));
+  for (const std::int64_t extent : shape)
+    dims.message(proto::type::dim, Message().integer(proto::type::dim_value, extent));
+  tensor.integer(proto::type::elem_type, element).message(proto::type::shape, dims);
+  type.message(proto::type::tensor_type, tensor);
+  return info.text(proto::value_info::name, name).message(proto::value_info::type, type);
+}
+
+/// Appends nodes, each of which takes the output of the one before.
+class GraphBuilder {
+ public:
+  explicit GraphBuilder(std::string_view name) { graph_.text(proto::graph::name, name); }
+
+  void constant(const std::string& name, std::span<const std::int64_t> shape, std::span<const float> values) {
+    Message tensor;
+    for (const std::int64_t extent : shape) tensor.integer(proto::tensor::dims, extent);
+    tensor.integer(proto::tensor::data_type, proto::kFloat).text(proto::tensor::name, name);
+    static_assert(std::endian::native == std::endian::little, "raw_data is little-endian");
+    const auto bytes = std::as_bytes(values);
+    tensor.text(proto::tensor::raw_data, {reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+    graph_.message(proto::graph::initializer, tensor);
+  }
+
+  /// `more`: inputs besides the output of the node before.
+  void node(std::string_view op, const std::string& name, const Names& more = {},
+            const std::vector<Message>& attributes = {}) {
+    Message node;
+    node.text(proto::node::input, last_);
+    for (const std::string& input : more) node.text(proto::node::input, input);
+    last_ = ++made_ == nodes_ ? kOutput : name;
+    node.text(proto::node::output, last_).text(proto::node::name, name).text(proto::node::op_type, op);
+    for (const Message& each : attributes) node.message(proto::node::attribute, each);
+    graph_.message(proto::graph::node, node);
+  }
+
+  /// The number of nodes to come, the last of which gives the output.
+  void expect(std::size_t nodes) { nodes_ = nodes; }
+  Message& graph() { return graph_; }
+
+ private:
+  Message graph_;
+  std::string last_ = kInput;
+  std::size_t made_ = 0, nodes_ = 0;
+};
+
+constexpr std::size_t kPreprocessingNodes = 5;
+
+/// The operations of data::Normalize, then [n, h, w, c] -> [n, c, h, w].
+void add_preprocessing(GraphBuilder& builder, const ModelFacts& facts) {
+  const std::int64_t channels[] = {std::ssize(facts.mean)};
+  constexpr float kWhite[] = {255};
+  builder.constant("preprocessing.white", {}, kWhite);
+  builder.constant("preprocessing.mean", channels, facts.mean);
+  builder.constant("preprocessing.std", channels, facts.std);
+  builder.node("Cast", "preprocessing.cast", {}, {attribute("to", proto::kFloat)});
+  builder.node("Div", "preprocessing.scale", {"preprocessing.white"});
+  builder.node("Sub", "preprocessing.center", {"preprocessing.mean"});
+  builder.node("Div", "preprocessing.normalize", {"preprocessing.std"});
+  builder.node("Transpose", "preprocessing.transpose", {}, {attribute("perm", {0, 3, 1, 2})});
+}
+
+void add_layer(GraphBuilder& builder, const nn::NamedLayer& layer) {
+  const Names weights = {layer.name + ".weight", layer.name + ".bias"};
+  std::visit(
+      nn::Overloaded{[&](const nn::Conv2d& conv) {
+                       const std::int64_t k = conv.kernel, s = conv.stride, p = conv.padding;
+                       builder.node("Conv", layer.name, weights,
+                                    {attribute("kernel_shape", {k, k}), attribute("strides", {s, s}),
+                                     attribute("pads", {p, p, p, p})});
+                     },
+                     [&](const nn::Relu&) { builder.node("Relu", layer.name); },
+                     [&](const nn::MaxPool2d& pool) {
+                       builder.node("MaxPool", layer.name, {},
+                                    {attribute("kernel_shape", {pool.window, pool.window}),
+                                     attribute("strides", {pool.stride, pool.stride})});
+                     },
+                     [&](const nn::Flatten&) { builder.node("Flatten", layer.name, {}, {attribute("axis", 1)}); },
+                     [&](const nn::Linear&) { builder.node("Gemm", layer.name, weights, {attribute("transB", 1)}); }},
+      layer.layer);
+}
+
+void add_weights(GraphBuilder& builder, const nn::Model& model, std::span<const TensorRecord> weights,
+                 const std::filesystem::path& from) {
+  const std::vector<nn::Parameter> parameters = nn::parameters_of(model);
+  const auto values = parameter_values(weights, from, parameters);
+  for (std::size_t i = 0; i < values.size(); ++i)
+    builder.constant(parameters[i].name, parameters[i].torch_shape.extents(), values[i]);
+}
+
+}  // namespace
+
+std::string onnx_model(const ModelFacts& facts, std::span<const TensorRecord> weights,
+                       const std::filesystem::path& from) {
+  const nn::Model& model = facts.model;
+  GraphBuilder builder(model.name);
+  builder.expect(kPreprocessingNodes + model.layers.size());
+  add_preprocessing(builder, facts);
+  for (const nn::NamedLayer& layer : model.layers) add_layer(builder, layer);
+  add_weights(builder, model, weights, from);
+  const std::int64_t classes[] = {model.classes};
+  builder.graph()
+      .message(proto::graph::input, value_info(kInput, proto::kUint8, model.sample.extents()))
+      .message(proto::graph::output, value_info(kOutput, proto::kFloat, classes));
+  Message file;
+  file.integer(proto::model::ir_version, proto::kIrVersion)
+      .text(proto::model::producer_name, "gradring")
+      .text(proto::model::producer_version, GRADRING_VERSION)
+      .message(proto::model::graph, builder.graph())
+      .message(proto::model::opset_import,
+               Message().text(proto::opset::domain, "").integer(proto::opset::version, proto::kOpset));
+  for (const auto& [key, value] : to_texts(facts, ModelInput::bytes))
+    file.message(proto::model::metadata_props, Message().text(proto::entry::key, key).text(proto::entry::value, value));
+  return file.bytes();
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/config/options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <limits>
+
+#include "data/datasets/open_dataset.h"
+#include "kernels/base/nearest_name.h"
+#include "nn/models/model.h"
+#include "train/core/config/option_rows.h"
+
+namespace gradring::train {
+namespace {
+
+using namespace option_rows;
+
+constexpr std::string_view kOptimizers[] = {"adam", "adamw", "sgd"};
+constexpr std::string_view kSchedules[] = {"constant", "step", "cosine", "one-cycle"};
+constexpr std::string_view kSamplers[] = {"auto", "distributed", "sharded"};
+constexpr std::string_view kMeans[] = {"samples", "ranks"};
+constexpr std::string_view kOnNan[] = {"auto", "skip", "halt", "rollback"};
+constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
+constexpr std::int64_t kMostAccumulated = 1 << 20;
+
+/// Reading leaves the budget as it is.
+TrainOption checkpoint_activations_option() {
+  const std::string name = "checkpoint-activations";
+  return {.name = name,
+          .value = std::string(kCheckpointingValue),
+          .help =
+              "activation checkpointing: number of segments whose activations are recomputed in backward; auto: as "
+              "many as --activation-budget-mb requires",
+          .read = [name](TrainConfig& config,
+                         std::string_view given) { read_checkpointing(name, given, config.checkpointing); },
+          .show = [](const TrainConfig& config) { return quoted(show_checkpointing(config.checkpointing)); }};
+}
+
+Options data_options() {
+  return {
+      resumed(OnResume::must_fit_within_epoch,
+              word_option("dataset", "training and test set; digits is generated in memory", data::dataset_names(),
+                          &TrainConfig::dataset)),
+      text_option("data-dir", "DIR",
+                  "folder with the files of the dataset; all ranks must have the same samples, in any folder",
+                  &TrainConfig::data_dir),
+      resumed(
+          OnResume::must_fit,
+          option(
+              "val-split", "F|N",
+              "validation set held out of the training set at random (by --seed): a fraction below 1, or a number of "
+              "samples; it is evaluated instead of the test set, which is kept for the end; 0: none",
+              &TrainConfig::val_split, parse_val_split, show_val_split)),
+      word_option(
+          "sampler",
+          "assignment of samples to ranks; distributed: as PyTorch's DistributedSampler, which may repeat some; "
+          "sharded: each once an epoch, in whole shards; auto: sharded with --reproducible, else distributed",
+          kSamplers, &TrainConfig::sampler),
+      integer_option("shard-size", "samples per shard with --sampler sharded; 0: --batch-size", {.least = 0},
+                     &TrainConfig::shard_size),
+  };
+}
+
+Options model_options() {
+  return {
+      resumed(OnResume::must_fit, word_option("model", "model architecture", nn::model_names(), &TrainConfig::model)),
+      resumed(
+          OnResume::checkpoint,
+          text_option(
+              "weights", "PATH",
+              "initial weights, which rank 0 reads for all: a checkpoint, a .safetensors file or a PyTorch state_dict",
+              &TrainConfig::weights)),
+      resumed(
+          OnResume::checkpoint,
+          text_option("optimizer-state", "FILE",
+                      "state_dict of PyTorch's optimizer, which goes on with --weights (.pt); empty: a new optimizer",
+                      &TrainConfig::optimizer_state)),
+      checkpoint_activations_option(),
+      option("activation-budget-mb", "F",
+             "memory limit for activations in MiB with --checkpoint-activations auto; 0: as little as possible",
+             in(&TrainConfig::checkpointing, &nn::Checkpointing::budget_bytes), parse_budget, show_megabytes),
+  };
+}
+
+Options batch_options() {
+  return {
+      integer_option("epochs", "passes over the training set; 0: until --steps, also if only --steps is given",
+                     {.least = 0}, &TrainConfig::epochs),
+      integer_option("steps", "optimizer steps after which training ends; 0: after --epochs", {.least = 0},
+                     &TrainConfig::steps),
+      resumed(OnResume::must_fit_within_epoch,
+              integer_option("batch-size", "samples per rank and micro-batch", {.least = 1}, &TrainConfig::batch_size)),
+      integer_option("accumulate", "micro-batches per step, whose gradients are summed before the all-reduce",
+                     {.least = 1, .most = kMostAccumulated}, &TrainConfig::accumulate),
+      resumed(OnResume::must_fit_within_epoch,
+              integer_option("global-batch",
+                             "samples per step over all ranks, in micro-batches of --batch-size; 0: --batch-size times "
+                             "--accumulate times ranks",
+                             {.least = 0}, &TrainConfig::global_batch)),
+      word_option("gradient-mean",
+                  "mean of gradients over the samples of a step, or over the ranks' means as in PyTorch, which differs "
+                  "where ranks have different numbers of samples",
+                  kMeans, &TrainConfig::gradient_mean),
+      number_option("clip-norm",
+                    "largest global L2 norm of the gradients, to which larger ones are scaled; 0: no limit",
+                    &TrainConfig::clip_norm),
+      word_option("on-nan",
+                  "response to gradients that are not finite; skip: no update in this step; halt: error that names the "
+                  "origin; rollback: return to the newest checkpoint if a smaller loss scale does not help; auto: "
+                  "skip in fp16, else halt",
+                  kOnNan, &TrainConfig::on_nan),
+      resumed(
+          OnResume::must_fit_within_epoch,
+          seed_option("seed",
+                      "seed of the initial weights and of the shuffles, of which only the lower 32 bits count, as in "
+                      "PyTorch",
+                      &TrainConfig::seed)),
+  };
+}
+
+Options optimizer_options() {
+  return {
+      resumed(OnResume::must_fit,
+              word_option("optimizer", "optimizer", kOptimizers, in(&TrainConfig::optimizer, &OptimizerSpec::name))),
+      number_option("lr", "peak learning rate", &TrainConfig::learning_rate),
+      resumed(OnResume::must_fit,
+              number_option("momentum", "momentum (sgd)", in(&TrainConfig::optimizer, &OptimizerSpec::momentum))),
+      number_option("dampening", "dampening of the momentum (sgd)",
+                    in(&TrainConfig::optimizer, &OptimizerSpec::dampening)),
+      flag_option("nesterov", "Nesterov momentum (sgd)", in(&TrainConfig::optimizer, &OptimizerSpec::nesterov)),
+      number_option("weight-decay", "weight decay: L2 penalty (adam, sgd) or decoupled (adamw, where 0.01 is usual)",
+                    in(&TrainConfig::optimizer, &OptimizerSpec::weight_decay)),
+      flag_option("no-bias-decay", "exclusion of biases from weight decay",
+                  in(&TrainConfig::optimizer, &OptimizerSpec::no_bias_decay)),
+      resumed(OnResume::must_fit, number_option("ema",
+                                                "decay of an exponential moving average of the weights, evaluated "
+                                                "beside them, such as 0.999; 0: no average",
+                                                in(&TrainConfig::optimizer, &OptimizerSpec::ema))),
+      word_option("schedule", "learning rate schedule over the steps", kSchedules,
+                  in(&TrainConfig::schedule, &ScheduleSpec::name)),
+      integer_option("warmup-steps", "steps of linear warm-up to --lr", {.least = 0},
+                     in(&TrainConfig::schedule, &ScheduleSpec::warmup_steps)),
+      integer_option("schedule-step-size", "steps between decays of the learning rate (step)", {.least = 0},
+                     in(&TrainConfig::schedule, &ScheduleSpec::step_size)),
+      number_option("schedule-gamma", "factor of each decay (step)", in(&TrainConfig::schedule, &ScheduleSpec::gamma)),
+      number_option("min-lr", "final learning rate (cosine)", in(&TrainConfig::schedule, &ScheduleSpec::least)),
+  };
+}
+
+Options precision_options() {
+  return {
+      word_option("precision", "compute type of the layers; master weights stay fp32; auto: fp16 on a GPU, else fp32",
+                  kPrecisions, &TrainConfig::precision),
+      resumed(OnResume::checkpoint, number_option("loss-scale", "initial loss scale (fp16), halved on overflow",
+                                                  &TrainConfig::loss_scale, std::numeric_limits<float>::min())),
+      integer_option("loss-scale-interval", "steps without overflow before the loss scale doubles (fp16)", {.least = 1},
+                     &TrainConfig::loss_scale_interval),
+      flag_option(
+          "reproducible",
+          "bitwise equal results in every run at one CPU level, for any number of ranks with the same --global-batch",
+          &TrainConfig::reproducible),
+  };
+}
+
+Options all_options() {
+  Options all;
+  const auto add = [&all](const char* group, Options options) {
+    for (TrainOption& option : options) option.group = group;
+    std::ranges::move(options, std::back_inserter(all));
+  };
+  add("Data", data_options());
+  add("Model", model_options());
+  add("Optimization", batch_options());
+  add("Optimization", optimizer_options());
+  add("Precision", precision_options());
+  add("Parallelism", parallelism_options());
+  add("Communication", communication_options());
+  add("Checkpoints", checkpoint_options());
+  add("Output", output_options());
+  add("Devices", device_options());
+  return all;
+}
+
+}  // namespace
+
+const std::vector<TrainOption>& train_options() {
+  static const Options options = all_options();
+  return options;
+}
+
+const TrainOption* find_option(std::string_view name) {
+  const auto& options = train_options();
+  const auto found = std::ranges::find(options, name, &TrainOption::name);
+  return found == options.end() ? nullptr : &*found;
+}
+
+std::string nearest_option(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const TrainOption& option : train_options()) names.push_back(option.name);
+  return did_you_mean(name, names);
+}
+
+std::string variable_of(const TrainOption& option) {
+  std::string name = "GRADRING_" + option.name;
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return c == '-' ? '_' : static_cast<char>(std::toupper(c)); });
+  return name;
+}
+
+std::string quoted(const std::string& text) {
+  std::string literal = "\"";
+  for (const char c : text) {
+    const auto code = static_cast<unsigned char>(c);
+    if (code < 0x20 || code == 0x7f) {
+      literal += fmt::format("\\u{:04x}", code);
+      continue;
+    }
+    if (c == '"' || c == '\\') literal += '\\';
+    literal += c;
+  }
+  return literal + "\"";
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/config/resolve.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <span>
+
+#include "train/core/config/option_sources.h"
+#include "train/options/path_value.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr std::string_view kCommandLine = "command line";
+constexpr std::string_view kDefault = "default";
+
+/// The options that were given; later sources override earlier ones.
+GivenOptions gather(const OptionTexts& command_line, const Variables& environment,
+                    const std::optional<std::string>& config_file) {
+  GivenOptions given = config_file ? read_config_file(*config_file) : GivenOptions();
+  for (auto& [name, value] : read_variables(environment)) given[name] = value;
+  for (const auto& [name, text] : command_line) given[name] = {text, std::string(kCommandLine)};
+  return given;
+}
+
+void read(const TrainOption& option, const Given& given, TrainConfig& config) {
+  try {
+    option.read(config, value_text("--" + option.name, option.value, given.text));
+  } catch (const InvalidArgument& error) {
+    throw UsageError(given.source == kCommandLine ? error.what() : given.source + ": " + error.what());
+  }
+}
+
+/// An empty value comes from a shell variable that is not set; in a file it is what --print-config prints.
+void check_run_dir(const GivenOptions& given) {
+  const auto found = given.find("run-dir");
+  if (found == given.end() || !found->second.text.empty()) return;
+  const std::string& source = found->second.source;
+  if (source == kCommandLine || source == "GRADRING_RUN_DIR")
+    throw UsageError((source == kCommandLine ? "--run-dir" : source) +
+                     " is empty: give the path of a directory, or leave it out for runs/<dataset>-<model>-<time>");
+}
+
+std::string settings(const TrainConfig& config, std::span<const std::string_view> left_out) {
+  std::string text;
+  for (const TrainOption& option : train_options())
+    if (std::ranges::find(left_out, option.name) == left_out.end())
+      text += option.name + " = " + option.show(config) + "\n";
+  return text;
+}
+
+constexpr std::string_view kNotCompared[] = {"resume", "weights", "optimizer-state", "run-dir", "nprocs", "progress"};
+
+std::optional<TrainConfig> config_in(std::string_view text) {
+  const auto given = read_known_options(text);
+  if (!given) return std::nullopt;
+  TrainConfig config;
+  for (const auto& [name, value] : *given) try {
+      find_option(name)->read(config, value.text);
+    } catch (const InvalidArgument&) {  // a value of another version
+    }
+  return config;
+}
+
+/// A TOML literal as a person writes it: "cpu" without its quotes.
+std::string shown(std::string literal) {
+  if (literal.size() > 2 && literal.front() == '"') return literal.substr(1, literal.size() - 2);
+  return literal;
+}
+
+}  // namespace
+
+ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
+                       const std::optional<std::string>& config_file) {
+  const GivenOptions given = gather(command_line, environment, config_file);
+  check_run_dir(given);
+  ResolvedConfig resolved;
+  for (const TrainOption& option : train_options()) {
+    const auto found = given.find(option.name);
+    resolved.sources[option.name] = found == given.end() ? kDefault : found->second.source;
+    if (found != given.end()) read(option, found->second, resolved.config);
+  }
+  if (resolved.config.steps > 0 && !given.contains("epochs")) resolved.config.epochs = 0;
+  if (!given.contains("timeout")) resolved.config.timeout = default_timeout(resolved.config.simulate_gpu);
+  validate(resolved.config);
+  return resolved;
+}
+
+std::string print_config(const ResolvedConfig& resolved) {
+  std::string text;
+  for (const TrainOption& option : train_options())
+    text += fmt::format("{:<40} # {}\n", option.name + " = " + option.show(resolved.config),
+                        resolved.sources.at(option.name));
+  return text;
+}
+
+std::string to_toml(const TrainConfig& config) {
+  static constexpr std::string_view kLeftOut[] = {"run-dir", "nprocs"};
+  return settings(config, kLeftOut);
+}
+
+std::string to_resolved_toml(const TrainConfig& config) {
+  static constexpr std::string_view kLeftOut[] = {"run-dir", "nprocs", "resume"};
+  return settings(config, kLeftOut);
+}
+
+std::optional<std::vector<ChangedOption>> changed_options(std::string_view before, const TrainConfig& given,
+                                                          const TrainConfig& resolved) {
+  const auto earlier = config_in(before);
+  if (!earlier) return std::nullopt;
+  std::vector<ChangedOption> changes;
+  for (const TrainOption& option : train_options()) {
+    if (std::ranges::find(kNotCompared, option.name) != std::end(kNotCompared)) continue;
+    const std::string was = option.show(*earlier), is = option.show(resolved);
+    if (was != is && was != option.show(given)) changes.push_back({option.name, shown(was), shown(is)});
+  }
+  return changes;
+}
+
+std::string to_string(std::span<const ChangedOption> changes) {
+  std::string text;
+  for (const auto& [name, before, now] : changes)
+    text += fmt::format("{}{} {} -> {}", text.empty() ? "" : ", ", name, before, now);
+  return text;
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "train/core/config/options.h"
+#include "train/options/environment_variable.h"
+
+namespace gradring::train {
+
+/// Option values of the command line as text, by option name.
+using OptionTexts = std::map<std::string, std::string>;
+
+/// A config and the source of each value: "command line", "GRADRING_LR", "file.toml:3" or "default".
+struct ResolvedConfig {
+  TrainConfig config;
+  std::map<std::string, std::string> sources;
+};
+
+/// Resolves every option: command line before GRADRING_* variables, the file and the default. If --steps is given and
+/// --epochs is not, epochs is 0.
+///
+/// Errors    UsageError: an unknown key or variable (names the nearest and the line), an invalid value, options that
+///           contradict each other, an empty --run-dir, or a file that is missing or not TOML.
+ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
+                       const std::optional<std::string>& config_file);
+
+/// The output of --print-config: TOML with the source of each value as a comment.
+std::string print_config(const ResolvedConfig& resolved);
+
+/// The config as TOML that --config takes back. Leaves out run-dir and nprocs.
+std::string to_toml(const TrainConfig& config);
+
+/// The same without `resume`, which belongs to one start of the run only: config.resolved.toml.
+std::string to_resolved_toml(const TrainConfig& config);
+
+/// An option whose value differs from that of an earlier start of the same run.
+struct ChangedOption {
+  std::string name;
+  std::string before;
+  std::string now;
+};
+
+/// The options that differ between `before`, the settings of an earlier start as TOML (to_toml or to_resolved_toml),
+/// and a config, given as the user wrote it and as it was resolved: a value that equals either is not a change. Leaves
+/// out options that say where a run starts and how it is shown (resume, weights, optimizer-state, run-dir, nprocs,
+/// progress). An option
+/// that `before` does not set has its default there; unknown keys and values are ignored. Nothing if `before` is not
+/// TOML or sets no option.
+std::optional<std::vector<ChangedOption>> changed_options(std::string_view before, const TrainConfig& given,
+                                                          const TrainConfig& resolved);
+
+/// "epochs 2 -> 3, lr 0.001 -> 0.002"
+std::string to_string(std::span<const ChangedOption> changes);
+
+}  // namespace gradring::train

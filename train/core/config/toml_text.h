@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <toml++/toml.h>
+
+#include <string>
+#include <string_view>
+
+#include "kernels/base/error.h"
+
+namespace gradring::train {
+
+/// Invalid or too deeply nested TOML. The message is the reason only.
+class TomlError : public Error {
+ public:
+  TomlError(const std::string& reason, std::size_t line) : Error(reason), line_(line) {}
+
+  /// Counted from 1.
+  std::size_t line() const { return line_; }
+
+ private:
+  std::size_t line_;
+};
+
+/// Parses text of unknown origin: a config file, the settings in a checkpoint.
+///
+/// Errors    TomlError. Deep nesting is refused, since the parser's tables are destroyed recursively.
+toml::table parse_toml(std::string_view text);
+
+}  // namespace gradring::train

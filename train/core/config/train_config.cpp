@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "data/datasets/open_dataset.h"
+#include "train/core/config/train_config.h"
+#include "train/options/parse_value.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train {
+
+namespace {
+
+constexpr std::size_t kLongestName = 100;  // with a time behind it, a folder
+
+bool is_utf8(const std::string& text) try {
+  static_cast<void>(nlohmann::json(text).dump());
+  return true;
+} catch (const nlohmann::json::type_error&) {
+  return false;
+}
+
+/// One process updates the weights: what shards state over ranks, or sums over them, does not apply.
+void validate_data_parallel(const TrainConfig& config) {
+  if (config.data_parallel == 1) return;
+  const auto require = [&config](bool condition, const std::string& found, const char* why) {
+    if (!condition)
+      throw UsageError(fmt::format("--data-parallel {} and {} exclude each other: {}; leave one out",
+                                   config.data_parallel, found, why));
+  };
+  require(config.nprocs == 1, fmt::format("--nprocs {}", config.nprocs),
+          "the first trains on several devices from one process, the second starts a process for each");
+  require(config.zero == 0, fmt::format("--zero {}", config.zero),
+          "the first keeps all optimizer state on the first device, the second shards it over ranks");
+  require(config.wire_dtype == "fp32", "--wire-dtype " + config.wire_dtype,
+          "gradients are gathered from the devices in fp32");
+  require(!config.reproducible, "--reproducible", "sums would depend on the number of devices");
+  require(!config.device.starts_with("cuda:"), "--device " + config.device,
+          "the devices are cuda:0 and those after it");
+  if (config.batch_size < config.data_parallel)
+    throw UsageError(
+        fmt::format("--batch-size is {}, but --data-parallel {} splits it over {} devices: raise it to at least {}",
+                    config.batch_size, config.data_parallel, config.data_parallel, config.data_parallel));
+}
+
+}  // namespace
+
+void check_simulated_gpu(const std::string& card, const std::string& device) {
+  if (is_simulated(card) && !device.starts_with("cuda"))
+    throw UsageError("--simulate-gpu " + card + " requires --device cuda, found " + device);
+}
+
+std::string shown_device(const std::string& id, const std::string& simulated) {
+  return is_simulated(simulated) ? id + ", simulated " + simulated : id;
+}
+
+bool logs_to(const TrainConfig& config, std::string_view sink) {
+  return std::ranges::count(comma_separated(config.log), sink) > 0;
+}
+
+void validate(const TrainConfig& config) {
+  const OptimizerSpec& optimizer = config.optimizer;
+  const auto require = [](bool condition, const std::string& message) {
+    if (!condition) throw UsageError(message);
+  };
+  require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
+  require(config.dataset == "digits" || !config.data_dir.empty(), data::needs_folder_message(config.dataset));
+  require(config.global_batch == 0 || config.accumulate == 1,
+          "--global-batch and --accumulate both set the samples per step: leave one out");
+  const bool sharded = config.sampler == "sharded" || (config.sampler == "auto" && config.reproducible);
+  require(sharded || config.shard_size == 0,
+          "--shard-size has no effect without --sampler sharded: add it, or leave out --shard-size");
+  require(sharded || !config.reproducible,
+          "--sampler distributed depends on the number of ranks, which --reproducible forbids: leave it out");
+  require(!config.reproducible || config.gradient_mean == "samples",
+          "--gradient-mean ranks depends on the number of ranks, which --reproducible forbids: leave it out");
+  require(!config.reproducible || config.wire_dtype == "fp32",
+          "--reproducible sums gradients as integers: leave out --wire-dtype");
+  require(config.allreduce != "direct" || (config.comm != "tcp" && config.comm != "nccl"),
+          "--allreduce direct requires shared memory: leave out --comm " + config.comm);
+  require(config.zero == 0 || config.allreduce == "auto" || config.allreduce == "ring",
+          "--zero uses the ring's reduce-scatter: leave out --allreduce " + config.allreduce);
+  require(config.zero >= 2 || !config.sync_every_pass,
+          "--sync-every-pass has no effect with --zero 0 or 1, which keep all gradients: leave it out, or use --zero 2 "
+          "or 3");
+  require(optimizer.name == "sgd" || (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
+          "--momentum, --dampening and --nesterov require --optimizer sgd, found " + optimizer.name);
+  require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),
+          "--nesterov needs a --momentum above 0 and no --dampening");
+  require(!optimizer.no_bias_decay || optimizer.weight_decay > 0,
+          "--no-bias-decay has no effect without --weight-decay: add it, or leave out --no-bias-decay");
+  require(optimizer.ema < 1, "--ema is a decay and must be below 1, such as 0.999");
+  require(!resumes_automatically(config) || !config.run_dir.empty(),
+          "--resume " + config.resume + " looks for checkpoints in --run-dir, which is missing: give it");
+  require(!config.resume.empty(),
+          "--resume is empty, but must be auto, auto-or-restart, none, or the path of a checkpoint");
+  // Checkpoints and config.resolved.toml hold these options, as JSON and as TOML.
+  require(is_utf8(config.name) && is_utf8(config.tags), "--name and --tags must be UTF-8");
+  require(
+      config.name.size() <= kLongestName && config.name.find('/') == std::string::npos && !config.name.starts_with('.'),
+      fmt::format("--name must have at most {} bytes, must not begin with '.', and must not contain '/'",
+                  kLongestName));
+  require(is_utf8(config.data_dir), "--data-dir is not UTF-8: rename the folder, or use a link to it");
+  require(is_utf8(config.resume), "--resume is not UTF-8: rename the folder, or use a link to it");
+  require(is_utf8(config.trace), "--trace is not UTF-8: choose another name");
+  require(is_utf8(config.weights), "--weights is not UTF-8: rename the file, or make a link to it");
+  require(is_utf8(config.optimizer_state), "--optimizer-state is not UTF-8: rename the file, or make a link to it");
+  require(config.optimizer_state.empty() || !config.weights.empty(),
+          "--optimizer-state requires the --weights that it belongs to: add them");
+  require(config.optimizer_state.empty() || (config.schedule.name == "constant" && config.schedule.warmup_steps == 0),
+          "--optimizer-state counts its steps from another training, which --schedule and --warmup-steps do not know: "
+          "leave them out");
+  require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
+          "--activation-budget-mb requires --checkpoint-activations auto");
+  validate_data_parallel(config);
+  check_simulated_gpu(config.simulate_gpu, config.device);
+  const ScheduleSpec& schedule = config.schedule;
+  require((schedule.name == "step") == (schedule.step_size > 0),
+          "--schedule step and --schedule-step-size require each other: give both or neither");
+  require(schedule.name == "step" || schedule.gamma == ScheduleSpec().gamma,
+          "--schedule-gamma requires --schedule step");
+  require(schedule.name == "cosine" || schedule.least == 0, "--min-lr requires --schedule cosine");
+  require(schedule.least <= config.learning_rate, "--min-lr is above --lr: lower it");
+  require(schedule.name != "one-cycle" || schedule.warmup_steps == 0,
+          "--schedule one-cycle includes a warm-up: leave out --warmup-steps");
+}
+
+void read_checkpointing(std::string_view option, std::string_view text, nn::Checkpointing& checkpointing) {
+  using Kind = nn::Checkpointing::Kind;
+  constexpr std::int64_t kMostSegments = 1'000'000;
+  checkpointing.segments = 0;
+  if (!text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); })) {
+    checkpointing.segments = parse_integer(option, text, {.least = 1, .most = kMostSegments});
+    checkpointing.kind = Kind::segments;
+    return;
+  }
+  if (text != "none" && text != "auto")
+    throw UsageError(fmt::format("--{} is '{}', but must be none, auto or a number of segments", option, text));
+  checkpointing.kind = text == "none" ? Kind::none : Kind::automatic;
+}
+
+std::string show_checkpointing(const nn::Checkpointing& checkpointing) {
+  using Kind = nn::Checkpointing::Kind;
+  if (checkpointing.kind == Kind::segments) return std::to_string(checkpointing.segments);
+  return checkpointing.kind == Kind::none ? "none" : "auto";
+}
+
+std::size_t parse_budget(std::string_view option, std::string_view text) {
+  return parse_number(option, text, 0) == 0 ? 0 : parse_megabytes(option, text);
+}
+
+}  // namespace gradring::train

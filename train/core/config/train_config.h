@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/runtime/device.h"
+#include "nn/program/activation_memory.h"
+#include "train/core/config/val_split.h"
+#include "train/core/ddp/buckets.h"
+#include "train/core/faults/fault.h"
+#include "train/core/optim/optimizer.h"
+
+namespace gradring::train {
+
+/// The largest number of threads of a rank; larger values are refused.
+constexpr std::int64_t kMostThreads = 1024;
+
+/// Steps of a run, counted from 1; both ends belong to it.
+struct StepRange {
+  std::int64_t first = 10;
+  std::int64_t last = 20;
+};
+
+/// All settings of a training run, with the defaults of the command line. config/options.cpp maps each field to an
+/// option.
+struct TrainConfig {
+  std::string dataset = "digits";
+  std::string data_dir;
+  ValSplit val_split;  ///< validation samples, held out of the training set
+  std::string model = "convnet";
+  std::int64_t epochs = 2;                ///< 0: until `steps`
+  std::int64_t steps = 0;                 ///< 0: until the end of `epochs`
+  std::int64_t batch_size = 64;           ///< samples per rank and micro-batch
+  std::int64_t accumulate = 1;            ///< micro-batches per step
+  std::int64_t global_batch = 0;          ///< samples per step over all ranks; 0: batch_size * accumulate * ranks
+  std::string sampler = "auto";           ///< auto, distributed, sharded
+  std::int64_t shard_size = 0;            ///< samples per shard (sharded); 0: batch_size
+  std::string gradient_mean = "samples";  ///< what gradients are averaged over: samples, ranks
+  std::uint64_t seed = 0;                 ///< of the initial weights and of the shuffles
+
+  OptimizerSpec optimizer;
+  double learning_rate = 1e-3;  ///< peak
+  ScheduleSpec schedule;
+  double clip_norm = 0;         ///< largest global L2 norm; 0: no clipping
+  std::string on_nan = "auto";  ///< response to non-finite gradients: auto, skip, halt, rollback
+
+  nn::Checkpointing checkpointing;  ///< which activations are recomputed in backward
+
+  std::string precision = "auto";           ///< auto, fp32, fp16, bf16
+  double loss_scale = 65536;                ///< initial, in fp16
+  std::int64_t loss_scale_interval = 2000;  ///< steps without overflow before it doubles
+
+  std::string device = "auto";        ///< auto, cpu, cuda, cuda:<index>
+  std::string simulate_gpu = "none";  ///< card whose GPUs are simulated: none, a100, h100
+  std::uint64_t simulate_seed = 0;    ///< of the order of work on simulated GPUs
+  std::string backend = "auto";       ///< auto, reference, cpu, cuda
+  std::string conv = "auto";          ///< convolution kernel: auto, or a name that the backend knows
+  std::string gemm = "auto";          ///< the same for matrix products
+  bool autotune = false;              ///< measure cuDNN's algorithms instead of taking its first
+  bool reproducible = false;          ///< bitwise equal results in every run
+  bool cuda_graph = true;             ///< a step on a GPU is one CUDA graph
+  std::string resident = "auto";      ///< training set in device memory: auto, on, off
+  std::int64_t threads = 0;  ///< compute threads per rank; 0: OMP_NUM_THREADS, or its share of the usable processors
+  bool pin = false;          ///< every rank is bound to cores of its own
+  std::int64_t zero = 0;     ///< ZeRO stage: see ReplicaSpec
+  bool sync_every_pass = false;     ///< reduce-scatter after every micro-batch (ZeRO 2, 3)
+  bool overlap = true;              ///< all-reduce overlaps with backward
+  std::string comm = "auto";        ///< auto, nccl, shm, tcp
+  std::string allreduce = "auto";   ///< auto, ring, direct, nccl
+  std::string wire_dtype = "fp32";  ///< type of gradients in transit: fp32, fp16, bf16
+  bool allow_shared_gpu = false;    ///< several ranks on one GPU, for tests
+
+  BucketLimits buckets;
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  std::int64_t eval_every = 0;      ///< steps between evaluations, besides those after each epoch; 0: none
+  std::int64_t check_replicas = 0;  ///< steps between comparisons of the ranks' weights; 0: never
+
+  std::int64_t save_every_steps = 0;   ///< between checkpoints, besides those after each epoch; 0: none
+  std::int64_t keep_last = 3;          ///< newest checkpoints to keep; 0: all
+  std::int64_t keep_best = 1;          ///< checkpoints with the highest accuracy to keep besides
+  std::string on_save_error = "stop";  ///< response to checkpoints that cannot be saved: stop, continue
+  std::string resume = "none";         ///< none, auto, auto-or-restart, or the path of a checkpoint
+  std::string weights;                 ///< file with initial weights; empty: drawn from the seed
+  std::string optimizer_state;         ///< PyTorch's, which belongs to `weights`; empty: a new optimizer
+
+  std::string run_dir;          ///< empty: runs/<name>-<time>, or runs/<dataset>-<model>-<time>
+  std::string name;             ///< of the run, for people; empty: none
+  std::string tags;             ///< labels of the run, separated by commas
+  std::int64_t log_every = 10;  ///< steps between collections of every rank's times
+  std::string log;              ///< further forms of the metrics, separated by commas: tensorboard
+  std::string progress = "auto";
+  std::string trace;               ///< file for the trace of all ranks; empty: none
+  StepRange trace_steps{};         ///< that it records
+  std::vector<Fault> faults;       ///< to inject
+  std::int64_t nprocs = 1;         ///< ranks to start from this process
+  std::int64_t data_parallel = 1;  ///< devices of this process, which split each micro-batch
+};
+
+/// The words that --simulate-gpu takes.
+inline constexpr std::string_view kSimulatedGpus[] = {"none", "a100", "h100"};
+
+/// `card`: one of kSimulatedGpus.
+inline bool is_simulated(std::string_view card) { return card != kSimulatedGpus[0]; }
+inline bool is_simulated(const TrainConfig& config) { return is_simulated(config.simulate_gpu); }
+
+/// The default of --timeout. `card`: one of kSimulatedGpus, on which a step may take minutes.
+inline std::chrono::milliseconds default_timeout(std::string_view card) {
+  return is_simulated(card) ? std::chrono::hours(1) : TrainConfig().timeout;
+}
+
+/// Errors    UsageError if a GPU is to be simulated on another device than cuda.
+void check_simulated_gpu(const std::string& card, const std::string& device);
+
+/// "cuda:1", or "cuda:1, simulated h100": nobody may take a result for a GPU's. `simulated`: the card, or none.
+std::string shown_device(const std::string& id, const std::string& simulated);
+
+/// Whether --resume looks for checkpoints in --run-dir.
+inline bool resumes_automatically(const TrainConfig& config) {
+  return config.resume == "auto" || config.resume == "auto-or-restart";
+}
+
+/// The words that --log takes.
+inline constexpr std::string_view kTensorBoard = "tensorboard";
+
+/// Whether --log names `sink`.
+bool logs_to(const TrainConfig& config, std::string_view sink);
+
+/// Whether weights and gradients are reported with each evaluation (MetricsSink::parameters).
+inline bool shows_parameters(const TrainConfig& config) { return logs_to(config, kTensorBoard); }
+
+/// --threads, but 1 instead of 0 in reproducible runs: sums within a layer may depend on the number of threads, which
+/// must not depend on the machine.
+inline std::int64_t threads_option(const TrainConfig& config) {
+  return config.reproducible && config.threads == 0 ? 1 : config.threads;
+}
+
+/// Checks of several options together: counts that must match, options that the chosen optimizer does not have.
+///
+/// Errors    UsageError that names the options and what to do.
+void validate(const TrainConfig& config);
+
+/// Placeholder of --checkpoint-activations in --help.
+inline constexpr std::string_view kCheckpointingValue = "none|auto|N";
+
+/// Reads "none", "auto" or a number of segments into `checkpointing`, whose budget stays.
+///
+/// Errors    UsageError that says what was expected.
+void read_checkpointing(std::string_view option, std::string_view text, nn::Checkpointing& checkpointing);
+/// The inverse.
+std::string show_checkpointing(const nn::Checkpointing& checkpointing);
+
+/// Megabytes of 2^20 bytes, fractions allowed, as bytes; 0 is no budget.
+///
+/// Errors    UsageError that says what was expected.
+std::size_t parse_budget(std::string_view option, std::string_view text);
+
+}  // namespace gradring::train

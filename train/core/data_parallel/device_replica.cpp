@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/data_parallel/device_replica.h"
+
+#include <chrono>
+#include <cstddef>
+
+namespace gradring::train {
+namespace {
+
+constexpr std::chrono::minutes kDrainTime{1};
+
+std::size_t bytes_of_sample(const DeviceReplicaSpec& spec) {
+  return static_cast<std::size_t>(spec.sample.elements()) * kernels::size_of(spec.dtype);
+}
+
+std::size_t weight_bytes(const DeviceReplicaSpec& spec) {
+  return spec.layout.elements() * kernels::size_of(spec.dtype);
+}
+
+std::size_t gradient_bytes(const DeviceReplicaSpec& spec) { return spec.layout.elements() * sizeof(float); }
+
+std::size_t image_bytes(const DeviceReplicaSpec& spec) {
+  return static_cast<std::size_t>(spec.max_batch) * bytes_of_sample(spec);
+}
+
+std::size_t label_bytes(const DeviceReplicaSpec& spec) {
+  return static_cast<std::size_t>(spec.max_batch) * sizeof(std::int32_t);
+}
+
+}  // namespace
+
+DeviceReplica::DeviceReplica(const DeviceReplicaSpec& spec, const FurtherDevice& place)
+    : layout_(spec.layout),
+      sample_bytes_(bytes_of_sample(spec)),
+      memory_(place.device),
+      program_(spec.model, spec.max_batch, nn::ProgramMode::training, place.backend,
+               {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.dtype,
+               spec.checkpointing),
+      weight_memory_(memory_.on(MemoryClass::parameters).allocate(weight_bytes(spec))),
+      gradient_memory_(memory_.on(MemoryClass::gradients).allocate(gradient_bytes(spec))),
+      images_(memory_.on(MemoryClass::batches).allocate(image_bytes(spec))),
+      labels_(memory_.on(MemoryClass::batches).allocate(label_bytes(spec))),
+      loss_scale_(memory_.on(MemoryClass::step).allocate(sizeof(float))),
+      correct_(memory_.on(MemoryClass::step).allocate(sizeof(std::int32_t))),
+      weights_(nn::weights_at(layout_, spec.dtype, weight_memory_.data())),
+      gradients_{layout_, gradient_memory_.as<float>()},
+      done_(place.device.make_event()),
+      stream_(place.device.make_stream(kernels::StreamMode::asynchronous)) {
+  if (place.begin) stream_->enqueue(place.begin);
+  stream_->enqueue_zero(gradient_memory_.data(), gradient_memory_.size());  // gather copies the padding, too
+}
+
+void DeviceReplica::enqueue_forward(const kernels::Event& ready, const Source& from) {
+  count_ = from.count;
+  stream_->enqueue_wait(ready);
+  const std::size_t element = kernels::size_of(weights_.dtype);
+  for (int bucket = 0; bucket < layout_.buckets(); ++bucket) {
+    const nn::ArenaLayout::Slice& slice = layout_.bucket(bucket);
+    stream_->enqueue_copy(weight_memory_.data() + slice.offset * element,
+                          from.weights.buckets[static_cast<std::size_t>(bucket)], slice.elements * element);
+  }
+  stream_->enqueue_copy(images_.data(), from.images, static_cast<std::size_t>(count_) * sample_bytes_);
+  program_.enqueue_forward(*stream_, weights_, images_.data(), count_, nobody_);
+}
+
+void DeviceReplica::enqueue_backward(const nn::Program::LossTarget& target) {
+  stream_->enqueue_copy(labels_.data(), target.labels, static_cast<std::size_t>(count_) * sizeof(std::int32_t));
+  nn::Program::LossTarget here = target;
+  here.labels = labels_.as<std::int32_t>();
+  here.loss_sum = gradients_.piggyback().data();
+  here.correct = correct_.as<std::int32_t>();
+  if (target.loss_scale) {
+    stream_->enqueue_copy(loss_scale_.data(), target.loss_scale, sizeof(float));
+    here.loss_scale = loss_scale_.as<float>();
+  }
+  program_.enqueue_backward(*stream_, weights_, nn::gradients_in(gradients_), here, nobody_);
+  stream_->record(*done_);
+}
+
+void DeviceReplica::drain() noexcept try {
+  stream_->synchronize(Deadline::after(kDrainTime));
+} catch (const std::exception&) {
+  // Another error is on its way to the caller, perhaps this one.
+}
+
+MemoryTable DeviceReplica::planned_memory(const DeviceReplicaSpec& spec, const nn::ProgramMemory& program) {
+  MemoryTable table;
+  table[MemoryClass::parameters] = weight_bytes(spec);
+  table[MemoryClass::gradients] = gradient_bytes(spec);
+  table[MemoryClass::batches] = image_bytes(spec) + label_bytes(spec);
+  table[MemoryClass::activations] = program.activations + program.activation_gradients;
+  table[MemoryClass::workspace] = program.workspace;
+  table[MemoryClass::step] = sizeof(float) + sizeof(std::int32_t);
+  return table;
+}
+
+}  // namespace gradring::train

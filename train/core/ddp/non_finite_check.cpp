@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/ddp/non_finite_check.h"
+
+#include <algorithm>
+
+#include "kernels/base/error.h"
+
+namespace gradring::train {
+namespace {
+
+namespace sum_of_squares = kernels::sum_of_squares;
+
+/// f16's least positive number.
+constexpr float kTiny = 0x1p-24f;
+constexpr std::size_t kNumbersPerBlock = 2;
+
+/// The elements from a bucket's start to the end of its last tensor; loss and padding follow.
+std::size_t content_of(const nn::ArenaLayout& layout, int bucket) {
+  std::size_t end = layout.bucket(bucket).offset;
+  for (int parameter = 0; parameter < layout.parameters(); ++parameter)
+    if (layout.bucket_of(parameter) == bucket)
+      end = std::max(end, layout.parameter(parameter).offset + layout.parameter(parameter).elements);
+  return end - layout.bucket(bucket).offset;
+}
+
+std::size_t block_count_of(const nn::ArenaLayout& layout) {
+  std::size_t blocks = 0;
+  for (int bucket = 0; bucket < layout.buckets(); ++bucket)
+    blocks += sum_of_squares::block_count(content_of(layout, bucket));
+  return blocks;
+}
+
+}  // namespace
+
+NonFiniteCheck::NonFiniteCheck(const Parts& parts, const ShardPointers& gradients)
+    : parts_(parts),
+      block_count_(block_count_of(parts.shards.layout())),
+      blocks_(parts.group.allocate(kNumbersPerBlock * block_count_ * sizeof(float))),
+      sum_(parts.device.allocate(sizeof(float))) {
+  const nn::ArenaLayout& layout = parts.shards.layout();
+  std::size_t first_block = 0;
+  for (int bucket = 0; bucket < layout.buckets(); ++bucket) {
+    const std::size_t content = content_of(layout, bucket);
+    const Shards::Slice shard = parts.shards.in_bucket(bucket);
+    check(shard.offset % sum_of_squares::kBlock == 0, "a shard of the gradients does not begin at a block");
+    if (shard.offset < content)
+      add({.data = gradients[static_cast<std::size_t>(bucket)],
+           .block = first_block + shard.offset / sum_of_squares::kBlock,
+           .elements = std::min(shard.elements, content - shard.offset)});
+    first_of_bucket_.push_back(static_cast<std::int64_t>(first_block * sum_of_squares::kBlock));
+    padding_ += static_cast<std::int64_t>(content);
+    first_block += sum_of_squares::block_count(content);
+  }
+  for (int parameter = 0; parameter < layout.parameters(); ++parameter)
+    gradients_ += static_cast<std::int64_t>(layout.parameter(parameter).elements);
+  padding_ -= gradients_;
+}
+
+int NonFiniteCheck::parameter_at(std::int64_t first_non_finite) const {
+  const nn::ArenaLayout& layout = parts_.shards.layout();
+  for (int parameter = 0; parameter < layout.parameters(); ++parameter) {
+    const int bucket = layout.bucket_of(parameter);
+    const auto in_bucket = static_cast<std::int64_t>(layout.parameter(parameter).offset - layout.bucket(bucket).offset);
+    const std::int64_t begin = first_of_bucket_[static_cast<std::size_t>(bucket)] + in_bucket;
+    const std::int64_t end = begin + static_cast<std::int64_t>(layout.parameter(parameter).elements);
+    if (first_non_finite >= begin && first_non_finite < end) return parameter;
+  }
+  return -1;
+}
+
+double NonFiniteCheck::share_of(std::int64_t tiny_gradients) const {
+  return static_cast<double>(tiny_gradients - padding_) / static_cast<double>(gradients_);
+}
+
+/// Merges neighbours.
+void NonFiniteCheck::add(const Run& run) {
+  Run* const last = runs_.empty() ? nullptr : &runs_.back();
+  if (last && last->data + last->elements == run.data && last->elements % sum_of_squares::kBlock == 0 &&
+      last->block + last->elements / sum_of_squares::kBlock == run.block)
+    last->elements += run.elements;
+  else
+    runs_.push_back(run);
+}
+
+void NonFiniteCheck::enqueue(kernels::Stream& stream, kernels::step_state::StepState* found) {
+  auto* const blocks = blocks_->as<float>();
+  if (!parts_.shards.whole()) stream.enqueue_zero(blocks, blocks_->size());  // other ranks' blocks
+  for (const Run& run : runs_)
+    parts_.kernel.blocks(stream, {.dtype = kernels::DType::f32,
+                                  .x = run.data,
+                                  .elements = run.elements,
+                                  .tiny = kTiny,
+                                  .blocks = blocks + run.block,
+                                  .notes = notes() + run.block});
+  if (!parts_.shards.whole()) enqueue_exchange();
+  parts_.kernel.total(stream, {.blocks = blocks,
+                               .notes = notes(),
+                               .count = block_count_,
+                               .sum = sum_.as<float>(),
+                               .non_finite = &found->non_finite,
+                               .first_non_finite = &found->first_non_finite,
+                               .tiny_count = &found->tiny_gradients});
+}
+
+/// Each block's results are on one rank, and 0 on the others.
+void NonFiniteCheck::enqueue_exchange() {
+  parts_.ddp.enqueue_in_line([this](kernels::Stream& stream) {
+    parts_.group.all_reduce({.segment = blocks_.get(), .slice = {0, kNumbersPerBlock * block_count_}}, stream);
+  });
+}
+
+}  // namespace gradring::train

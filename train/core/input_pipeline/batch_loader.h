@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "data/datasets/dataset.h"
+#include "data/loader/loader.h"
+#include "data/loader/normalize.h"
+#include "data/loader/sampler.h"
+#include "kernels/base/deadline.h"
+#include "kernels/base/error.h"
+#include "kernels/ops/kernel_set.h"
+#include "kernels/runtime/device.h"
+#include "kernels/runtime/trace_track.h"
+
+namespace gradring::train {
+
+/// A batch on the device, in the type that layers compute in. It is enqueued in two parts: copies, which differ from
+/// batch to batch, and preparation, which is equal for all batches of one size, so that a recording
+/// (kernels/runtime/device.h) of it serves every step.
+class DeviceBatch {
+ public:
+  virtual ~DeviceBatch() = default;
+  /// Copies what the next batch needs from host memory.
+  virtual void enqueue_copies(kernels::Stream& stream) = 0;
+  /// Produces images() and labels() of `count` samples.
+  virtual void enqueue_preparation(kernels::Stream& stream, std::int64_t count) = 0;
+  /// Device addresses; the same for every batch.
+  virtual const void* images() const = 0;
+  virtual const std::int32_t* labels() const = 0;
+};
+
+struct BatchLoaderSpec {
+  const data::Dataset& dataset;  ///< must outlive the loader
+  kernels::Device& device;
+  const kernels::KernelSet& kernels;
+  std::int64_t batch_size = 64;
+  std::int64_t window = 0;                     ///< as data::LoaderSpec
+  kernels::DType dtype = kernels::DType::f32;  ///< of the images on the device
+  data::NormalizeSpec normalize = {};
+  kernels::TraceTrack* trace = nullptr;  ///< as data::LoaderSpec
+};
+
+/// A rank's batches, epoch by epoch, in the order of its sampler. The trainer calls begin_epoch and next; TrainStep
+/// takes the batch.
+class BatchLoader : public DeviceBatch {
+ public:
+  struct Next {
+    std::int64_t position = 0;  ///< of its first sample in the order
+    std::int64_t count = 0;
+    std::chrono::nanoseconds data_wait{0};  ///< how long next() blocked
+  };
+
+  /// Begins an epoch of these samples of the data set, at `position` in the order. All batches of the last epoch must
+  /// have been taken, and the steps that use them be done.
+  virtual void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) = 0;
+  /// Advances to the next batch, which the next enqueue_copies and enqueue_preparation bring; nullopt at the epoch's
+  /// end.
+  ///
+  /// Errors    Error if the deadline passes; errors of reading samples.
+  virtual std::optional<Next> next(Deadline deadline) = 0;
+
+ protected:
+  /// Errors    InvalidArgument if `position` is outside the order.
+  static void check_position(std::span<const std::int64_t> order, std::int64_t position) {
+    check(position >= 0 && position <= std::ssize(order), "the first sample of the epoch is not in its order");
+  }
+};
+
+/// A batch of pinned host memory, copied to the device and rounded there.
+class CopiedBatch final : public DeviceBatch {
+ public:
+  /// Allocates room for spec.batch_size samples.
+  explicit CopiedBatch(const BatchLoaderSpec& spec);
+
+  /// Selects the next batch. It must live until the stream has copied it.
+  void set(const data::Batch& batch) { batch_ = &batch; }
+
+  void enqueue_copies(kernels::Stream& stream) override;
+  void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;
+  const void* images() const override { return rounds() ? rounded_.data() : images_.data(); }
+  const std::int32_t* labels() const override { return labels_.as<std::int32_t>(); }
+
+ private:
+  bool rounds() const { return dtype_ != kernels::DType::f32; }
+
+  kernels::DType dtype_;
+  std::size_t sample_elements_;
+  kernels::cast::Variant cast_;
+  const data::Batch* batch_ = nullptr;
+  kernels::Buffer images_;   // f32, as in host memory
+  kernels::Buffer rounded_;  // empty in f32
+  kernels::Buffer labels_;
+};
+
+/// Batches that data::Loader's thread prepares ahead of time in pinned memory: for data sets of any size.
+class HostBatchLoader final : public BatchLoader {
+ public:
+  explicit HostBatchLoader(const BatchLoaderSpec& spec) : spec_(spec), batch_(spec) {}
+
+  void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) override;
+  std::optional<Next> next(Deadline deadline) override;
+  void enqueue_copies(kernels::Stream& stream) override;
+  void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override {
+    batch_.enqueue_preparation(stream, count);
+  }
+  const void* images() const override { return batch_.images(); }
+  const std::int32_t* labels() const override { return batch_.labels(); }
+
+ private:
+  /// A host batch that the stream may still be copying.
+  struct InFlight {
+    data::Batch batch;
+    std::unique_ptr<kernels::Event> copied;
+  };
+  void release_copied(std::size_t at_most, Deadline deadline);
+
+  BatchLoaderSpec spec_;
+  CopiedBatch batch_;
+  std::int64_t first_ = 0;                // position in the epoch at which the loader began
+  std::unique_ptr<data::Loader> loader_;  // of this epoch
+  std::deque<InFlight> in_flight_;        // after loader_, which must outlive them
+};
+
+/// Batches of a data set that is resident on the device as bytes: a kernel gathers, normalizes and converts them, with
+/// the same bits as HostBatchLoader. Nothing is copied within an epoch, so one recording serves all steps of a size.
+///
+/// Memory    dataset.size() * (elements of a sample + 12) bytes on the device, besides a batch.
+class ResidentBatchLoader final : public BatchLoader {
+ public:
+  /// Copies the data set to the device; blocks.
+  ///
+  /// Errors    DeviceError if it does not fit there.
+  ResidentBatchLoader(const BatchLoaderSpec& spec, kernels::Stream& stream, Deadline deadline);
+
+  void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) override;
+  std::optional<Next> next(Deadline deadline) override;
+  void enqueue_copies(kernels::Stream&) override {}
+  void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;
+  const void* images() const override { return images_.data(); }
+  const std::int32_t* labels() const override { return labels_.as<std::int32_t>(); }
+
+ private:
+  void upload(const data::Dataset& dataset, kernels::Stream& stream, Deadline deadline);
+
+  kernels::DType dtype_;
+  kernels::gather_batch::Variant gather_;
+  std::int64_t samples_;
+  std::int64_t sample_elements_;
+  std::int64_t channels_;
+  data::BatchGeometry geometry_;
+  std::int64_t first_position_ = 0;  // of the epoch, in the order
+  std::int64_t batch_ = 0;           // the next one
+
+  kernels::Buffer pixels_;        // u8, [samples, elements]
+  kernels::Buffer pixel_labels_;  // i32, [samples]
+  kernels::Buffer statistics_;    // f32: means, then standard deviations, of each channel
+  kernels::Buffer order_;         // i64, [samples]
+  kernels::Buffer first_;         // i64: position in the order on the device
+  kernels::Buffer host_order_;    // pinned: the order of this epoch, then its start
+  kernels::Buffer images_;
+  kernels::Buffer labels_;
+};
+
+}  // namespace gradring::train

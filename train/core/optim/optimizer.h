@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "kernels/ops/kernel_set.h"
+#include "kernels/ops/step_state/step_state.h"
+#include "kernels/runtime/device.h"
+#include "kernels/runtime/dtype.h"
+
+namespace gradring::train {
+
+/// A 16-bit copy of the weights, which mixed precision computes with. data null: no copy.
+struct RoundedCopy {
+  kernels::DType dtype = kernels::DType::f32;
+  void* data = nullptr;
+};
+
+/// A tensor that an optimizer keeps between steps: one float per weight.
+struct OptimizerState {
+  std::string name;  ///< PyTorch's: exp_avg, momentum_buffer, ...
+  float* data = nullptr;
+};
+
+/// A contiguous run of weights that an optimizer updates, in device memory.
+struct UpdateSlice {
+  float* weights = nullptr;
+  const float* gradients = nullptr;
+  RoundedCopy copy;
+  std::size_t state_offset = 0;  ///< of their optimizer state, in elements
+  std::size_t elements = 0;
+  bool decays = true;  ///< weight decay applies
+};
+
+/// The state that --ema keeps: an average of the weights.
+inline constexpr std::string_view kEmaState = "ema";
+
+/// Turns gradients into new weights: one kernel launch per slice. Owns its state (moments, momentum).
+///
+/// Order     enqueued on the stream; returns at once.
+/// Numerics  elementwise and deterministic, so equal gradients keep replicas bit-identical.
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  /// To be called after weights were initialized or loaded.
+  virtual void enqueue_begin(kernels::Stream& /*stream*/, std::span<const UpdateSlice> /*slices*/) {}
+  /// weights -= update(gradients * state->gradient_scale), and copy = weights, unless state->non_finite. `state` is in
+  /// device memory; the caller advances its count of applied steps afterwards.
+  virtual void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
+                            const kernels::step_state::StepState* state) = 0;
+  /// All state, in device memory: to be saved or overwritten between steps.
+  virtual std::vector<OptimizerState> states() = 0;
+  /// Device memory of the state.
+  virtual std::size_t bytes() const = 0;
+};
+
+/// The user's choice of an optimizer. Validation rejects values that the optimizer does not use.
+struct OptimizerSpec {
+  std::string name = "adam";  ///< adam, adamw, sgd
+  double momentum = 0;
+  double dampening = 0;
+  bool nesterov = false;
+  double weight_decay = 0;
+  bool no_bias_decay = false;  ///< biases do not decay
+  double ema = 0;              ///< decay of an average of the weights; 0: no average
+};
+
+/// An optimizer of `elements` weights: Adam (L2 in the gradient), AdamW (decoupled decay) or SGD with momentum, with
+/// PyTorch's numbers; with spec.ema, an exponential moving average of the weights besides.
+///
+/// Errors    InvalidArgument for an unknown name; DeviceError if there is no memory for the state.
+/// Source    Kingma, Ba: "Adam", 2015; Loshchilov, Hutter: "Decoupled weight decay regularization", 2019;
+///           torch.optim.swa_utils.AveragedModel with an avg_fn.
+std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
+                                          kernels::Device& device, std::size_t elements);
+
+/// The user's choice of a learning rate schedule.
+struct ScheduleSpec {
+  std::string name = "constant";  ///< constant, step, cosine, one-cycle; exponential, for a range test
+  std::int64_t warmup_steps = 0;  ///< linear rise to the peak; one-cycle has its own
+  std::int64_t step_size = 0;     ///< step: applied steps between two decays
+  double gamma = 0.1;             ///< step: factor of each decay
+  double least = 0;               ///< cosine: the rate at the end; exponential: at the start
+};
+
+/// Whether a schedule's rates depend on the number of steps in all: a longer training has other rates from its start.
+inline bool spans_training(const ScheduleSpec& spec) { return spec.name != "constant" && spec.name != "step"; }
+
+/// The learning rate of step `step` of `steps`, counted from 0, skipped steps excluded; w = warmup_steps, t = step - w,
+/// T = steps - w:
+///   step < w:    peak * (step + 1) / w
+///   constant:    peak
+///   step:        peak * gamma ^ floor(t / step_size)
+///   cosine:      least + (peak - least) * (1 + cos(pi t / T)) / 2
+///   exponential: least * (peak / least) ^ (t / (T - 1))
+///   one-cycle:   cosine from peak / 25 to peak over the first 30 % of the steps, then to peak / 250,000
+///
+/// Errors    InvalidArgument for another name, a step_size below 1, or w > steps.
+/// Source    torch.optim.lr_scheduler: StepLR, CosineAnnealingLR(T_max = T) and OneCycleLR(cycle_momentum = False), in
+///           closed form; Loshchilov, Hutter: "SGDR", 2017; Smith, Topin: "Super-convergence", 2018.
+/// Example   tests/train/core/optim/schedule_test.cpp
+double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t steps, std::int64_t step);
+
+/// The learning rates of all steps, as the device reads them (kernels/ops/step_state: past the end the last entry holds); a
+/// single entry where the rate is constant.
+///
+/// Errors    InvalidArgument also for more than 16,777,216 steps.
+std::vector<float> learning_rates(const ScheduleSpec& spec, double peak, std::int64_t steps);
+
+}  // namespace gradring::train

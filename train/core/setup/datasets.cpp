@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/setup/datasets.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <utility>
+
+#include "data/datasets/open_dataset.h"
+#include "data/files/byte_source.h"
+#include "data/loader/random_split.h"
+#include "train/core/config/val_split.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+void check_batch_size(const TrainConfig& config, const data::Dataset& train_set) {
+  if (config.batch_size > train_set.size())
+    throw UsageError(fmt::format("--batch-size is {}, but {} has {} training samples{}: lower it", config.batch_size,
+                                 train_set.name(), train_set.size(),
+                                 config.val_split ? " without those of --val-split" : ""));
+}
+
+void check_same_kind(const data::Dataset& train_set, const data::Dataset& test_set, const std::string& folder) {
+  if (train_set.shape() == test_set.shape() && train_set.classes() == test_set.classes()) return;
+  throw data::DataError(
+      folder,
+      fmt::format("{} has training samples of {} in {} classes, but test samples of {} in {} classes", train_set.name(),
+                  train_set.shape().to_string(), train_set.classes(), test_set.shape().to_string(), test_set.classes()),
+      "use files of one data set");
+}
+
+}  // namespace
+
+Datasets open_train_set(const TrainConfig& config) {
+  Datasets sets{.train_set = data::open_dataset(config.dataset, data::Split::train, config.data_dir)};
+  if (config.val_split) {
+    const std::shared_ptr<const data::Dataset> whole = std::move(sets.train_set);
+    data::RandomSplit split =
+        data::random_split(whole, validation_samples(config.val_split, whole->size()), config.seed);
+    sets.train_set = std::move(split.rest);
+    sets.validation_set = std::move(split.held_out);
+  }
+  return sets;
+}
+
+Datasets open_datasets(const TrainConfig& config) {
+  Datasets sets = open_train_set(config);
+  sets.test_set = data::open_dataset(config.dataset, data::Split::test, config.data_dir);
+  check_same_kind(*sets.train_set, *sets.test_set, config.data_dir);
+  check_batch_size(config, *sets.train_set);
+  return sets;
+}
+
+std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, const HeldOut& held_out) {
+  const std::shared_ptr<const data::Dataset> whole =
+      data::open_dataset(config.dataset, data::Split::train, config.data_dir);
+  if (whole->name() != held_out.dataset)
+    throw UsageError(fmt::format("--dataset is {}, but the validation set is a part of {}: leave it out", whole->name(),
+                                 held_out.dataset));
+  if (whole->size() != held_out.samples + held_out.train_samples)
+    throw data::DataError(
+        config.data_dir,
+        fmt::format("{} has {} training samples, but the training had {}, of which it held out {}", whole->name(),
+                    whole->size(), held_out.samples + held_out.train_samples, held_out.samples),
+        "use the files that it was trained on");
+  return std::move(data::random_split(whole, held_out.samples, held_out.seed).held_out);
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+
+#include "data/datasets/dataset.h"
+#include "train/core/config/train_config.h"
+#include "train/core/trainer/training_state.h"
+
+namespace gradring::train {
+
+/// The data of a training.
+struct Datasets {
+  std::unique_ptr<data::Dataset> train_set;
+  std::unique_ptr<data::Dataset> validation_set;  ///< held out of the training set (--val-split); null: none
+  std::unique_ptr<data::Dataset> test_set;
+};
+
+/// Opens the data sets that the options name, and holds out the validation set: the samples that
+/// torch.utils.data.random_split would take with --seed, in every start of a run and on every rank.
+///
+/// Errors    as data::open_dataset; DataError if training and test set are of different kinds; UsageError if --val-split
+///           or --batch-size does not fit the number of samples.
+Datasets open_datasets(const TrainConfig& config);
+
+/// The first two of them: what is trained on, for a command that does not evaluate.
+///
+/// Errors    as data::open_dataset; UsageError if --val-split does not fit the number of samples.
+Datasets open_train_set(const TrainConfig& config);
+
+/// Opens the training set that the options name, and takes the validation set that another training held out of it.
+///
+/// Errors    as data::open_dataset; UsageError if that training's data set has another name; DataError if it has another
+///           number of samples.
+std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, const HeldOut& held_out);
+
+}  // namespace gradring::train

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "comm/process_group.h"
+#include "comm/rendezvous/store.h"
+#include "kernels/base/deadline.h"
+#include "train/core/setup/compute.h"
+#include "train/launch/workers/private_folder.h"
+#include "train/launch/workers/run_folder.h"
+#include "train/launch/workers/worker_environment.h"
+
+namespace gradring::train {
+
+/// The rendezvous of ranks whose launcher provides no store (torchrun, ranks started by hand): rank 0 creates a folder
+/// and a link to it in the user's private folder, under a name derived from TORCHELASTIC_RUN_ID and MASTER_PORT
+/// (RunLink); the others follow the link. Rank 0's destructor removes both.
+class RankRendezvous {
+ public:
+  /// Rank 0 returns at once; the others block until rank 0 has joined.
+  ///
+  /// Errors    comm::Timeout that names rank 0; DeviceError if the folder or the link cannot be created, if another
+  ///           user owns the private folder's name, or if a running run has the same id and port.
+  RankRendezvous(const WorkerEnvironment& place, Deadline deadline, const PrivateFolder& links = PrivateFolder(),
+                 const std::filesystem::path& parent = temporary_folder());
+
+  /// The folder of the comm::FileStore, for all ranks.
+  const std::filesystem::path& store() const { return store_; }
+
+ private:
+  std::filesystem::path store_;
+  std::optional<RunFolder> folder_;  // rank 0's
+  std::optional<RunLink> link_;      // to it; goes before it
+};
+
+/// How the ranks of a run communicate.
+struct GroupSpec {
+  std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  std::string comm = "auto";      ///< auto, nccl, shm, tcp
+  bool allow_shared_gpu = false;  ///< several ranks on one GPU, for tests
+  std::string program;            ///< name, version and commit
+};
+
+/// A rank's process group. On GPUs the store stays: ranks publish their errors there.
+struct Ranks {
+  std::unique_ptr<RankRendezvous> rendezvous;
+  std::unique_ptr<comm::Store> store;
+  std::unique_ptr<comm::ProcessGroup> group;
+};
+
+/// Joins the ranks of this run: through the launcher's store (GRADRING_STORE), else a RankRendezvous. Blocks until all
+/// have joined. `compute` must outlive the group; null: a CPU.
+///
+/// Only tcp opens ports, on 127.0.0.1 or, with several nodes, on this node's address, and closes them once all have
+/// joined. On GPUs, gradients go through NCCL, which a single rank needs only if --comm names it; host values go
+/// through shared memory, or with several nodes through tcp.
+///
+/// Errors    UsageError if `comm` does not fit the device; EnvironmentError for ranks on several machines without a
+///           launcher over all of them; ReplicaError on a rank that is another program than rank 0, or would connect
+///           otherwise; DeviceError without NCCL, or if ranks share a GPU and must not; comm::Timeout that names the
+///           missing ranks; comm::PeerLost.
+Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute = nullptr);
+
+}  // namespace gradring::train

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/setup/run_settings.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "train/core/config/toml_text.h"
+#include "train/core/trainer/from_config.h"
+#include "train/core/trainer/training_state.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr const char* kAuto = "auto";
+
+void replace_auto(std::string& value, std::string_view resolved) {
+  if (value == kAuto) value = resolved;
+}
+
+void resolve_sizes(TrainConfig& config, int world_size) {
+  const StepSizes sizes = step_sizes(config, world_size);
+  config.sampler = sizes.sharded ? "sharded" : "distributed";
+  if (sizes.sharded) config.shard_size = sizes.pass;
+  config.global_batch = sizes.global;
+  config.accumulate = 1;  // a rank's share of the global batch is divided into passes of the batch size anyway
+}
+
+void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironment& place) {
+  const bool spans_nodes = place.world_size != place.local_world_size;
+  if (config.allreduce == "nccl") config.comm = "nccl";
+  if (gpu && place.world_size == 1 && config.comm == kAuto) return;  // a single GPU needs no transport
+  replace_auto(config.comm, gpu ? "nccl" : spans_nodes ? "tcp" : "shm");
+  replace_auto(config.allreduce, config.comm == "shm" && config.zero == 0 ? "direct" : "ring");
+}
+
+}  // namespace
+
+TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, const WorkerEnvironment& place) {
+  TrainConfig resolved = config;
+  const kernels::DeviceId device = compute.device->id();
+  const bool gpu = device.kind == kernels::DeviceKind::cuda;
+  replace_auto(resolved.device, gpu ? "cuda" : "cpu");
+  replace_auto(resolved.backend, compute.backend->name());
+  resolved.precision = precision_name(precision_named(config.precision, device));
+  resolved.resident = is_resident(config, *compute.device) ? "on" : "off";
+  resolved.threads = compute.threads;
+  replace_auto(resolved.on_nan, resolved.precision == "fp16" ? "skip" : "halt");
+  resolve_sizes(resolved, place.world_size);
+  resolve_communication(resolved, gpu, place);
+  return resolved;
+}
+
+std::optional<std::string> saved_settings(const Checkpoint& checkpoint) {
+  const auto settings = checkpoint.about->find("settings");
+  if (settings == checkpoint.about->end() || !settings->is_string()) return std::nullopt;
+  return settings->get<std::string>();
+}
+
+std::string saved_setting(const Checkpoint& checkpoint, std::string_view option) {
+  const auto settings = saved_settings(checkpoint);
+  if (!settings) return {};
+  try {
+    return parse_toml(*settings)[option].value_or(std::string());
+  } catch (const TomlError&) {  // not written by gradring
+    return {};
+  }
+}
+
+std::string step_change(const Checkpoint& checkpoint, const TrainConfig& config, int ranks) {
+  const auto found = checkpoint.about->find(kSamplesOfStep);
+  if (found == checkpoint.about->end() || !found->is_number_integer()) return {};
+  const auto before = found->get<std::int64_t>();
+  const std::int64_t now = step_sizes(config, ranks).global;
+  if (before == now) return {};
+  return fmt::format(
+      "a step has {} samples on {} rank{}, but had {} when the checkpoint was saved: --global-batch {} keeps that for "
+      "any number of ranks",
+      now, ranks, ranks == 1 ? "" : "s", before, before);
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "train/core/config/train_config.h"
+#include "train/core/setup/compute.h"
+#include "train/launch/workers/worker_environment.h"
+#include "train/records/checkpoint/checkpoint.h"
+
+namespace gradring::train {
+
+/// The config with `auto` and 0 resolved for this run, for config.resolved.toml: sampler, shard-size, global-batch (and
+/// accumulate, then 1), precision, device, backend, resident, threads, comm, allreduce, on-nan. A run with these
+/// options and as many ranks on the same kind of machine computes the same.
+///
+/// `auto` remains where no single value says the same: conv and gemm (chosen per layer; meta.json lists them),
+/// checkpoint-activations, progress, and comm of a single GPU. 0 remains where it means "off".
+///
+/// Errors    as step_sizes.
+TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, const WorkerEnvironment& place);
+
+/// The settings of the run that saved a checkpoint, as TOML; nullopt if unknown.
+std::optional<std::string> saved_settings(const Checkpoint& checkpoint);
+
+/// One of these settings with a text value ("dataset", "model"); empty if unknown.
+std::string saved_setting(const Checkpoint& checkpoint, std::string_view option);
+
+/// A remark if a step has another number of samples than in the run that saved the checkpoint, often because the number
+/// of ranks has changed. Empty if the numbers are equal or unknown.
+///
+/// Errors    as step_sizes.
+std::string step_change(const Checkpoint& checkpoint, const TrainConfig& config, int ranks);
+
+}  // namespace gradring::train

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/setup/saved_schedule.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "train/core/config/option_sources.h"
+#include "train/core/config/options.h"
+#include "train/core/setup/run_settings.h"
+#include "train/core/trainer/training_state.h"
+#include "train/records/checkpoint/error.h"
+
+namespace gradring::train {
+namespace {
+
+/// The number `name`, from 1 on; 1 if there is none.
+std::int64_t count_in(const nlohmann::ordered_json& json, const char* name) {
+  const auto found = json.find(name);
+  const bool is_count = found != json.end() && found->is_number_integer();
+  return is_count ? std::max<std::int64_t>(1, found->get<std::int64_t>()) : 1;
+}
+
+std::int64_t estimated_steps(const TrainConfig& config, const nlohmann::ordered_json& about) {
+  static constexpr std::int64_t kMost = std::int64_t{1} << 40;
+  const std::int64_t samples = std::min(kMost, count_in(about.value("order", nlohmann::ordered_json()), "samples"));
+  const std::int64_t of_step = std::min(kMost, count_in(about, kSamplesOfStep));
+  const std::int64_t of_epoch = (samples + of_step - 1) / of_step;
+  const std::int64_t epochs = std::min(config.epochs, kMost / of_epoch);
+  const std::int64_t of_epochs = epochs > 0 ? epochs * of_epoch : std::numeric_limits<std::int64_t>::max();
+  return std::max<std::int64_t>(1, config.steps > 0 ? std::min(config.steps, of_epochs) : of_epochs);
+}
+
+bool same_shape(const ScheduleSpec& a, const ScheduleSpec& b) {
+  return a.name == b.name && a.warmup_steps == b.warmup_steps && a.step_size == b.step_size && a.gamma == b.gamma &&
+         a.least == b.least;
+}
+
+/// Why the rates differ: "--lr is 0.002 instead of 0.001".
+std::vector<std::string> reasons_of(const RateSchedule& before, const RateSchedule& now) {
+  std::vector<std::string> reasons;
+  if (before.peak != now.peak) reasons.push_back(fmt::format("--lr is {} instead of {}", now.peak, before.peak));
+  if (before.spec.name != now.spec.name)
+    reasons.push_back(fmt::format("--schedule is {} instead of {}", now.spec.name, before.spec.name));
+  else if (!same_shape(before.spec, now.spec))
+    reasons.push_back(fmt::format("the {} schedule has other options", now.spec.name));
+  if (spans_training(now.spec) && before.steps != now.steps)
+    reasons.push_back(
+        fmt::format("the {} schedule spans {} steps instead of {}", now.spec.name, now.steps, before.steps));
+  return reasons;
+}
+
+}  // namespace
+
+TrainConfig saved_config(const Checkpoint& checkpoint, const std::filesystem::path& from) {
+  const auto settings = saved_settings(checkpoint);
+  const auto given = settings ? read_known_options(*settings) : std::nullopt;
+  if (!given) throw CheckpointError(from, "has no settings of a run", "use a checkpoint of gradring train");
+  TrainConfig config;
+  try {
+    for (const auto& [name, value] : *given) find_option(name)->read(config, value.text);
+  } catch (const InvalidArgument& error) {
+    throw CheckpointError(from, fmt::format("has invalid settings: {}", error.what()), "use another checkpoint");
+  }
+  return config;
+}
+
+double RateSchedule::at(std::int64_t applied) const {
+  return learning_rate_at(spec, peak, steps, std::clamp<std::int64_t>(applied, 0, steps - 1));
+}
+
+RateSchedule saved_schedule(const Checkpoint& checkpoint, const TrainConfig& saved) {
+  const nlohmann::ordered_json& about = *checkpoint.about;
+  return {.spec = saved.schedule,
+          .peak = saved.learning_rate,
+          .steps = about.contains(kTotalSteps) ? count_in(about, kTotalSteps) : estimated_steps(saved, about)};
+}
+
+std::string describe_rate_change(const RateChange& change) try {
+  const auto& [before, now, applied, steps] = change;
+  if (applied == 0) return {};
+  const double expected = before.at(applied), next = now.at(applied);
+  const std::vector<std::string> reasons = reasons_of(before, now);
+  if (reasons.empty() || std::abs(next - expected) <= 1e-9 * std::max(next, expected)) return {};
+  const double last = before.at(applied - 1);
+  std::string text = fmt::format("the learning rate was {:.1e} in step {} and is {:.1e} in step {}: {}", last, steps,
+                                 next, steps + 1, fmt::join(reasons, ", "));
+  if (spans_training(now.spec) && before.peak == now.peak && before.spec.name == now.spec.name)
+    text += fmt::format("; --schedule constant --lr {:.3g} would keep it", last);
+  return text;
+} catch (const InvalidArgument&) {
+  return {};
+}
+
+}  // namespace gradring::train

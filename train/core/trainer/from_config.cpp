@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/trainer/from_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "train/core/input_pipeline/batch_loader.h"
+#include "train/core/optim/optimizer.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+using kernels::DType;
+
+comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
+  if (name == "ring") return comm::AllReduceAlgorithm::ring;
+  if (name == "direct") return comm::AllReduceAlgorithm::direct;
+  if (name == "nccl") return comm::AllReduceAlgorithm::nccl;
+  return comm::AllReduceAlgorithm::automatic;
+}
+
+/// Checks what depends on the device and the data.
+void check_options(const TrainConfig& config, kernels::DType precision, std::int64_t steps) {
+  if (config.wire_dtype == "fp16" && precision != kernels::DType::f16)
+    throw UsageError(
+        "--wire-dtype fp16 requires --precision fp16, whose loss scale keeps gradients in range: use --wire-dtype "
+        "bf16");
+  if (config.schedule.warmup_steps > steps)
+    throw UsageError(fmt::format("--warmup-steps {} is more than the {} steps of this training: lower it",
+                                 config.schedule.warmup_steps, steps));
+}
+
+}  // namespace
+
+StepSizes step_sizes(const TrainConfig& config, int ranks) {
+  if (config.data_parallel > 1 && ranks > 1)
+    throw UsageError(
+        fmt::format("--data-parallel {} trains on several devices from one process, but this run has {} ranks: start "
+                    "one rank, or leave --data-parallel out",
+                    config.data_parallel, ranks));
+  const bool sharded = config.sampler == "sharded" || (config.sampler == "auto" && config.reproducible);
+  const StepSizes sizes{
+      .sharded = sharded,
+      .global = config.global_batch > 0 ? config.global_batch : config.batch_size * config.accumulate * ranks,
+      .pass = sharded && config.shard_size > 0 ? config.shard_size : config.batch_size};
+  if (sharded && sizes.global % sizes.pass != 0)
+    throw UsageError(
+        fmt::format("a step has {} samples, expected a multiple of the {} samples of a shard: change --global-batch or "
+                    "--shard-size",
+                    sizes.global, sizes.pass));
+  if (!sharded && sizes.global % ranks != 0)
+    throw UsageError(
+        fmt::format("--global-batch is {}, expected a multiple of the {} ranks: change it, or use --sampler sharded",
+                    sizes.global, ranks));
+  return sizes;
+}
+
+std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64_t samples, std::uint64_t seed,
+                                              int rank, int ranks) {
+  const data::StepSamplerSpec spec{
+      .samples = samples, .rank = rank, .world_size = ranks, .seed = seed, .samples_of_step = sizes.global};
+  return sizes.sharded ? data::make_sharded_steps(spec, sizes.pass) : data::make_distributed_steps(spec);
+}
+
+bool communicates_in_every_pass(const TrainConfig& config) {
+  return config.zero == 3 || (config.zero == 2 && (config.sync_every_pass || config.reproducible));
+}
+
+kernels::DType precision_named(std::string_view name, const kernels::DeviceId& device) {
+  if (name == "auto") return device.kind == kernels::DeviceKind::cuda ? DType::f16 : DType::f32;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
+    if (precision_name(dtype) == name) return dtype;
+  throw InvalidArgument("precision '" + std::string(name) + "' is unknown: expected fp32, fp16 or bf16");
+}
+
+std::string precision_name(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return "fp32";
+    case DType::f16: return "fp16";
+    case DType::bf16: return "bf16";
+    default:
+      throw InvalidArgument("type " + std::string(name_of(dtype)) + " is not a precision: expected f32, f16 or bf16");
+  }
+}
+
+LossScaling loss_scaling_for(const TrainConfig& config, kernels::DType precision) {
+  LossScaling scaling{.dynamic = precision == kernels::DType::f16, .initial = static_cast<float>(config.loss_scale)};
+  scaling.policy.growth_interval = static_cast<std::int32_t>(config.loss_scale_interval);
+  return scaling;
+}
+
+bool is_resident(const TrainConfig& config, const kernels::Device& device) {
+  return config.resident == "on" || (config.resident == "auto" && device.id().kind == kernels::DeviceKind::cuda);
+}
+
+std::unique_ptr<BatchLoader> make_batch_loader(const TrainConfig& config, BatchLoaderSpec spec, Replica& replica) {
+  spec.dtype = replica.program().dtype();
+  if (!is_resident(config, spec.device)) return std::make_unique<HostBatchLoader>(spec);
+  return std::make_unique<ResidentBatchLoader>(spec, replica.stream(), Deadline::after(config.timeout));
+}
+
+bool records_steps(const TrainConfig& config, const kernels::Device& device) {
+  return config.cuda_graph && config.data_parallel == 1 && device.id().kind == kernels::DeviceKind::cuda;
+}
+
+std::int64_t total_steps(const TrainConfig& config, const data::StepSampler& sampler) {
+  if (config.epochs == 0) return config.steps;
+  const std::int64_t most = std::numeric_limits<std::int64_t>::max() / std::max<std::int64_t>(sampler.steps(), 1);
+  const std::int64_t of_epochs = std::min(config.epochs, most) * sampler.steps();
+  return config.steps > 0 ? std::min(config.steps, of_epochs) : of_epochs;
+}
+
+MemoryPlanSpec memory_plan_spec(const TrainConfig& config, const kernels::Device& device,
+                                const data::Dataset& train_set, int world_size) {
+  const StepSizes sizes = step_sizes(config, world_size);
+  const auto sampler = make_steps(sizes, train_set.size(), config.seed, 0, world_size);
+  return {.replica = replica_spec(config, device, sizes, *sampler),
+          .resident = is_resident(config, device),
+          .eval_batch = kEvalBatch,
+          .world_size = world_size};
+}
+
+ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, const StepSizes& sizes,
+                         const data::StepSampler& sampler) {
+  const std::int64_t steps = total_steps(config, sampler);
+  const kernels::DType precision = precision_named(config.precision, device.id());
+  check_options(config, precision, steps);
+  return {.model = config.model,
+          .batch_size = sizes.pass,
+          .precision = precision,
+          .checkpointing = config.checkpointing,
+          .step = {.loss_scaling = loss_scaling_for(config, precision),
+                   .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
+                   .clip_norm = config.clip_norm,
+                   .recorded = records_steps(config, device)},
+          .optimizer = config.optimizer,
+          .buckets = config.buckets,
+          .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
+                   .algorithm = algorithm_named(config.allreduce)},
+          .zero = static_cast<int>(config.zero),
+          .accumulates = sampler.most_of_rank() > sizes.pass,
+          .sync_every_pass = config.sync_every_pass,
+          .exact_terms = config.reproducible ? sizes.global / sizes.pass : 0,
+          .overlap = config.overlap,
+          .devices = static_cast<int>(config.data_parallel),
+          .seed = config.seed};
+}
+
+}  // namespace gradring::train

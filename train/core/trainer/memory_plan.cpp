@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/trainer/memory_plan.h"
+
+#include <chrono>
+#include <utility>
+
+#include "kernels/runtime/dry_run_device.h"
+#include "train/core/input_pipeline/batch_loader.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr std::chrono::seconds kTimeout{1};  // never reached: nothing waits on a dry-run device
+
+/// Rank 0 of a world that does not exist: allocates on a dry-run device, and drops collectives.
+class DryRunTransport final : public comm::Transport {
+ public:
+  DryRunTransport(kernels::Device& device, int world_size) : device_(device), world_size_(world_size) {}
+
+  int rank() const override { return 0; }
+  int world_size() const override { return world_size_; }
+  std::unique_ptr<comm::Segment> allocate(std::size_t bytes, Deadline) override {
+    return std::make_unique<DryRunSegment>(device_.allocate(bytes, kernels::MemoryKind::device));
+  }
+  void submit(kernels::Stream&, std::function<void()>) override {}
+  void enqueue(const comm::Step&) override {}
+  comm::Progress poll() override { return comm::Progress::done; }
+  void wait(Deadline) override {}
+  void share_failure(comm::FirstFailure&) override {}
+
+ private:
+  class DryRunSegment final : public comm::Segment {
+   public:
+    explicit DryRunSegment(kernels::Buffer memory)
+        : Segment(memory.as<std::byte>(), memory.size()), memory_(std::move(memory)) {}
+
+   private:
+    kernels::Buffer memory_;
+  };
+
+  kernels::Device& device_;
+  int world_size_;
+};
+
+nn::Model model_of(const MemoryPlanSpec& spec, const MemoryPlanPlace& place) {
+  return nn::make_model(spec.replica.model, place.train_set.shape(), place.train_set.classes());
+}
+
+/// Allocates what the batches of training and evaluation need.
+void plan_batches(const MemoryPlanSpec& spec, const MemoryPlanPlace& place, kernels::Device& device) {
+  const ReplicaSpec& replica = spec.replica;
+  BatchLoaderSpec batches{.dataset = place.train_set,
+                          .device = device,
+                          .kernels = place.kernels,
+                          .batch_size = spec.eval_batch,
+                          .dtype = replica.precision};
+  const HostBatchLoader evaluation(batches);
+  batches.batch_size = replica.batch_size;
+  if (spec.resident)
+    const ResidentBatchLoader training(batches, *device.make_stream(kernels::StreamMode::in_place),
+                                       Deadline::after(kTimeout));
+  else
+    const HostBatchLoader training(batches);
+}
+
+/// What Replica::averaged_weights allocates for an evaluation.
+std::size_t averaged_weight_bytes(const ReplicaSpec& replica, const Shards& shards) {
+  if (replica.optimizer.ema == 0 || averages_are_read_in_place(shards, replica.precision)) return 0;
+  return shards.layout().elements() * kernels::size_of(replica.precision);
+}
+
+}  // namespace
+
+ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanPlace& place) {
+  kernels::DryRunDevice device(place.device);
+  const nn::Model model = model_of(spec, place);
+  const ReplicaSpec& replica = spec.replica;
+  const nn::Program training(model, replica.batch_of_device(), nn::ProgramMode::training, place.backend, device,
+                             replica.precision, replica.checkpointing);
+  const nn::Program evaluation(model, spec.eval_batch, nn::ProgramMode::evaluation, place.backend, device,
+                               replica.precision);
+  const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
+  return {training.memory(), evaluation.memory(), slots_for(layout, training)};
+}
+
+MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanPlace& place, const ProgramMemories& programs) {
+  kernels::DryRunDevice device(place.device);
+  MemoryLedger ledger(device);
+  comm::ProcessGroup group(std::make_unique<DryRunTransport>(device, spec.world_size),
+                           std::make_unique<DryRunTransport>(device, spec.world_size), kTimeout);
+  const ReplicaSpec& replica = spec.replica;
+  const nn::Model model = model_of(spec, place);
+  const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
+  const Shards shards = replica_shards(replica.zero, layout, spec.world_size, 0);
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  const auto optimizer =
+      make_optimizer(replica.optimizer, place.kernels, ledger.on(MemoryClass::optimizer), shards.elements());
+  const ReplicaBuffers buffers(replica, {.kernels = place.kernels,
+                                         .group = group,
+                                         .ledger = ledger,
+                                         .stream = *stream,
+                                         .shards = shards,
+                                         .slots = programs.slots});
+  plan_batches(spec, place, ledger.on(MemoryClass::batches));
+  const auto gathered =
+      ledger.hold(MemoryClass::gradients, replica.devices > 1 ? DataParallel::gathered_bytes(layout) : 0);
+  const auto step = ledger.hold(MemoryClass::step, TrainStep::memory_bytes(replica.step.learning_rates.size()));
+  const auto averages = ledger.hold(MemoryClass::parameters, averaged_weight_bytes(replica, shards));
+  MemoryTable table = ledger.peaks();
+  for (const nn::ProgramMemory& program : {programs.training, programs.evaluation}) {
+    table[MemoryClass::activations] += program.activations + program.activation_gradients;
+    table[MemoryClass::workspace] += program.workspace;
+  }
+  return table;
+}
+
+MemoryTable plan_further_device(const MemoryPlanSpec& spec, const MemoryPlanPlace& place,
+                                const ProgramMemories& programs) {
+  const ReplicaSpec& replica = spec.replica;
+  const nn::Model model = model_of(spec, place);
+  const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
+  return DeviceReplica::planned_memory({.model = model,
+                                        .layout = layout,
+                                        .sample = place.train_set.shape(),
+                                        .max_batch = replica.batch_of_device(),
+                                        .dtype = replica.precision},
+                                       programs.training);
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/trainer/replica.h"
+
+#include <algorithm>
+#include <cstring>
+#include <iterator>
+#include <utility>
+#include <vector>
+
+#include "kernels/lib/variant.h"
+#include "nn/parameter/parameter.h"
+#include "train/core/trainer/finite_weights.h"
+#include "train/core/trainer/parameter_tensors.h"
+#include "train/records/checkpoint/error.h"
+#include "train/records/checkpoint/tensor_record.h"
+
+namespace gradring::train {
+namespace {
+
+/// A rank's shard of a bucket is a multiple of this, so that NonFiniteCheck's blocks do not span shards.
+constexpr std::size_t kShardElements = kernels::sum_of_squares::kBlock;
+
+std::unique_ptr<ComputeWeights> make_weights(const ReplicaSpec& spec, const ReplicaBuffers::Parts& parts,
+                                             DistributedDataParallel& ddp) {
+  kernels::Device& device = parts.ledger.on(MemoryClass::master);
+  const WeightParts weights{.device = device,
+                            .group = parts.group,
+                            .shards = parts.shards,
+                            .cast = kernels::pick_variant(parts.kernels.cast, device, spec.precision)};
+  if (spec.zero < 3) return std::make_unique<GatheredWeights>(weights, spec.precision);
+  return std::make_unique<PrefetchedWeights>(weights, ddp, spec.precision, parts.slots);
+}
+
+template <class Part>
+std::unique_ptr<Part> decorated(const std::function<std::unique_ptr<Part>(std::unique_ptr<Part>)>& decorate,
+                                std::unique_ptr<Part> part) {
+  return decorate ? decorate(std::move(part)) : std::move(part);
+}
+
+std::string prefix_of(const OptimizerState& state) { return state.name + "."; }
+
+/// Errors    CheckpointError unless `tensors` are exactly those states.
+void check_optimizer(std::span<const nn::Parameter> parameters, std::span<const OptimizerState> states,
+                     std::span<const TensorRecord> tensors, const std::filesystem::path& from) {
+  std::vector<TensorInfo> expected;
+  for (const OptimizerState& state : states)
+    std::ranges::move(parameter_tensors(parameters, prefix_of(state)), std::back_inserter(expected));
+  const TensorDifferences differences = compare_tensors(expected, infos_of(tensors));
+  if (!differences.empty())
+    throw CheckpointError(from, differences.to_string(),
+                          "use the --optimizer, --momentum and --ema of the run that saved it");
+}
+
+}  // namespace
+
+nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
+                               std::span<const nn::Parameter> parameters, int world_size) {
+  return nn::ArenaLayout(parameters, make_buckets(parameters, nn::Program::ready_order(model), spec.buckets),
+                         kShardElements * static_cast<std::size_t>(world_size), TrainStep::kPiggybackedScalars);
+}
+
+Shards replica_shards(int zero, const nn::ArenaLayout& layout, int world_size, int rank) {
+  return zero > 0 ? Shards(layout, world_size, rank) : Shards(layout, 1, 0);
+}
+
+int slots_for(const nn::ArenaLayout& layout, const nn::Program& program) {
+  return buckets_at_once(layout, program.parameters_of_plans()) + 1;
+}
+
+bool averages_are_read_in_place(const Shards& shards, kernels::DType dtype) {
+  return shards.whole() && dtype == kernels::DType::f32;
+}
+
+ReplicaBuffers::ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts)
+    : gradients({.slots = spec.zero >= 2 ? parts.slots : 0}, parts.group, parts.shards.layout()),
+      ddp(parts.group, parts.shards.layout(), parts.ledger.on(MemoryClass::gradients), parts.stream,
+          spec.overlap ? kernels::StreamMode::asynchronous : kernels::StreamMode::in_place),
+      reducer(make_gradient_reducer({.wire = spec.wire,
+                                     .sharded = spec.zero >= 2,
+                                     .accumulates = spec.accumulates && !(spec.zero >= 2 && spec.sync_every_pass),
+                                     .exact_terms = spec.exact_terms},
+                                    {.device = parts.ledger.on(MemoryClass::gradients),
+                                     .kernels = parts.kernels,
+                                     .group = parts.group,
+                                     .stream = parts.stream,
+                                     .gradients = gradients,
+                                     .shards = parts.shards,
+                                     .ddp = ddp})),
+      weights(make_weights(spec, parts, ddp)),
+      check({.device = parts.ledger.on(MemoryClass::step),
+             .group = parts.group,
+             .ddp = ddp,
+             .shards = parts.shards,
+             .kernel = kernels::pick_variant(parts.kernels.sum_of_squares, parts.ledger.on(MemoryClass::step),
+                                             kernels::DType::f32)},
+            reducer->sums()) {
+  const auto hold = [&](MemoryClass memory_class, std::size_t bytes) {
+    held.push_back(parts.ledger.hold(memory_class, bytes));
+  };
+  hold(spec.precision == kernels::DType::f32 ? MemoryClass::master : MemoryClass::parameters, weights->bytes().whole);
+  hold(MemoryClass::parameters, weights->bytes().slots);
+  hold(MemoryClass::gradients, gradients.bytes());
+  hold(MemoryClass::buckets, reducer->bytes().wire);
+  hold(MemoryClass::step, check.bytes());
+}
+
+Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const ReplicaDecorators& decorators)
+    : device_(place.device),
+      group_(place.group),
+      memory_(place.device),
+      model_(nn::make_model(spec.model, place.sample, place.classes)),
+      parameters_(nn::parameters_of(model_)),
+      layout_(replica_layout(spec, model_, parameters_, place.group.world_size())),
+      shards_(replica_shards(spec.zero, layout_, place.group.world_size(), place.group.rank())),
+      cast_(kernels::pick_variant(place.kernels.cast, place.device, spec.precision)),
+      program_(model_, spec.batch_of_device(), nn::ProgramMode::training, place.backend,
+               {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.precision,
+               spec.checkpointing),
+      optimizer_(decorated(
+          decorators.optimizer,
+          make_optimizer(spec.optimizer, place.kernels, memory_.on(MemoryClass::optimizer), shards_.elements()))),
+      stream_(decorated(decorators.stream, place.device.make_stream(kernels::StreamMode::in_place))),
+      buffers_(spec, {.kernels = place.kernels,
+                      .group = place.group,
+                      .ledger = memory_,
+                      .stream = *stream_,
+                      .shards = shards_,
+                      .slots = slots_for(layout_, program_)}),
+      slices_(
+          update_slices(shards_, *buffers_.weights, buffers_.reducer->sums(), decaying(parameters_, spec.optimizer))),
+      transfer_({.device = place.device,
+                 .group = place.group,
+                 .stream = *stream_,
+                 .staging = buffers_.gradients,
+                 .shards = shards_}),
+      single_device_(program_),
+      data_parallel_(make_data_parallel(spec, place)),
+      step_(spec.step, {.device = memory_.on(MemoryClass::step),
+                        .stream = *stream_,
+                        .kernels = place.kernels,
+                        .program = data_parallel_ ? static_cast<StepProgram&>(*data_parallel_) : single_device_,
+                        .weights = *buffers_.weights,
+                        .ddp = buffers_.ddp,
+                        .reducer = *buffers_.reducer,
+                        .check = buffers_.check,
+                        .optimizer = *optimizer_,
+                        .slices = slices_}) {
+  initialize_weights(spec.seed, place.group.after_collectives());
+}
+
+std::unique_ptr<DataParallel> Replica::make_data_parallel(const ReplicaSpec& spec, const ReplicaPlace& place) {
+  check(std::ssize(place.others) + 1 == spec.devices, "the number of devices is not that of the replica");
+  if (spec.devices == 1) return nullptr;
+  return std::make_unique<DataParallel>(
+      DeviceReplicaSpec{.model = model_,
+                        .layout = layout_,
+                        .sample = place.sample,
+                        .max_batch = spec.batch_of_device(),
+                        .dtype = spec.precision,
+                        .checkpointing = spec.checkpointing},
+      DataParallel::First{.device = memory_.on(MemoryClass::gradients),
+                          .kernels = place.kernels,
+                          .program = program_,
+                          .enqueue_exposed = [this](const auto& work) { buffers_.ddp.enqueue_in_line(work); }},
+      place.others);
+}
+
+/// A zeroed arena in pinned memory.
+kernels::Buffer Replica::host_arena() {
+  kernels::Buffer host = device_.allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);
+  std::fill_n(host.as<float>(), layout_.elements(), 0.0f);
+  return host;
+}
+
+void Replica::initialize_weights(std::uint64_t seed, Deadline deadline) {
+  const kernels::Buffer host = host_arena();
+  const nn::Arena arena{layout_, host.as<float>()};
+  const auto drawn = nn::draw_torch_uniform(parameters_, seed);
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    nn::from_torch_order(parameters_[i], drawn[i], {arena.parameter(static_cast<int>(i)), drawn[i].size()});
+  transfer_.scatter(host.as<float>(), buffers_.weights->master(), deadline);
+  enqueue_begin();
+}
+
+/// To be called after master weights were initialized or loaded.
+void Replica::enqueue_begin() {
+  buffers_.weights->enqueue_refresh(*stream_);
+  optimizer_->enqueue_begin(*stream_, slices_);
+}
+
+kernels::Buffer Replica::weights_on_host(Deadline deadline) {
+  const float* const whole = buffers_.weights->whole_master();
+  if (!whole) return transfer_.gather(buffers_.weights->master(), deadline);
+  kernels::Buffer host = device_.allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);
+  stream_->enqueue_copy(host.data(), whole, host.size());
+  stream_->synchronize(deadline);
+  return host;
+}
+
+WholeWeights Replica::whole_weights() {
+  WholeWeights whole{
+      .memory = buffers_.weights->gather_whole(*stream_), .view = buffers_.weights->view(), .counted = {}};
+  if (whole.memory) whole.view.buckets = weights_within(*whole.memory).buckets;
+  return whole;
+}
+
+std::optional<WholeWeights> Replica::averaged_weights() {
+  const std::vector<OptimizerState> states = optimizer_->states();
+  const auto found = std::ranges::find(states, kEmaState, &OptimizerState::name);
+  if (found == states.end()) return std::nullopt;
+  if (averages_are_read_in_place(shards_, program_.dtype()))
+    return WholeWeights{
+        .memory = nullptr, .view = nn::weights_at(layout_, kernels::DType::f32, found->data), .counted = {}};
+  auto memory = gather_whole({.device = device_, .group = group_, .shards = shards_, .cast = cast_}, shards_of(*found),
+                             program_.dtype(), *stream_);
+  auto counted = memory_.hold(MemoryClass::parameters, memory->bytes());
+  const nn::Weights view = weights_within(*memory);
+  return WholeWeights{.memory = std::move(memory), .view = view, .counted = std::move(counted)};
+}
+
+ReplicaBytes Replica::bytes() const {
+  const ReducerBytes reducer = buffers_.reducer->bytes();
+  return {.weights = buffers_.weights->bytes(),
+          .gradients = reducer.sums > 0 ? reducer.sums : buffers_.gradients.bytes(),
+          .gradient_slots = reducer.sums > 0 ? buffers_.gradients.bytes() : 0,
+          .wire = reducer.wire,
+          .optimizer = optimizer_->bytes()};
+}
+
+std::vector<TensorRecord> Replica::records_of(const kernels::Buffer& host, std::string_view prefix) const {
+  if (group_.rank() != 0) return {};
+  return save_parameters(parameters_, {layout_, host.as<float>()}, prefix);
+}
+
+ReplicaState Replica::save(Deadline deadline) {
+  ReplicaState saved{.model = {}, .state = {}, .step = step_.state(deadline)};
+  saved.model = records_of(weights_on_host(deadline), "");
+  for (const OptimizerState& state : optimizer_->states())
+    std::ranges::move(records_of(transfer_.gather(shards_of(state), deadline), prefix_of(state)),
+                      std::back_inserter(saved.state));
+  return saved;
+}
+
+void Replica::load(const ReplicaState& state, const std::filesystem::path& from, Deadline deadline) {
+  const std::vector<OptimizerState> optimizer = optimizer_->states();
+  load_weights(state.model, from, deadline);  // first: those of another model have another optimizer's state, too
+  if (group_.rank() == 0) check_optimizer(parameters_, optimizer, state.state, from);
+  check_optimizer_values(state.state, from);
+  for (const OptimizerState& each : optimizer)
+    load_shards(shards_of(each), state.state, from, prefix_of(each), deadline);
+  step_.set_state(state.step, deadline);
+}
+
+void Replica::load_weights(std::span<const TensorRecord> of_rank_0, const std::filesystem::path& from,
+                           Deadline deadline) {
+  check_finite_weights(of_rank_0, from);
+  load_shards(buffers_.weights->master(), of_rank_0, from, "", deadline);
+  enqueue_begin();
+}
+
+/// Fills the shards of all ranks from rank 0's tensors.
+void Replica::load_shards(const ShardPointers& to, std::span<const TensorRecord> tensors,
+                          const std::filesystem::path& from, std::string_view prefix, Deadline deadline) {
+  const kernels::Buffer host = host_arena();
+  if (group_.rank() == 0) load_parameters(tensors, from, parameters_, {layout_, host.as<float>()}, prefix);
+  transfer_.scatter(host.as<float>(), to, deadline);
+}
+
+Sha256 hash_weights(std::span<const nn::Parameter> parameters, const nn::Arena& weights) {
+  Sha256Sum sum;
+  std::vector<float> torch;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const auto elements = static_cast<std::size_t>(parameters[i].shape.elements());
+    torch.resize(elements);
+    nn::to_torch_order(parameters[i], {weights.parameter(static_cast<int>(i)), elements}, torch);
+    sum.add(std::as_bytes(std::span(torch)));
+  }
+  return sum.finish();
+}
+
+void check_replicas(comm::ProcessGroup& group, const Sha256& mine, const std::string& what) {
+  const std::vector<std::byte> bytes = group.all_gather_on_host(mine);
+  std::vector<Sha256> all(static_cast<std::size_t>(group.world_size()));
+  std::memcpy(all.data(), bytes.data(), bytes.size());
+
+  const auto votes = [&all](const Sha256& sum) { return std::count(all.begin(), all.end(), sum); };
+  const Sha256 majority =
+      *std::max_element(all.begin(), all.end(), [&](const auto& a, const auto& b) { return votes(a) < votes(b); });
+  std::string different;
+  for (std::size_t rank = 0; rank < all.size(); ++rank)
+    if (all[rank] != majority) different += (different.empty() ? "" : ", ") + std::to_string(rank);
+  if (!different.empty())
+    throw ReplicaError("the ranks do not have the same " + what + ": rank " + different + " differs from the others");
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "comm/process_group.h"
+#include "kernels/base/error.h"
+#include "kernels/ops/kernel_set.h"
+#include "kernels/runtime/trace_track.h"
+#include "nn/backend/backend.h"
+#include "nn/parameter/parameter.h"
+#include "nn/program/program.h"
+#include "train/core/data_parallel/data_parallel.h"
+#include "train/core/ddp/compute_weights.h"
+#include "train/core/ddp/gradient_reducer.h"
+#include "train/core/ddp/non_finite_check.h"
+#include "train/core/optim/optimizer.h"
+#include "train/core/trainer/train_step.h"
+#include "train/core/trainer/training_state.h"
+#include "train/records/metrics/memory_ledger.h"
+#include "train/records/metrics/summary.h"
+
+namespace gradring::train {
+
+/// What a replica is made of; equal on all ranks except the seed, of which rank 0's counts.
+struct ReplicaSpec {
+  std::string model = "convnet";
+  std::int64_t batch_size = 64;  ///< at most, in one forward and backward pass
+  kernels::DType precision = kernels::DType::f32;
+  nn::Checkpointing checkpointing;
+  StepSpec step;
+  OptimizerSpec optimizer;
+  BucketLimits buckets;
+  WireSpec wire;
+  int zero = 0;                  ///< what is sharded (ZeRO): 1 optimizer state, 2 gradients too, 3 weights too
+  bool accumulates = false;      ///< a step may have several passes
+  bool sync_every_pass = false;  ///< ranks sum the gradients of each pass (ZeRO 2 and 3)
+  std::int64_t exact_terms =
+      0;                   ///< passes of all ranks in a step, for sums with the same bits in any order; 0: f32 sums
+  bool overlap = true;     ///< gradients are summed while backward continues
+  int devices = 1;         ///< over which this process splits each pass (--data-parallel)
+  std::uint64_t seed = 0;  ///< of the initial weights
+
+  /// Samples of the program of one device.
+  std::int64_t batch_of_device() const { return samples_of_device(batch_size, devices); }
+};
+
+/// The layout of such a replica's arenas, on every rank.
+nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
+                               std::span<const nn::Parameter> parameters, int world_size);
+
+/// What a replica works with. All of it must outlive the replica.
+struct ReplicaPlace {
+  kernels::Device& device;
+  const kernels::KernelSet& kernels;
+  nn::Backend& backend;
+  comm::ProcessGroup& group;
+  kernels::Shape sample;  ///< height, width, channels
+  std::int64_t classes = 0;
+  std::span<const FurtherDevice> others = {};  ///< ReplicaSpec::devices without the first
+};
+
+/// This rank's shards of the optimizer state: everything without ZeRO.
+Shards replica_shards(int zero, const nn::ArenaLayout& layout, int world_size, int rank);
+
+/// Slots for buckets that share them: for those that a plan uses at once, and one that is in transfer meanwhile.
+int slots_for(const nn::ArenaLayout& layout, const nn::Program& program);
+
+/// Whether averaged weights can be evaluated where they are; else they are gathered into memory of their own.
+bool averages_are_read_in_place(const Shards& shards, kernels::DType dtype);
+
+/// Gradients, weights, and their communication: all memory of a replica besides its program, optimizer and step. The
+/// memory plan makes the same on a device that only counts.
+struct ReplicaBuffers {
+  struct Parts {
+    const kernels::KernelSet& kernels;
+    comm::ProcessGroup& group;
+    MemoryLedger& ledger;
+    kernels::Stream& stream;
+    const Shards& shards;
+    int slots = 0;  ///< slots_for the training program
+  };
+  /// Collective.
+  ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts);
+
+  BucketMemory gradients;  ///< where backward writes
+  DistributedDataParallel ddp;
+  std::unique_ptr<GradientReducer> reducer;
+  std::unique_ptr<ComputeWeights> weights;
+  NonFiniteCheck check;
+  std::vector<kernels::CountedBytes> held;  ///< memory from the transport
+};
+
+/// Wrappers with which a benchmark observes parts of a replica.
+struct ReplicaDecorators {
+  std::function<std::unique_ptr<kernels::Stream>(std::unique_ptr<kernels::Stream>)> stream;
+  std::function<std::unique_ptr<Optimizer>(std::unique_ptr<Optimizer>)> optimizer;
+};
+
+/// Device memory of a replica, besides its program.
+struct ReplicaBytes {
+  WeightBytes weights;
+  std::size_t gradients = 0;       ///< their sums over the ranks; not those of passes on the rank
+  std::size_t gradient_slots = 0;  ///< that buckets share before they are summed
+  std::size_t wire = 0;            ///< gradients in the type that travels
+  std::size_t optimizer = 0;       ///< its state
+};
+
+/// Weights, with the memory that they own, if any.
+struct WholeWeights {
+  std::unique_ptr<BucketMemory> memory;
+  nn::Weights view;
+  std::optional<kernels::CountedBytes> counted;  ///< that memory, in the ledger
+};
+
+/// One rank's copy of a model with everything that trains it: weights, gradients, optimizer, program, the collectives
+/// that keep it equal to the other ranks' copies, and the step that uses them. ZeRO shards state over the ranks; the
+/// resulting bits are the same.
+///
+/// Threads   one.
+class Replica {
+ public:
+  /// Initializes the weights, and copies rank 0's to all ranks. Collective.
+  ///
+  /// Errors    InvalidArgument, DeviceError, comm::CommError.
+  Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const ReplicaDecorators& decorators = {});
+  Replica(const Replica&) = delete;
+  Replica& operator=(const Replica&) = delete;
+
+  const nn::Model& model() const { return model_; }
+  const std::vector<nn::Parameter>& parameters() const { return parameters_; }
+  const nn::ArenaLayout& layout() const { return layout_; }
+  /// All weights that layers read, valid for work on stream(). With ZeRO 3 a copy, owned by the result; then it is
+  /// collective.
+  WholeWeights whole_weights();
+  /// The same for the averaged weights (OptimizerSpec::ema), if there are any.
+  std::optional<WholeWeights> averaged_weights();
+  const nn::Program& program() const { return program_; }
+  kernels::Stream& stream() { return *stream_; }
+  /// What it allocated on the device, by class. Its trainer allocates through it, too.
+  MemoryLedger& memory() { return memory_; }
+  const MemoryLedger& memory() const { return memory_; }
+  TrainStep& step() { return step_; }
+  /// Peak allocation of the further devices of --data-parallel, by class.
+  MemoryTable memory_of_others() const { return data_parallel_ ? data_parallel_->peak_memory() : MemoryTable(); }
+  /// How long the last step waited for other ranks, or devices (DistributedDataParallel::exposed).
+  std::chrono::duration<double> exposed_communication() const { return buffers_.ddp.exposed(); }
+
+  /// Records steps on one track, and collectives of the group on the other. On a GPU the times would be those of
+  /// enqueueing: there the tracks must not record, and may show ranges to a profiler.
+  void trace(kernels::TraceTrack& compute, kernels::TraceTrack& communication) {
+    step_.trace(compute);
+    buffers_.ddp.trace(compute, communication);
+    group_.trace(&communication);
+  }
+
+  /// Copies of the f32 master weights, and of the sums of the last step, times its loss scale: layout().elements()
+  /// floats. They block; collective with ZeRO.
+  kernels::Buffer weights_on_host(Deadline deadline);
+  kernels::Buffer gradients_on_host(Deadline deadline) { return transfer_.gather(buffers_.reducer->sums(), deadline); }
+  /// The state after the last step; the tensors are on rank 0 only. Blocks; collective with ZeRO. All results of steps
+  /// must have been taken.
+  ReplicaState save(Deadline deadline);
+  /// Loads rank 0's weights. Collective.
+  ///
+  /// Errors    CheckpointError with `from`, on rank 0, if they belong to another model.
+  void load_weights(std::span<const TensorRecord> of_rank_0, const std::filesystem::path& from, Deadline deadline);
+  /// Resumes from `state`, whose tensors count on rank 0 only; `step` counts on each rank. Collective.
+  ///
+  /// Errors    CheckpointError with `from`, on rank 0, if the tensors belong to another model or optimizer.
+  void load(const ReplicaState& state, const std::filesystem::path& from, Deadline deadline);
+  ReplicaBytes bytes() const;
+
+ private:
+  std::unique_ptr<DataParallel> make_data_parallel(const ReplicaSpec& spec, const ReplicaPlace& place);
+  void enqueue_begin();
+  kernels::Buffer host_arena();
+  void initialize_weights(std::uint64_t seed, Deadline deadline);
+  /// This rank's shards of an optimizer state.
+  ShardPointers shards_of(const OptimizerState& state) const { return packed_shards(shards_, state.data); }
+  std::vector<TensorRecord> records_of(const kernels::Buffer& host, std::string_view prefix) const;
+  void load_shards(const ShardPointers& to, std::span<const TensorRecord> tensors, const std::filesystem::path& from,
+                   std::string_view prefix, Deadline deadline);
+
+  kernels::Device& device_;
+  comm::ProcessGroup& group_;
+  MemoryLedger memory_;
+  nn::Model model_;
+  std::vector<nn::Parameter> parameters_;
+  nn::ArenaLayout layout_;
+  Shards shards_;
+  kernels::cast::Variant cast_;
+  nn::Program program_;
+  std::unique_ptr<Optimizer> optimizer_;
+  std::unique_ptr<kernels::Stream> stream_;
+  ReplicaBuffers buffers_;
+  std::vector<UpdateSlice> slices_;
+  ShardTransfer transfer_;
+  SingleDevice single_device_;
+  std::unique_ptr<DataParallel> data_parallel_;  // null on one device
+  TrainStep step_;
+};
+
+/// Replicas differ. Exit code 163.
+class ReplicaError : public Error, public ExitsWith<kReplicasDiffer> {
+ public:
+  using Error::Error;
+};
+
+/// SHA-256 of all weights: f32 little-endian, in state_dict order and PyTorch's layout. The weights must be in host
+/// memory.
+Sha256 hash_weights(std::span<const nn::Parameter> parameters, const nn::Arena& weights);
+
+/// Checks that a hash is equal on all ranks. `what` names the content for the message.
+///
+/// Errors    ReplicaError with the ranks that differ from the majority; comm::CommError.
+void check_replicas(comm::ProcessGroup& group, const Sha256& mine, const std::string& what);
+
+}  // namespace gradring::train

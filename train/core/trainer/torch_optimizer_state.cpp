@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/trainer/torch_optimizer_state.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "kernels/ops/optimizers/optimizers.h"
+#include "train/core/trainer/parameter_tensors.h"
+#include "train/core/trainer/torch_optimizer_order.h"
+#include "train/records/checkpoint/error.h"
+
+namespace gradring::train {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr double kMostApplied = 2e9;
+
+/// The states that PyTorch's optimizer has for each parameter.
+std::vector<std::string> state_names(const OptimizerSpec& spec) {
+  if (spec.name == "sgd")
+    return spec.momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum_buffer"};
+  return {"exp_avg", "exp_avg_sq"};
+}
+
+std::vector<std::pair<std::string, TorchOptimizer::Value>> options_of(const OptimizerSpec& spec, double learning_rate) {
+  using Value = TorchOptimizer::Value;
+  if (spec.name == "sgd")
+    return {{"lr", learning_rate},
+            {"momentum", spec.momentum},
+            {"dampening", spec.dampening},
+            {"weight_decay", spec.weight_decay},
+            {"nesterov", spec.nesterov},
+            {"maximize", false},
+            {"foreach", Value()},
+            {"differentiable", false},
+            {"fused", Value()}};
+  const kernels::adam::Hyper hyper;
+  return {{"lr", learning_rate},
+          {"betas", std::vector{hyper.beta1, hyper.beta2}},
+          {"eps", hyper.epsilon},
+          {"weight_decay", spec.weight_decay},
+          {"amsgrad", false},
+          {"maximize", false},
+          {"foreach", Value()},
+          {"capturable", false},
+          {"differentiable", false},
+          {"fused", Value()},
+          {"decoupled_weight_decay", spec.name == "adamw"}};
+}
+
+TensorRecord scalar(const char* name, float value) {
+  const auto bytes = std::as_bytes(std::span(&value, 1));
+  return {{name, TensorType::f32, {}}, {bytes.begin(), bytes.end()}};
+}
+
+std::vector<TensorInfo> expected_tensors(const OptimizerSpec& spec, std::span<const nn::Parameter> parameters) {
+  std::vector<TensorInfo> expected;
+  for (const std::string& state : state_names(spec))
+    std::ranges::move(parameter_tensors(parameters, state + "."), std::back_inserter(expected));
+  return expected;
+}
+
+void check_options(const TorchOptimizer& optimizer, const fs::path& from) {
+  for (const TorchOptimizer::Group& group : optimizer.groups)
+    for (const auto& [name, value] : group.options)
+      if ((name == "amsgrad" || name == "maximize") && to_string(value) == "True")
+        throw CheckpointError(from, "was saved with " + name + "=True, which gradring lacks", "train without it");
+}
+
+std::int32_t steps_in(const TensorRecord& tensor, const fs::path& from) {
+  const auto values = values_of(tensor);
+  const double step = values && values->size() == 1 ? values->front() : -1;
+  if (!(step >= 0 && step <= kMostApplied) || step != std::floor(step))
+    refuse_optimizer(from, "has a 'step' that is not a number of steps");
+  return static_cast<std::int32_t>(step);
+}
+
+/// Takes the states of one parameter.
+///
+/// Returns   its number of steps; -1: not counted.
+std::int32_t take_states(const std::vector<TensorRecord>& tensors, const nn::Parameter& parameter,
+                         const OptimizerSpec& spec, std::vector<TensorRecord>& taken, const fs::path& from) {
+  const std::vector<std::string> known = state_names(spec);
+  std::int32_t steps = -1;
+  for (const TensorRecord& tensor : tensors) {
+    if (tensor.name == kOptimizerStep) {
+      steps = steps_in(tensor, from);
+      continue;
+    }
+    if (std::ranges::find(known, tensor.name) == known.end())
+      refuse_optimizer(from, fmt::format("has {}, which --optimizer {}{} lacks", in_quotes(tensor.name), spec.name,
+                                         spec.name == "sgd" && spec.momentum == 0 ? " without --momentum" : ""));
+    taken.push_back(tensor);
+    taken.back().name += "." + parameter.name;
+  }
+  return steps;
+}
+
+std::vector<TensorRecord> zeros(const std::vector<TensorInfo>& tensors) {
+  std::vector<TensorRecord> records;
+  for (const TensorInfo& tensor : tensors)
+    records.push_back({tensor, std::vector<std::byte>(byte_size(tensor.type, tensor.shape).value())});
+  return records;
+}
+
+bool is_different(const TorchOptimizer::Value& a, const TorchOptimizer::Value& b) {
+  return to_string(a) != to_string(b);
+}
+
+}  // namespace
+
+TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const OptimizerSpec& spec, double learning_rate,
+                                  std::span<const nn::Parameter> parameters, const fs::path& from) {
+  std::vector<TensorInfo> found = infos_of(stepped.state);
+  std::erase_if(found, [](const TensorInfo& tensor) { return tensor.name.starts_with(std::string(kEmaState) + "."); });
+  if (const auto differences = compare_tensors(expected_tensors(spec, parameters), found); !differences.empty())
+    throw CheckpointError(from, differences.to_string(), "it contradicts its settings: use another checkpoint");
+  const std::vector<std::size_t> order = weights_first(parameters);
+  const bool splits = spec.no_bias_decay;
+  TorchOptimizer optimizer;
+  optimizer.groups.push_back({options_of(spec, learning_rate), {}});
+  if (splits) {
+    OptimizerSpec without = spec;
+    without.weight_decay = 0;
+    optimizer.groups.push_back({options_of(without, learning_rate), {}});
+  }
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const nn::Parameter& parameter = parameters[splits ? order[i] : i];
+    const auto number = static_cast<std::int64_t>(i);
+    optimizer.groups[splits && is_bias(parameter) ? 1 : 0].parameters.push_back(number);
+    if (stepped.applied_steps == 0 || state_names(spec).empty()) continue;
+    std::vector<TensorRecord>& tensors = optimizer.state[number];
+    if (spec.name != "sgd") tensors.push_back(scalar(kOptimizerStep, static_cast<float>(stepped.applied_steps)));
+    for (const std::string& state : state_names(spec)) {
+      tensors.push_back(*std::ranges::find(stepped.state, state + "." + parameter.name, &TensorRecord::name));
+      tensors.back().name = state;
+    }
+  }
+  return optimizer;
+}
+
+SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const OptimizerSpec& spec,
+                                      std::span<const nn::Parameter> parameters, const fs::path& from) {
+  check_options(optimizer, from);
+  const std::vector<std::int64_t> numbers = numbers_in(optimizer);
+  const std::vector<std::size_t> order = match_parameters(optimizer, parameters, from);
+  SteppedOptimizer stepped;
+  std::set<std::int32_t> steps;
+  for (std::size_t i = 0; i < numbers.size(); ++i)
+    if (const auto state = optimizer.state.find(numbers[i]); state != optimizer.state.end())
+      steps.insert(take_states(state->second, parameters[order[i]], spec, stepped.state, from));
+  if (steps.size() > 1) refuse_optimizer(from, "has parameters after different numbers of steps");
+  const std::vector<TensorInfo> expected = expected_tensors(spec, parameters);
+  if (stepped.state.empty() && (steps.empty() || spec.name == "sgd")) {  // no step was made, or without momentum
+    stepped.state = zeros(expected);
+    return stepped;
+  }
+  if (const auto differences = compare_tensors(expected, infos_of(stepped.state)); !differences.empty())
+    refuse_optimizer(from, differences.to_string());
+  stepped.applied_steps = *steps.begin() >= 0 ? *steps.begin() : 1;
+  return stepped;
+}
+
+std::vector<std::string> optimizer_differences(const TorchOptimizer& optimizer, const TrainConfig& config) {
+  std::vector<std::string> differences;
+  const auto here = options_of(config.optimizer, config.learning_rate);
+  for (const TorchOptimizer::Group& group : optimizer.groups)
+    for (const auto& [name, value] : group.options) {
+      const auto own = std::ranges::find(here, name, &std::pair<std::string, TorchOptimizer::Value>::first);
+      const bool is_of_computation =
+          name == "foreach" || name == "fused" || name == "capturable" || name == "differentiable";
+      const bool is_bias_group = &group != &optimizer.groups.front() && name == "weight_decay";
+      if (own == here.end() || is_of_computation || is_bias_group || !is_different(value, own->second)) continue;
+      std::string difference = fmt::format("the optimizer state has {} {}, this run uses {}", name, to_string(value),
+                                           to_string(own->second));
+      if (std::ranges::find(differences, difference) == differences.end())  // groups mostly share their options
+        differences.push_back(std::move(difference));
+    }
+  return differences;
+}
+
+}  // namespace gradring::train

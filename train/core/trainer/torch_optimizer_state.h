@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "nn/parameter/parameter.h"
+#include "train/core/config/train_config.h"
+#include "train/records/checkpoint/tensor_record.h"
+#include "train/records/checkpoint/torch_optimizer.h"
+
+namespace gradring::train {
+
+/// The state of an optimizer between two steps, as a checkpoint holds it.
+struct SteppedOptimizer {
+  std::vector<TensorRecord> state;  ///< "exp_avg.conv_layers.0.weight", ...
+  std::int32_t applied_steps = 0;
+};
+
+/// As torch.optim.Adam, AdamW or SGD saves it, whose parameters are those of the model in PyTorch's order. With
+/// --no-bias-decay it has two groups: the weights, then the biases. `learning_rate` is that of the next step. Averaged
+/// weights (--ema) are left out.
+///
+/// Errors    CheckpointError with `from` unless `stepped` is the state of that optimizer and these parameters.
+TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const OptimizerSpec& spec, double learning_rate,
+                                  std::span<const nn::Parameter> parameters, const std::filesystem::path& from);
+
+/// The inverse. Parameters are matched by their names, where the file has them (ParameterNames::rename makes them the
+/// model's). Otherwise they may be in the model's order or, in any groups, weights before biases or biases before
+/// weights: shapes tell. Any other order is found by the shapes, if no two parameters of the model have the same one. SGD
+/// does not count its steps, which then count as one: momentum goes on.
+///
+/// Errors    CheckpointError with `from`: another number of parameters, a name or shape that the model lacks, an order
+///           that shapes do not tell, a state that the optimizer lacks or that is missing, of another shape, or after
+///           different numbers of steps; amsgrad or maximize.
+SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const OptimizerSpec& spec,
+                                      std::span<const nn::Parameter> parameters, const std::filesystem::path& from);
+
+/// The options of the file that this run does not take over, where they differ: one text each, for a remark.
+std::vector<std::string> optimizer_differences(const TorchOptimizer& optimizer, const TrainConfig& config);
+
+}  // namespace gradring::train

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/trainer/training_progress.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "train/records/checkpoint/json_members.h"
+
+namespace gradring::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using kernels::step_state::StepState;
+
+/// A run ends long before: its steps are counted in 32 bits on the device.
+constexpr std::int32_t kMostSteps = 2'000'000'000;
+/// What a double holds exactly, and sums of such counts do not overflow.
+constexpr std::int64_t kMostCounted = std::int64_t{1} << 53;
+/// 30 million years; what is computed with it stays finite.
+constexpr double kMostSeconds = 1e15;
+constexpr double kLargest = std::numeric_limits<double>::max();
+constexpr const char* kImported = "imported_steps";
+
+template <class Number>
+struct Range {
+  Number least, most;
+};
+
+struct Reader {
+  JsonMembers members;
+
+  template <class Number>
+  void operator()(const char* name, Number& number, Range<Number> range) const {
+    number = members.number(name, range.least, range.most);
+  }
+};
+
+struct Writer {
+  Json& json;
+
+  template <class Number>
+  void operator()(const char* name, const Number& number, Range<Number>) const {
+    json[name] = number;
+  }
+};
+
+/// Every field with its name and its range, for both directions.
+template <class Progress, class Visit>
+void visit_progress(Progress& progress, const Visit& visit) {
+  constexpr Range<std::int64_t> kCount{0, kMostCounted};
+  visit("steps", progress.steps, {0, kMostSteps});
+  visit("epoch", progress.epoch, {0, kMostSteps});
+  visit("position", progress.position, kCount);
+  visit("samples", progress.samples, kCount);
+  visit("epoch_loss_sum", progress.epoch_loss_sum, {-kLargest, kLargest});
+  visit("epoch_samples", progress.epoch_samples, kCount);
+  visit("seconds", progress.seconds, {0, kMostSeconds});
+}
+
+/// What the next step reads; the rest belongs to the step before.
+template <class State, class Visit>
+void visit_state(State& state, const Visit& visit) {
+  visit("applied_steps", state.applied_steps, {0, kMostSteps});
+  visit("skipped_steps", state.skipped_steps, {0, kMostSteps});
+  visit("loss_scale", state.loss_scale, {std::numeric_limits<float>::min(), std::numeric_limits<float>::max()});
+  visit("growth_tracker", state.growth_tracker, {0, kMostSteps});
+}
+
+}  // namespace
+
+Json to_json(const TrainingProgress& progress) {
+  Json json;
+  visit_progress(progress, Writer{json});
+  json[kImported] = progress.imported_steps;
+  return json;
+}
+
+Json to_json(const StepState& state) {
+  Json json;
+  visit_state(state, Writer{json});
+  return json;
+}
+
+TrainingProgress progress_in(const Json& json, const std::filesystem::path& path) {
+  TrainingProgress progress;
+  const JsonMembers members(json, path);
+  visit_progress(progress, Reader{members});
+  progress.imported_steps =
+      json.contains(kImported) ? members.number<std::int64_t>(kImported, 0, kMostSteps) : kUnknownSteps;
+  return progress;
+}
+
+StepState step_state_in(const Json& json, const std::filesystem::path& path) {
+  StepState state;
+  visit_state(state, Reader{JsonMembers(json, path)});
+  return state;
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+
+#include "kernels/ops/step_state/step_state.h"
+
+namespace gradring::train {
+
+/// The progress of a training between two steps.
+struct TrainingProgress {
+  std::int64_t steps = 0;           ///< completed, including skipped ones
+  std::int64_t epoch = 0;           ///< of the next step
+  std::int64_t position = 0;        ///< in that epoch's order of all ranks together, of the next step's first sample
+  std::int64_t samples = 0;         ///< seen so far, by all ranks
+  double epoch_loss_sum = 0;        ///< over the samples of the newest epoch with a finite loss
+  std::int64_t epoch_samples = 0;   ///< number of those samples
+  double seconds = 0;               ///< spent on steps
+  std::int64_t imported_steps = 0;  ///< of the optimizer, before this training (--optimizer-state)
+
+  bool operator==(const TrainingProgress&) const = default;
+};
+
+nlohmann::ordered_json to_json(const TrainingProgress& progress);
+nlohmann::ordered_json to_json(const kernels::step_state::StepState& state);
+
+inline constexpr std::int64_t kUnknownSteps = -1;
+
+/// The inverse. Without "imported_steps", as earlier versions wrote it, that is kUnknownSteps.
+///
+/// Errors    CheckpointError with `path` for a missing or invalid value.
+TrainingProgress progress_in(const nlohmann::ordered_json& json, const std::filesystem::path& path);
+kernels::step_state::StepState step_state_in(const nlohmann::ordered_json& json, const std::filesystem::path& path);
+
+}  // namespace gradring::train

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/trainer/training_state.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "kernels/runtime/cpu_level.h"
+#include "nn/backend/cpu/onednn.h"
+#include "train/core/trainer/consistent_counts.h"
+#include "train/options/usage_error.h"
+#include "train/records/checkpoint/checkpoint.h"
+#include "train/records/checkpoint/error.h"
+#include "train/records/checkpoint/json_members.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr const char* kStepState = "step_state";
+constexpr const char* kOrder = "order";
+constexpr const char* kValidation = "validation";
+constexpr const char* kPrecision = "precision";
+constexpr const char* kSettings = "settings";
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 53;
+
+/// Checks values that earlier versions did not save, where they are there.
+///
+/// Errors    CheckpointError with `file`.
+void check_types(const nlohmann::ordered_json& about, const std::filesystem::path& file) {
+  const JsonMembers members(about, file);
+  if (about.contains(kSamplesOfStep)) members.number<std::int64_t>(kSamplesOfStep, 1, kMostSamples);
+  if (about.contains(kTotalSteps))
+    members.number<std::int64_t>(kTotalSteps, 1, std::numeric_limits<std::int64_t>::max());
+  for (const char* name : {kCpuLevel, kPrecision, kSettings})
+    if (about.contains(name)) members.text(name);
+  if (!about.contains(kOrder)) return;
+  const JsonMembers order(members.object(kOrder), file);
+  order.text("dataset");
+  order.number<std::int64_t>("samples", 0, kMostSamples);
+  order.number<std::uint64_t>("seed", 0, std::numeric_limits<std::uint64_t>::max());
+}
+
+}  // namespace
+
+nlohmann::ordered_json to_json(const kernels::Shape& shape) {
+  const auto extents = shape.extents();
+  return std::vector<std::int64_t>(extents.begin(), extents.end());
+}
+
+void check_sample_shape(const nlohmann::ordered_json& about, const kernels::Shape& here,
+                        const std::filesystem::path& from) {
+  const auto saved = about.find(kSampleShape);
+  const nlohmann::ordered_json shape = to_json(here);
+  if (saved == about.end() || *saved == shape) return;
+  const std::string there = saved->dump().substr(0, 40);
+  throw CheckpointError(from, "was trained on samples of " + there + ", but the samples here are of " + shape.dump(),
+                        "use the data set that it was trained on, or another checkpoint");
+}
+
+JsonValue order_of_samples(const TrainerWorld& world, std::uint64_t seed) {
+  nlohmann::ordered_json order{
+      {"dataset", world.train_set.name()}, {"samples", world.train_set.size()}, {"seed", seed}};
+  if (world.validation_set) order[kValidation] = world.validation_set->size();
+  return order;
+}
+
+std::optional<HeldOut> held_out_samples(const Checkpoint& checkpoint, const std::filesystem::path& from) {
+  const nlohmann::ordered_json& about = *checkpoint.about;
+  const auto order = about.find(kOrder);
+  if (order == about.end() || !order->is_object() || !order->contains(kValidation)) return std::nullopt;
+  const JsonMembers members(*order, from);
+  return HeldOut{.dataset = members.text("dataset"),
+                 .samples = members.number<std::int64_t>(kValidation, 1, kMostSamples),
+                 .train_samples = members.number<std::int64_t>("samples", 0, kMostSamples),
+                 .seed = members.number<std::uint64_t>("seed", 0, std::numeric_limits<std::uint64_t>::max())};
+}
+
+void check_split(const JsonValue& saved, const JsonValue& here, const std::filesystem::path& from) {
+  const auto part = [](const JsonValue& order, const char* name) {
+    return order->is_object() ? order->value(name, nlohmann::ordered_json()) : nlohmann::ordered_json();
+  };
+  const auto before = part(saved, kValidation), now = part(here, kValidation);
+  const bool same_seed = before.is_null() || part(saved, "seed") == part(here, "seed");
+  if ((before == now && same_seed) || part(saved, "dataset") != part(here, "dataset")) return;
+  const auto split_text = [&](const nlohmann::ordered_json& samples, const JsonValue& order) {
+    return samples.is_null()
+               ? std::string("no validation set")
+               : fmt::format("{} validation samples by seed {}", samples.dump(), part(order, "seed").dump());
+  };
+  throw UsageError(
+      fmt::format("{} was trained with {}, but this run has {}: a training keeps its validation set; resume with the "
+                  "--val-split and --seed of that run, or start a new one from its weights with --weights",
+                  from.string(), split_text(before, saved), split_text(now, here)));
+}
+
+void check_order(const OrderCheck& check) {
+  const TrainingProgress& progress = check.progress;
+  if (progress.position == 0) return;
+  const std::string where = fmt::format("{} was saved in epoch {}, after sample {}", check.from.string(),
+                                        progress.epoch + 1, progress.position);
+  if (!(check.saved == check.here))
+    throw UsageError(
+        fmt::format("{}, in the sample order {}, but this run has {}: resume with the options of that run, or from a "
+                    "checkpoint at the end of an epoch",
+                    where, check.saved.text(), check.here.text()));
+  if (!check.sampler.step_at(progress.position))
+    throw UsageError(
+        fmt::format("{}, expected a multiple of the {} samples of a step: change --global-batch, or --batch-size and "
+                    "the number of ranks",
+                    where, check.samples_of_step));
+}
+
+std::string recorded_cpu_level(const kernels::Device& device) {
+  if (device.id().kind != kernels::DeviceKind::cpu) return {};
+  std::string level(kernels::cpu_level_name(kernels::cpu_level()));
+  for (const char* variable : nn::kOneDnnLimits)
+    if (const char* limit = std::getenv(variable); limit && *limit) level += fmt::format(", {}={}", variable, limit);
+  return level;
+}
+
+std::string advice_for_cpu_level(const std::string& wanted, const std::string& here) {
+  if (here.starts_with(wanted + ", ")) return fmt::format("unset {}", fmt::join(nn::kOneDnnLimits, " and "));
+  const auto levels = kernels::cpu_levels();
+  const bool is_here =
+      std::ranges::any_of(levels, [&](kernels::CpuLevel level) { return kernels::cpu_level_name(level) == wanted; });
+  if (is_here) return fmt::format("set {}={}", kernels::kCpuLevelVariable, wanted);
+  return fmt::format("use the build and the environment that ran {}", wanted);
+}
+
+void check_cpu_level(const nlohmann::ordered_json& about, const kernels::Device& device,
+                     const std::filesystem::path& from) {
+  const auto saved = about.find(kCpuLevel);
+  const std::string here = recorded_cpu_level(device);
+  if (saved == about.end() || !saved->is_string() || here.empty()) return;
+  const auto there = saved->get<std::string>();
+  if (there.empty() || there == here) return;
+  throw UsageError(
+      fmt::format("checkpoint {} was saved with {} code; this run uses {}, which rounds differently; {}, or resume "
+                  "without --reproducible",
+                  from.string(), there, here, advice_for_cpu_level(there, here)));
+}
+
+JsonValue plans_of(const nn::Program& program) {
+  auto plans = nlohmann::ordered_json::array();
+  for (const nn::PlanDescription& plan : program.description())
+    plans.push_back({{"layers", plan.layers}, {"by", plan.by}});
+  return plans;
+}
+
+Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::optional<double> score) {
+  return {.step = state.progress.steps,
+          .model = std::move(state.replica.model),
+          .state = std::move(state.replica.state),
+          .about = nlohmann::ordered_json{{"made_by", "gradring " GRADRING_VERSION},
+                                          {kProgress, to_json(state.progress)},
+                                          {kStepState, to_json(state.replica.step)},
+                                          {kSamplesOfStep, state.samples_of_step},
+                                          {kSampleShape, to_json(state.sample)},
+                                          {kOrder, std::move(*state.order)},
+                                          {kCpuLevel, std::move(state.cpu_level)},
+                                          {kPlans, std::move(*state.plans)},
+                                          {kTotalSteps, state.total_steps},
+                                          {kPrecision, state.precision},
+                                          {kSettings, settings},
+                                          {"settings_sha256", sha256_hex(std::as_bytes(std::span(settings)))}},
+          .score = score};
+}
+
+TrainingState from_checkpoint(Checkpoint checkpoint, const std::filesystem::path& from) {
+  const std::filesystem::path file = from / kMetaFile;
+  const nlohmann::ordered_json& about = *checkpoint.about;
+  const JsonMembers members(about, file);
+  check_types(about, file);
+  if (checkpoint.score && !(*checkpoint.score >= 0 && *checkpoint.score <= 1))
+    throw CheckpointError(file, fmt::format("has 'score' = {}, expected an accuracy from 0 to 1", *checkpoint.score),
+                          kUseAnotherCheckpoint);
+  TrainingState state{.progress = progress_in(members.object(kProgress), file),
+                      .replica = {.model = std::move(checkpoint.model),
+                                  .state = std::move(checkpoint.state),
+                                  .step = step_state_in(members.object(kStepState), file)},
+                      .samples_of_step = about.value(kSamplesOfStep, std::int64_t{0}),
+                      .order = about.value(kOrder, nlohmann::ordered_json()),
+                      .total_steps = about.value(kTotalSteps, std::int64_t{0}),
+                      .precision = about.value(kPrecision, std::string())};
+  const kernels::step_state::StepState& step = state.replica.step;
+  if (state.progress.imported_steps == kUnknownSteps)
+    state.progress.imported_steps =
+        std::max<std::int64_t>(0, step.applied_steps + std::int64_t{step.skipped_steps} - state.progress.steps);
+  check_consistent({.step = checkpoint.step,
+                    .progress = state.progress,
+                    .state = step,
+                    .samples_of_step = state.samples_of_step,
+                    .samples_of_epoch = state.order->is_null() ? 0 : state.order->at("samples").get<std::int64_t>()},
+                   file);
+  return state;
+}
+
+void CheckpointSaver::wait() {
+  std::int64_t busy[1];
+  do {
+    busy[0] = world_.checkpoints && !world_.checkpoints->is_idle(patience_);
+    world_.group.all_reduce_on_host(std::span(busy));
+  } while (busy[0] > 0);
+}
+
+void CheckpointSaver::report() {
+  if (!world_.checkpoints) return;
+  for (const std::string& problem : world_.checkpoints->take_problems()) world_.metrics.remark(problem);
+  for (const SavedCheckpoint& saved : world_.checkpoints->take_saved())
+    world_.metrics.event(CheckpointRecord{.step = saved.step, .seconds = saved.seconds});
+  if (stop_on_errors_ && world_.checkpoints->failures() >= 2)
+    throw SaveError(
+        "two checkpoints in a row could not be saved: free space on the disk, or continue without checkpoints with "
+        "--on-save-error continue");
+}
+
+void CheckpointSaver::finish() {
+  wait();
+  if (!world_.checkpoints) return;
+  world_.checkpoints->finish();
+  report();
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/options/commands.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "kernels/base/file.h"
+#include "kernels/base/printable.h"
+#include "train/launch/workers/worker_files.h"
+#include "train/options/environment_variable.h"
+#include "train/options/exit_code.h"
+#include "train/options/help.h"
+#include "train/options/print_text.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train {
+namespace {
+
+void check_folder(std::string_view option, std::string_view file) {
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  std::error_code ignored;
+  if (file.empty() || !std::filesystem::is_directory(folder, ignored))
+    throw UsageError(fmt::format("--{} is '{}', but there is no folder {}", option, file, folder.string()));
+}
+
+/// `alias` is its older or shorter spelling.
+Option result_file_option(const char* name, char letter, const char* help, const char* alias, std::string& file) {
+  return {.name = name,
+          .letter = letter,
+          .value = "FILE",
+          .help = help,
+          .read =
+              [name, &file](std::string_view text) {
+                check_folder(name, text);
+                file = text;
+              },
+          .aliases = {alias}};
+}
+
+}  // namespace
+
+int run_command(std::string_view name, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const std::exception& error) {
+    if (is_output_failure(error)) throw;
+    const int code = finish_standard_output(exit_code_of(error));  // results precede the error
+    // A launcher that reads error files shows the message itself, once, at the end.
+    const std::string error_file = system_variable("TORCHELASTIC_ERROR_FILE").value_or("");
+    const std::string message = message_of(error);
+    if (!write_error_file(error_file, message)) print_to_stderr(fmt::format("{}: {}\n", name, message));
+    return code;
+  }
+}
+
+std::optional<Words> words_or_help(const CommandLine& line, Arguments args) {
+  CommandWords words = read_command_line(line, args);
+  if (!words.help) return std::move(words.words);
+  print_shown(help_of(line));
+  return std::nullopt;
+}
+
+const std::string& only_word(const Words& words, std::string_view usage) {
+  if (words.size() == 1) return words.front();
+  throw UsageError(
+      fmt::format("expected one {}, found {} arguments: {}", usage.substr(usage.rfind(' ') + 1), words.size(), usage));
+}
+
+Option json_file_option(std::string& file) {
+  return result_file_option("json-file", 'J', "JSON file for the results", "json", file);
+}
+
+Option csv_file_option(std::string& file) {
+  return result_file_option("csv-file", 0, "CSV file for the results", "csv", file);
+}
+
+Option new_file_option(const std::string& name, const std::string& placeholder, const std::string& help,
+                       std::string& file) {
+  return {.name = name, .value = placeholder, .help = help, .read = [name, &file](std::string_view text) {
+            check_folder(name, text);
+            file = text;
+          }};
+}
+
+Option force_option(Replace& replace) {
+  return {.name = "force",
+          .help =
+              "replacement of any existing file but one of a run; without it, only of an empty one, or one that the "
+              "same option wrote before (pages, pictures, JSON, CSV)",
+          .read = [&replace](std::string_view) { replace = Replace::any; }};
+}
+
+void print_json(const nlohmann::ordered_json& json) {
+  print_text("{}\n", printable_json(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
+}
+
+}  // namespace gradring::train

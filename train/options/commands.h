@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "train/core/setup/named_output.h"
+#include "train/options/command_line.h"
+
+namespace gradring::train {
+
+using Arguments = std::span<const std::string>;
+using Words = std::vector<std::string>;  ///< arguments that are not options
+
+/// A command of the program, or a subcommand of one: `fetch` in `gradring data fetch`.
+struct Command {
+  std::string_view name;
+  std::string_view help;                ///< one line for the list of commands
+  int (*run)(Arguments) = nullptr;      ///< returns the exit code; null if there are subcommands
+  CommandLine (*describe)() = nullptr;  ///< its syntax; the readers must not be called
+  std::span<const Command* const> subcommands = {};
+  std::string_view usage = {};  ///< what follows the name of a command with subcommands
+  std::string_view kind = {};   ///< what its subcommands are: "action"
+};
+
+/// Runs `body`, while the caller's variables still exist. What it throws is printed once on stderr, behind `name`
+/// ("gradring eval"), or left for the launcher to print.
+///
+/// Returns   the exit code.
+/// Errors    a failure to write standard output, for finish_standard_output.
+int run_command(std::string_view name, const std::function<int()>& body);
+
+/// Parses a command line. Returns the words, or nothing if help was asked for and printed.
+std::optional<Words> words_or_help(const CommandLine& line, Arguments args);
+
+/// The one word of a command whose usage is `usage`: "gradring ckpt ls RUN".
+///
+/// Errors    UsageError if there is none, or more than one.
+const std::string& only_word(const Words& words, std::string_view usage);
+
+/// -J, --json-file FILE: refused before anything is measured if its folder does not exist.
+Option json_file_option(std::string& file);
+/// --csv-file FILE: the same for CSV.
+Option csv_file_option(std::string& file);
+
+/// An option that names a file to write: refused before anything is done if its folder does not exist.
+Option new_file_option(const std::string& name, const std::string& placeholder, const std::string& help,
+                       std::string& file);
+
+/// --force, of a command that writes files which the user names (setup/named_output.h).
+Option force_option(Replace& replace);
+
+/// Prints the JSON of a command with --json. Bytes that are not UTF-8, for example of a file's name, become U+FFFD.
+void print_json(const nlohmann::ordered_json& json);
+
+/// Command::describe of a command whose options are read into an `Options`: the namespace of that type has
+/// command_line(Options&).
+template <class Options>
+CommandLine describe() {
+  Options unused;
+  return command_line(unused);
+}
+
+/// Such a command. The same namespace has run(options) or run(options, words), which is called unless help was asked
+/// for.
+template <class Options>
+constexpr Command make_command(std::string_view name, std::string_view help) {
+  constexpr auto read_and_run = [](Arguments args) -> int {
+    Options options;
+    const auto words = words_or_help(command_line(options), args);
+    if (!words) return kOk;
+    const auto run_it = [&] {
+      if constexpr (requires { run(options, *words); })
+        return run(options, *words);
+      else
+        return run(options);
+    };
+    if constexpr (std::is_same_v<decltype(run_it()), int>) return run_it();
+    run_it();
+    return kOk;
+  };
+  return {.name = name, .help = help, .run = read_and_run, .describe = describe<Options>};
+}
+
+extern const Command kTrainCommand, kPlanCommand, kLrFindCommand, kEvalCommand, kPredictCommand, kExportCommand,
+    kDoctorCommand, kReportCommand;
+extern const Command kCkptLs, kCkptVerify, kCkptDiff, kCkptInspect, kCkptPrune;
+extern const Command kTopCommand;
+extern const Command kRunsLs, kRunsShow, kRunsCompare, kRunsRm, kRunsExport;
+extern const Command kDataFetch, kDataVerify, kDataInfo;
+extern const Command kTraceSummary;
+
+}  // namespace gradring::train

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "train/records/metrics/run_events.h"
+
+namespace gradring::train {
+
+// What an event may hold: a file of another program, or a damaged one, makes no reader compute with other numbers.
+
+/// Steps, samples, bytes: what a double holds exactly.
+inline constexpr std::int64_t kMostCount = std::int64_t{1} << 53;
+inline constexpr int kMostRanks = 1 << 17;
+inline constexpr double kMostSeconds = 1e10;       ///< of a duration
+inline constexpr double kMostTime = 253402300799;  ///< 9999-12-31T23:59:59Z
+
+/// Reads the members of an event that there are. The first that is of another type or out of its bounds is named in
+/// `problem`: "ranks is 2000000000, expected a whole number of at most 131072".
+class EventReader {
+ public:
+  using Json = nlohmann::ordered_json;
+
+  EventReader(const Json& event, std::string& problem) : json_(event), problem_(problem) {}
+
+  void operator()(const char* name, std::string& text) const;
+  /// As Writer::except: a text that is absent if it is the usual one.
+  void except(const char* name, std::string& text, std::string_view /*usual*/) const { (*this)(name, text); }
+  void operator()(const char* name, bool& value) const;
+  void operator()(const char* name, int& value) const;
+  void operator()(const char* name, std::int64_t& value) const;
+  void operator()(const char* name, std::optional<std::int64_t>& value) const;
+  void ranks(const char* name, int& value) const;
+  void operator()(const char* name, double& value) const;
+  void operator()(const char* name, std::optional<double>& value) const;
+  void operator()(const char* name, std::chrono::duration<double>& value) const;
+  /// A value of each rank.
+  void operator()(const char* name, std::vector<double>& values) const;
+  void operator()(const char* name, std::vector<std::string>& texts) const;
+  void operator()(const char* name, Outcome& outcome) const;
+  void operator()(const char* name, MemoryTable& table) const;
+  void operator()(const char* name, std::vector<std::pair<std::string, std::string>>& options) const;
+
+ private:
+  using IsType = bool (Json::*)() const noexcept;
+
+  void fail(std::string_view name, const std::string& found, const std::string& expected) const;
+  const Json* member(const char* name, IsType is_type, const char* expected) const;
+  std::optional<std::int64_t> count(const char* name, std::int64_t most) const;
+  double number(std::string_view name, const Json& value) const;
+
+  const Json& json_;
+  std::string& problem_;
+};
+
+}  // namespace gradring::train

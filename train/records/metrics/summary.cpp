@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/records/metrics/summary.h"
+
+#include <nlohmann/json.hpp>
+
+#include "train/records/metrics/bounded_json.h"
+
+namespace gradring::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// Calls visit(name, member) for the members that are plain values.
+template <class S, class Visit>
+void visit_members(S& summary, Visit visit) {
+  visit("accuracy", summary.accuracy);
+  visit("loss", summary.loss);
+  visit("train_loss", summary.train_loss);
+  visit("steps", summary.steps);
+  visit("seconds", summary.seconds);
+  visit("samples_per_second", summary.samples_per_second);
+  visit("world_size", summary.world_size);
+  visit("device", summary.device);
+  visit("backend", summary.backend);
+  visit("precision", summary.precision);
+  visit("parameters_sha256", summary.parameters_sha256);
+}
+
+/// The same for a run that did not finish; its outcome is read and written by the callers.
+template <class S, class Visit>
+void visit_unfinished(S& run, Visit visit) {
+  visit("reason", run.reason);
+  visit("steps", run.steps);
+  visit("epoch", run.epoch);
+  visit("seconds", run.seconds);
+  visit("samples_per_second", run.samples_per_second);
+  visit("world_size", run.world_size);
+  visit("device", run.device);
+  visit("backend", run.backend);
+  visit("precision", run.precision);
+}
+
+/// The same for those that a run may lack.
+template <class S, class Visit>
+void visit_optional(S& summary, Visit visit) {
+  visit("ema_accuracy", summary.ema_accuracy);
+  visit("validation_accuracy", summary.validation_accuracy);
+  visit("validation_loss", summary.validation_loss);
+}
+
+Json memory_json(const MemoryTable& planned, const MemoryTable& peak) {
+  const auto row = [](std::size_t planned_bytes, std::size_t peak_bytes) {
+    return Json{{"planned_bytes", planned_bytes}, {"peak_bytes", peak_bytes}};
+  };
+  Json rows;
+  for (const MemoryClass each : all_memory_classes()) rows[std::string(name_of(each))] = row(planned[each], peak[each]);
+  rows["total"] = row(planned.total(), peak.total());
+  return rows;
+}
+
+}  // namespace
+
+std::string_view name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::finished: return "finished";
+    case Outcome::interrupted: return "interrupted";
+    case Outcome::diverged: return "diverged";
+    case Outcome::failed: break;
+  }
+  return "failed";
+}
+
+std::optional<Outcome> outcome_named(std::string_view name) {
+  for (const Outcome each : {Outcome::finished, Outcome::interrupted, Outcome::diverged, Outcome::failed})
+    if (name_of(each) == name) return each;
+  return std::nullopt;
+}
+
+std::string Summary::to_json() const {
+  Json json{{"outcome", name_of(Outcome::finished)}};
+  visit_members(*this, [&](const char* name, const auto& value) { json[name] = value; });
+  json["memory"] = memory_json(planned_memory, peak_memory);
+  visit_optional(*this, [&](const char* name, const auto& value) {
+    if (value) json[name] = *value;
+  });
+  if (further_device_bytes > 0) json["further_device_bytes"] = further_device_bytes;
+  return json.dump(2) + "\n";
+}
+
+std::optional<Summary> Summary::from_json(std::string_view text) try {
+  std::string problem;
+  const Json json = parse_bounded(text, problem).value_or(Json());
+  if (json.at("outcome") != name_of(Outcome::finished)) return std::nullopt;
+  Summary summary;
+  visit_members(summary, [&](const char* name, auto& value) { json.at(name).get_to(value); });
+  visit_optional(summary, [&](const char* name, auto& value) {
+    if (json.contains(name)) value = json.at(name).template get<double>();
+  });
+  summary.further_device_bytes = json.value("further_device_bytes", std::size_t{0});
+  for (const MemoryClass each : all_memory_classes()) {
+    const Json& row = json.at("memory").at(std::string(name_of(each)));
+    row.at("planned_bytes").get_to(summary.planned_memory[each]);
+    row.at("peak_bytes").get_to(summary.peak_memory[each]);
+  }
+  return summary;
+} catch (const Json::exception&) {
+  return std::nullopt;
+}
+
+std::string UnfinishedRun::to_json() const {
+  Json json{{"outcome", name_of(outcome)}};
+  visit_unfinished(*this, [&](const char* name, const auto& value) { json[name] = value; });
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::optional<UnfinishedRun> UnfinishedRun::from_json(std::string_view text) try {
+  std::string problem;
+  const Json json = parse_bounded(text, problem).value_or(Json());
+  const auto outcome = outcome_named(json.at("outcome").get<std::string>());
+  if (!outcome || *outcome == Outcome::finished) return std::nullopt;
+  UnfinishedRun run{.outcome = *outcome};
+  visit_unfinished(run, [&](const char* name, auto& value) { json.at(name).get_to(value); });
+  return run;
+} catch (const Json::exception&) {
+  return std::nullopt;
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/records/trace/trace_json.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "train/launch/workers/host.h"
+
+namespace gradring::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using kernels::TraceCategory;
+using kernels::TraceEvent;
+using kernels::TraceTrack;
+using Output = std::back_insert_iterator<std::string>;
+
+using Names = std::array<const char*, 4>;
+
+/// Names of TraceEvent::numbers.
+constexpr Names names_of(TraceCategory category) {
+  switch (category) {
+    case TraceCategory::step:
+    case TraceCategory::checkpoint: return {"step"};
+    case TraceCategory::bucket: return {"bucket", "bytes"};
+    case TraceCategory::collective: return {"collective", "bytes"};
+    case TraceCategory::transfer: return {"step", "bytes", "to", "from"};
+    case TraceCategory::loader: return {"samples"};
+    case TraceCategory::kernel: return {"blocks", "threads", "registers", "graph"};
+    case TraceCategory::memcpy:
+    case TraceCategory::memset: return {"bytes", "graph"};
+    default: return {};
+  }
+}
+
+/// Nanoseconds as microseconds.
+struct Micros {
+  std::int64_t ns;
+};
+
+std::string text(Micros time) {
+  return fmt::format("{}{}.{:03}", time.ns < 0 ? "-" : "", std::abs(time.ns) / 1000, std::abs(time.ns) % 1000);
+}
+
+std::string quoted_json(std::string_view text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+class RankRenderer {
+ public:
+  RankRenderer(int rank, const RankClock& clock) : rank_(rank), clock_(clock) {
+    add_name("process_name", 0, fmt::format("rank {}", rank));
+    fmt::format_to(begin_event(), R"({{"ph":"M","pid":{},"name":"process_sort_index","args":{{"sort_index":{}}}}})",
+                   rank, rank);
+  }
+
+  void add(int thread, const TraceTrack& track) {
+    add_name("thread_name", thread, track.name());
+    fmt::format_to(begin_event(),
+                   R"({{"ph":"M","pid":{},"tid":{},"name":"thread_sort_index","args":{{"sort_index":{}}}}})", rank_,
+                   thread, thread);
+    for (const TraceEvent& event : track.events()) {
+      add_slice(thread, event);
+      if (event.category == TraceCategory::bucket) add_flow(thread, event);
+    }
+  }
+
+  std::string take() { return std::move(events_); }
+
+ private:
+  Output begin_event() {
+    if (!events_.empty()) events_ += ",\n";
+    return std::back_inserter(events_);
+  }
+  std::string time_of(std::int64_t ns) const { return text(Micros{ns + clock_.offset_ns}); }
+
+  void add_name(const char* what, int thread, const std::string& name) {
+    fmt::format_to(begin_event(), R"({{"ph":"M","pid":{},"tid":{},"name":"{}","args":{{"name":{}}}}})", rank_, thread,
+                   what, quoted_json(name));
+  }
+  void add_slice(int thread, const TraceEvent& event) {
+    const Names names = names_of(event.category);
+    fmt::format_to(begin_event(), R"({{"ph":"X","pid":{},"tid":{},"cat":"{}","name":{},"ts":{},"dur":{},"args":{{)",
+                   rank_, thread, name_of(event.category), quoted_json(event.name), time_of(event.begin),
+                   text(Micros{event.end - event.begin}));
+    const char* comma = "";
+    for (std::size_t i = 0; i < names.size() && names[i]; ++i, comma = ",")
+      fmt::format_to(Output(events_), R"({}"{}":{})", comma, names[i], event.numbers[i]);
+    if (event.category == TraceCategory::bucket)
+      fmt::format_to(Output(events_), R"(,"ready":{})", time_of(event.numbers[2]));
+    events_ += "}}";
+  }
+  /// From the first track, on which the bucket was ready.
+  void add_flow(int thread, const TraceEvent& bucket) {
+    const std::int64_t id = (static_cast<std::int64_t>(rank_) << 32) + ++flows_;
+    const char* const flow = R"({{"ph":"{}",{}"id":{},"pid":{},"tid":{},"cat":"bucket","name":"bucket","ts":{}}})";
+    fmt::format_to(begin_event(), fmt::runtime(flow), "s", "", id, rank_, 1, time_of(bucket.numbers[2]));
+    fmt::format_to(begin_event(), fmt::runtime(flow), "f", R"("bp":"e",)", id, rank_, thread, time_of(bucket.begin));
+  }
+
+  int rank_;
+  RankClock clock_;
+  std::string events_;
+  std::int64_t flows_ = 0;
+};
+
+}  // namespace
+
+RankPart render_rank(int rank, std::span<const TraceTrack* const> tracks, const std::optional<RankClock>& clock) {
+  RankRenderer renderer(rank, clock.value_or(RankClock()));
+  std::size_t dropped = 0;
+  int thread = 0;
+  for (const TraceTrack* track : tracks) {
+    renderer.add(++thread, *track);
+    dropped += track->dropped();
+  }
+  return {.events = renderer.take(),
+          .clock =
+              fmt::format(R"({{"rank":{},"host":{},"boot_id":{},"offset_us":{},"accuracy_us":{},"dropped_events":{}}})",
+                          rank, quoted_json(host_name()), quoted_json(id_of_this_clock()),
+                          clock ? text(Micros{clock->offset_ns}) : "null",
+                          clock ? text(Micros{clock->accuracy_ns}) : "null", dropped)};
+}
+
+}  // namespace gradring::train

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/view/runs/run_config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "kernels/base/file.h"
+#include "train/core/config/option_sources.h"
+#include "train/core/config/options.h"
+#include "train/core/setup/run_directory.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr std::string_view kNotCompared[] = {"name", "tags", "run-dir", "resume", "progress", "nprocs"};
+
+/// A TOML literal as a person writes it: "cpu" without its quotes.
+std::string shown(std::string literal) {
+  if (literal.size() >= 2 && literal.front() == '"') return literal.substr(1, literal.size() - 2);
+  return literal;
+}
+
+using Facts = std::map<std::string, std::string, std::less<>>;
+
+/// What is compared besides options.
+Facts facts_of(const Run& run) {
+  if (run.history.headers.empty()) return {};
+  const RunHeader& header = run.header();
+  return {{"ranks", fmt::to_string(header.ranks)}, {"commit", header.commit}, {"machine", header.machine}};
+}
+
+std::string value_in(const Facts& facts, std::string_view name) {
+  const auto found = facts.find(name);
+  return found == facts.end() ? std::string() : found->second;
+}
+
+}  // namespace
+
+std::vector<std::pair<std::string, std::string>> config_of(const Run& run) {
+  std::vector<std::pair<std::string, std::string>> config;
+  for (const auto& [name, literal] : run.header().config) config.emplace_back(name, shown(literal));
+  if (!config.empty()) return config;
+  constexpr std::size_t kLargest = 1 << 20;
+  try {
+    if (const auto given = read_known_options(read_small_file(newest_config(run.path), kLargest)))
+      for (const auto& [name, value] : *given) config.emplace_back(name, value.text);
+  } catch (const ReadError&) {  // a run directory without config.resolved.toml
+  }
+  return config;
+}
+
+std::vector<ConfigDifference> config_differences(std::span<const Run> runs) {
+  std::vector<Facts> known;
+  std::vector<std::string> names = {"ranks", "commit", "machine"};
+  for (const TrainOption& option : train_options()) names.push_back(option.name);
+  for (const Run& run : runs) {
+    Facts& facts = known.emplace_back(facts_of(run));
+    for (auto& [name, text] : config_of(run)) {
+      if (std::ranges::find(names, name) == names.end()) names.push_back(name);  // of another version
+      facts.emplace(name, text);
+    }
+  }
+  std::vector<ConfigDifference> differences;
+  for (const std::string& name : names) {
+    if (std::ranges::find(kNotCompared, name) != std::end(kNotCompared)) continue;
+    ConfigDifference difference{.name = name, .values = {}};
+    for (const Facts& facts : known) difference.values.push_back(value_in(facts, name));
+    if (std::ranges::adjacent_find(difference.values, std::not_equal_to()) != difference.values.end())
+      differences.push_back(std::move(difference));
+  }
+  return differences;
+}
+
+}  // namespace gradring::train

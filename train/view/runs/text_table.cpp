@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/view/runs/text_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "kernels/base/printable.h"
+#include "train/records/metrics/loss_text.h"
+
+namespace gradring::train {
+namespace {
+
+constexpr std::size_t kGap = 1;
+
+bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U; }
+
+/// Where the code point `index` begins.
+std::size_t offset_of(std::string_view text, std::size_t index) {
+  std::size_t at = 0;
+  for (; at < text.size(); ++at)
+    if (begins_character(text[at]) && index-- == 0) break;
+  return at;
+}
+
+std::size_t total_of(const std::vector<std::size_t>& widths) {
+  return std::accumulate(widths.begin(), widths.end(), widths.empty() ? 0 : kGap * (widths.size() - 1));
+}
+
+/// Takes columns from the widest ones that may be shortened, until all fit.
+void fit(std::vector<std::size_t>& widths, const std::vector<TextColumn>& columns, std::size_t width) {
+  while (total_of(widths) > width) {
+    std::size_t widest = widths.size();
+    for (std::size_t i = 0; i < widths.size(); ++i)
+      if (columns[i].least > 0 && widths[i] > columns[i].least &&
+          (widest == widths.size() || widths[i] > widths[widest]))
+        widest = i;
+    if (widest == widths.size()) return;
+    --widths[widest];
+  }
+}
+
+}  // namespace
+
+std::size_t columns_of(std::string_view text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));
+}
+
+std::string padded(std::string_view text, std::size_t columns, bool right_aligned) {
+  const std::string blanks(columns - std::min(columns, columns_of(text)), ' ');
+  return right_aligned ? blanks + std::string(text) : std::string(text) + blanks;
+}
+
+std::string shortened(std::string_view text, std::size_t columns, Glyphs glyphs, bool in_the_middle) {
+  const std::string shown = printable(text);
+  const std::size_t all = columns_of(shown);
+  if (all <= columns) return shown;
+  if (columns == 0) return {};
+  const std::size_t tail = in_the_middle ? (columns - 1) / 2 : 0;
+  return shown.substr(0, offset_of(shown, columns - 1 - tail)) + (glyphs == Glyphs::utf8 ? "…" : "~") +
+         shown.substr(offset_of(shown, all - tail));
+}
+
+std::string TextTable::text(std::optional<std::size_t> width, Glyphs glyphs) const {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    std::size_t widest = columns_of(columns[i].head);
+    for (const auto& row : rows) widest = std::max(widest, columns_of(printable(row.at(i))));
+    widths.push_back(widest);
+  }
+  if (width) fit(widths, columns, *width);
+  std::string text;
+  const auto add_line = [&](const auto& cell_at) {
+    std::string line;
+    for (std::size_t i = 0; i < columns.size(); ++i)
+      line +=
+          (i > 0 ? std::string(kGap, ' ') : "") +
+          padded(shortened(cell_at(i), widths[i], glyphs, columns[i].keeps_ends), widths[i], columns[i].right_aligned);
+    line.erase(line.find_last_not_of(' ') + 1);
+    text += (width ? shortened(line, *width, glyphs) : line) + "\n";
+  };
+  add_line([this](std::size_t i) -> const std::string& { return columns[i].head; });
+  for (const auto& row : rows) add_line([&row](std::size_t i) -> const std::string& { return row[i]; });
+  return text;
+}
+
+std::string duration_text(double seconds) {
+  if (!(seconds > 0) || !std::isfinite(seconds)) return "-";
+  const auto whole = std::llround(seconds);
+  if (whole < 60) return fmt::format("{}s", whole);
+  if (whole < 3600) return fmt::format("{}m{:02}s", whole / 60, whole % 60);
+  if (whole < 86400) return fmt::format("{}h{:02}m", whole / 3600, whole / 60 % 60);
+  return fmt::format("{}d{:02}h", whole / 86400, whole / 3600 % 24);
+}
+
+std::string percent_text(std::optional<double> fraction) {
+  return fraction ? fmt::format("{:.2f}", 100 * *fraction) : "-";
+}
+
+std::string loss_text(std::optional<double> loss) { return loss ? loss_text(*loss) : "-"; }
+
+}  // namespace gradring::train
