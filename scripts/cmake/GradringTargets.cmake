@@ -53,8 +53,8 @@ function(gradring_reuse_headers target name)
   endif()
 endfunction()
 
-# gradring_room(ddp ROOMS optim LIBRARIES gradring_nn): the library gradring_train_ddp of the sources below train/core/ddp, or of
-# SOURCES alone. ROOMS are those that it includes, declared before it, so no two can include each other.
+# gradring_room(core/ddp ROOMS optim LIBRARIES gradring_nn): the library gradring_train_ddp of the sources below
+# train/core/ddp, or of SOURCES alone. ROOMS are those that it includes, declared before it, so no two can include each other.
 function(gradring_room path)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "ROOMS;LIBRARIES;SOURCES")
   cmake_path(GET path FILENAME name)

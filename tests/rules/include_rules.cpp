@@ -79,56 +79,6 @@ Violations include_paths(const SourceTree& tree) {
   return found;
 }
 
-namespace {
-
-using Graph = std::map<std::string, std::set<std::string>, std::less<>>;
-
-/// Which rooms of production code include headers of which others.
-Graph folder_graph(const SourceTree& tree) {
-  Graph graph;
-  each_include(tree, [&](const SourceFile& file, const Include& include) {
-    if (file.package() == "tests" || !directions().contains(file.package()) || !tree.paths.contains(include.target))
-      return;
-    const std::string from = room_of(file.path), to = room_of(include.target);
-    if (!from.empty() && !to.empty() && from != to) graph[from].insert(to);
-  });
-  return graph;
-}
-
-std::set<std::string> reachable(const Graph& graph, const std::string& start) {
-  std::set<std::string> seen;
-  std::vector<std::string> pending = {start};
-  while (!pending.empty()) {
-    const auto node = graph.find(pending.back());
-    pending.pop_back();
-    if (node == graph.end()) continue;
-    for (const std::string& next : node->second)
-      if (seen.insert(next).second) pending.push_back(next);
-  }
-  return seen;
-}
-
-}  // namespace
-
-Violations folder_cycles(const SourceTree& tree) {
-  const Graph graph = folder_graph(tree);
-  std::map<std::string, std::set<std::string>> reach;
-  for (const auto& [folder, others] : graph) reach[folder] = reachable(graph, folder);
-  Violations found;
-  std::set<std::string> reported;
-  for (const auto& [folder, others] : reach) {
-    if (!others.contains(folder) || reported.contains(folder)) continue;
-    std::string cycle = folder;
-    for (const std::string& other : others)
-      if (other != folder && reach[other].contains(folder)) {
-        cycle += ", " + other;
-        reported.insert(other);
-      }
-    found.push_back({folder, 0, "folders that include each other: " + cycle});
-  }
-  return found;
-}
-
 Violations vendor_doors(const SourceTree& tree) {
   Violations found;
   each_include(tree, [&](const SourceFile& file, const Include& include) {

@@ -9,16 +9,12 @@
 #include <utility>
 #include <vector>
 
+#include "tests/rules/folder_graph.h"
 #include "tests/rules/pattern.h"
 #include "tests/rules/rules.h"
 
 namespace gradring::rules {
 namespace {
-
-bool is_production(const SourceFile& file) {
-  static const std::set<std::string_view> packages = {"comm", "data", "kernels", "nn", "train"};
-  return file.is_cpp() && packages.contains(file.package());
-}
 
 bool is_blank(const std::string& line) { return line.find_first_not_of(" \t") == std::string::npos; }
 
@@ -45,8 +41,14 @@ Sizes sizes_of(const SourceTree& tree, Covers covers) {
   return sizes;
 }
 
-/// Headers of production code, and how many of them exactly one file includes.
-std::pair<std::size_t, std::size_t> headers_with_one_includer(const SourceTree& tree) {
+struct Headers {
+  std::size_t all = 0;
+  std::size_t with_one_includer = 0;
+  std::size_t short_ones = 0;  ///< of these, under 40 lines
+};
+
+/// The headers of production code.
+Headers headers_of(const SourceTree& tree) {
   static const Pattern pattern(R"re(^\s*#\s*include\s*"([^"]+)")re");
   std::map<std::string, int> includers;
   for (const SourceFile& file : tree.files) {
@@ -58,14 +60,16 @@ std::pair<std::size_t, std::size_t> headers_with_one_includer(const SourceTree& 
         if (header.substr(0, header.rfind('.')) != file.path.substr(0, file.path.rfind('.'))) ++includers[header];
       }
   }
-  std::size_t headers = 0, single = 0;
+  Headers headers;
   for (const SourceFile& file : tree.files) {
     if (!is_production(file) || !file.has_extension({".h", ".cuh"})) continue;
-    ++headers;
+    ++headers.all;
     const auto found = includers.find(file.path);
-    if (found != includers.end() && found->second == 1) ++single;
+    if (found == includers.end() || found->second != 1) continue;
+    ++headers.with_one_includer;
+    if (file.text.size() < 40) ++headers.short_ones;
   }
-  return {headers, single};
+  return headers;
 }
 
 void print_tree(const SourceTree& tree) {
@@ -78,12 +82,23 @@ void print_tree(const SourceTree& tree) {
   row("  longest, lines", production.lines.back());
   row("  lines", production.total());
   row("  lines of code", production.code);
-  const auto [headers, single] = headers_with_one_includer(tree);
-  row("  headers", headers);
-  row("  headers with one other includer", single);
+  const Headers headers = headers_of(tree);
+  row("  headers", headers.all);
+  row("  headers with one other includer", headers.with_one_includer);
+  row("    under 40 lines", headers.short_ones);
   row("test files", tests.lines.size());
   row("  lines", tests.total());
+  const FolderGraph direct = folder_graph(tree, direct_folder_of);
+  for (const std::string package : {"kernels", "nn", "comm", "data", "train"}) {
+    std::set<std::string> folders;
+    for (const SourceFile& file : tree.files)
+      if (is_production(file) && file.package() == package) folders.insert(direct_folder_of(file.path));
+    folders.erase(package);
+    row((package + ": direct folders").c_str(), folders.size());
+    row("  include depth", longest_chain(direct, package).size());
+  }
   row("folder cycles", folder_cycles(tree).size());
+  row("upward includes", upward_includes(tree).size());
   row("lines with retired words", retired_words(tree).size());
   row("Markdown lines over 100 columns", markdown_widths(tree).size());
   row("names of files that are missing", documented_paths(tree).size());
@@ -101,13 +116,14 @@ int main(int count, char** arguments) {
   using namespace gradring::rules;
   const std::vector<std::string> words(arguments + 1, arguments + count);
   if (words.empty() || words[0].starts_with("-")) {
-    std::puts("usage: measure_tree FOLDER [cycles] [words] [widths] [paths]");
+    std::puts("usage: measure_tree FOLDER [cycles] [upward] [words] [widths] [paths]");
     return 2;
   }
   const SourceTree tree = read_tree(words[0]);
   print_tree(tree);
   for (const std::string& word : words) {
     if (word == "cycles") print(folder_cycles(tree));
+    if (word == "upward") print(upward_includes(tree));
     if (word == "words") print(retired_words(tree));
     if (word == "widths") print(markdown_widths(tree));
     if (word == "paths") print(documented_paths(tree));

@@ -12,6 +12,7 @@
 namespace gradring::rules {
 namespace {
 
+using UnorderedElementsAre;
 using testing::ElementsAre;
 using testing::Field;
 using testing::UnorderedElementsAre;
@@ -82,14 +83,31 @@ TEST_F(Planted, VendorOutsideItsDoor) {
 
 TEST_F(Planted, FolderCycle) {
   plant("train/core/config/a.h", "#include \"train/core/faults/b.h\"");
-  plant("train/core/faults/b.h", "#include \"train/memory/deep/c.h\"");
-  plant("train/memory/deep/c.h", "#include \"train/core/config/a.h\"");
+  plant("train/core/faults/b.h", "#include \"train/core/memory/deep/c.h\"");
+  plant("train/core/memory/deep/c.h", "#include \"train/core/config/a.h\"");
   plant("train/app/commands/d.h", "#include \"train/core/config/a.h\"");
   plant("comm/tcp/e.h", "#include \"comm/group.h\"");
-  plant("comm/group.h", "#include \"comm/tcp/e.h\"");  // what the package's rooms share
+  plant("comm/group.h", "#include \"comm/tcp/e.h\"");
   const Violations found = folder_cycles(tree());
-  ASSERT_THAT(found, ElementsAre(at("train/core/config", 0)));
-  EXPECT_THAT(found[0].message, testing::HasSubstr("train/core/config, train/core/faults, train/memory"));
+  ASSERT_THAT(found, ElementsAre(at("comm", 0), at("train/core/config", 0)));
+  EXPECT_THAT(found[1].message, testing::HasSubstr("train/core/config, train/core/faults, train/core/memory"));
+}
+
+TEST_F(Planted, CycleOfGroups) {
+  plant("train/core/config/a.h", "#include \"train/view/page/b.h\"");
+  plant("train/view/runs/c.h", "#include \"train/core/ddp/d.h\"");
+  plant("train/view/page/b.h", "");
+  plant("train/core/ddp/d.h", "");
+  EXPECT_THAT(folder_cycles(tree()), ElementsAre(at("train/core", 0)));
+}
+
+TEST_F(Planted, UpwardInclude) {
+  plant("train/launch/launcher.h", "");
+  plant("train/launch/launcher.cpp", "#include \"train/launch/nodes/leader.h\"");
+  plant("train/launch/nodes/leader.h", "#include \"train/launch/launcher.h\"");
+  plant("comm/transports/tcp/mesh.h", "#include \"comm/transport/transport.h\"");
+  plant("comm/transport/transport.h", "");  // includes nothing of comm/transport/tcp
+  EXPECT_THAT(upward_includes(tree()), ElementsAre(at("train/launch/nodes/leader.h", 2)));
 }
 
 TEST_F(Planted, IncludeOfAnUnstatedRoom) {
@@ -103,10 +121,10 @@ TEST_F(Planted, IncludeOfAnUnstatedRoom) {
   plant("train/core/ddp/deep/c.h", "#include \"train/app/commands/d.h\"");
   plant("train/core/ddp/e.h", "#include \"data/a.h\"\n#include \"train/core/ddp/b.h\"\n#include \"nn/a.h\"");
   plant("train/app/commands/d.h", "#include \"nn/a.h\"");
-  EXPECT_THAT(stated_rooms(tree()), testing::UnorderedElementsAre(
-                                        at("train/core/optim/a.h", 2), at("train/core/ddp/deep/c.h", 2),
-                                        at("train/core/ddp/e.h", 2), at("train/app/commands/d.h", 2),
-                                        at("train/CMakeLists.txt", 6)));  // gradring_comm, of which nothing is included
+  EXPECT_THAT(stated_rooms(tree()),
+              UnorderedElementsAre(at("train/core/optim/a.h", 2), at("train/core/ddp/deep/c.h", 2),
+                                   at("train/core/ddp/e.h", 2), at("train/app/commands/d.h", 2),
+                                   at("train/CMakeLists.txt", 6)));  // gradring_comm, of which nothing is included
 }
 
 TEST_F(Planted, BenchmarkInTraining) {
@@ -229,7 +247,11 @@ TEST_F(Planted, FolderBesideTheDesign) {
   plant("nn/a.cpp", "");
   plant("utils/a.cpp", "");
   plant("build/a.cpp", "");
-  EXPECT_THAT(top_level_folders(tree()), ElementsAre(at("utils", 0)));
+  plant("train/utils/a.cpp", "");
+  plant("kernels/base/file.h", "");
+  plant("kernels/base/useful.h", "");
+  EXPECT_THAT(settled_folders(tree()),
+              UnorderedElementsAre(at("utils", 0), at("train/utils", 0), at("kernels/base/useful.h", 0)));
 }
 
 TEST_F(Planted, LongFile) {

@@ -19,13 +19,13 @@ using Stated = std::map<std::string, int, std::less<>>;
 
 /// Of every `gradring_room(name ROOMS ... LIBRARIES ... SOURCES ...)`, by name.
 std::map<std::string, Stated, std::less<>> declared_rooms(const SourceFile& cmake) {
-  static const Pattern opening(R"re(^gradring_room\(([a-z_]+))re");
+  static const Pattern opening(R"re(^gradring_room\(([a-z_]+/)?([a-z_]+))re");
   std::map<std::string, Stated, std::less<>> rooms;
   Stated* stated = nullptr;  // of the room whose declaration is read
   for (std::size_t i = 0; i < cmake.text.size(); ++i) {
     std::string code = cmake.text[i].substr(0, cmake.text[i].find('#'));
     if (const auto name = opening.all_in(code); !name.empty()) {
-      stated = &rooms[name.front()[1]];
+      stated = &rooms[name.front()[2]];
       code = code.substr(name.front()[0].size());
     }
     const bool last = code.find(')') != std::string::npos;
@@ -42,10 +42,10 @@ std::map<std::string, Stated, std::less<>> declared_rooms(const SourceFile& cmak
   return rooms;
 }
 
-/// "launch" of "train/launch/nodes/leader.h".
+/// "ddp" of "train/core/ddp/deep/buckets.h".
 std::string room_name(const std::string& path) {
   const std::string room = room_of(path);
-  return room.substr(room.find('/') + 1);
+  return room.substr(room.rfind('/') + 1);
 }
 
 /// What a room must state to include a file: one of these names, or nothing if the set is empty.

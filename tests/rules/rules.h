@@ -26,9 +26,10 @@ using Violations = std::vector<Violation>;
 Violations include_directions(const SourceTree& tree);  ///< packages include downwards only
 Violations include_paths(const SourceTree& tree);       ///< by full path from the root, of a file that is there
 Violations vendor_doors(const SourceTree& tree);        ///< each vendor's headers in one folder only
-Violations folder_cycles(const SourceTree& tree);       ///< folders of production code that include each other
-Violations stated_rooms(const SourceTree& tree);    ///< train/CMakeLists.txt states what each room includes, no more
-Violations bench_includes(const SourceTree& tree);  ///< only benchmarks include benchmarks
+Violations folder_cycles(const SourceTree& tree);       ///< rooms, or direct folders, that include each other
+Violations upward_includes(const SourceTree& tree);  ///< of a folder that encloses the including one, and includes it
+Violations stated_rooms(const SourceTree& tree);     ///< train/CMakeLists.txt states what each room includes, no more
+Violations bench_includes(const SourceTree& tree);   ///< only benchmarks include benchmarks
 
 // What may stand in a file.
 Violations conditional_compilation(const SourceTree& tree);  ///< only where two compilers read one text
@@ -42,9 +43,9 @@ Violations machine_paths(const SourceTree& tree);            ///< no path that h
 Violations retired_words(const SourceTree& tree);            ///< words of tests/rules/retired_words.h
 
 // How the tree is laid out.
-Violations repeated_types(const SourceTree& tree);  ///< no type is defined in two files
-Violations top_level_folders(const SourceTree& tree);
-Violations file_lengths(const SourceTree& tree);  ///< past 400 lines there is surely a second concept
+Violations repeated_types(const SourceTree& tree);   ///< no type is defined in two files
+Violations settled_folders(const SourceTree& tree);  ///< the root's, those of packages, and the files of kernels/base
+Violations file_lengths(const SourceTree& tree);     ///< past 400 lines there is surely a second concept
 
 // What documents say.
 Violations markdown_widths(const SourceTree& tree);   ///< at most 100 columns, but for tables, links and code blocks

@@ -26,6 +26,7 @@ TEST_F(Repository, IsRead) {
 
 TEST_F(Repository, IncludesDownwardsOnly) { EXPECT_THAT(include_directions(tree_), IsEmpty()); }
 TEST_F(Repository, HasNoCycleOfFolders) { EXPECT_THAT(folder_cycles(tree_), IsEmpty()); }
+TEST_F(Repository, HasNoUpwardInclude) { EXPECT_THAT(upward_includes(tree_), IsEmpty()); }
 TEST_F(Repository, StatesTheDependenciesOfRooms) { EXPECT_THAT(stated_rooms(tree_), IsEmpty()); }
 TEST_F(Repository, KeepsBenchmarksApart) { EXPECT_THAT(bench_includes(tree_), IsEmpty()); }
 TEST_F(Repository, DefinesEachTypeOnce) { EXPECT_THAT(repeated_types(tree_), IsEmpty()); }
@@ -43,7 +44,7 @@ TEST_F(Repository, UsesNoRetiredWords) { EXPECT_THAT(retired_words(tree_), IsEmp
 TEST_F(Repository, RunsNoCtestThatPassesWithoutTests) { EXPECT_THAT(ctest_commands(tree_), IsEmpty()); }
 TEST_F(Repository, WrapsItsMarkdown) { EXPECT_THAT(markdown_widths(tree_), IsEmpty()); }
 TEST_F(Repository, NamesFilesThatAreThere) { EXPECT_THAT(documented_paths(tree_), IsEmpty()); }
-TEST_F(Repository, HasTheFoldersOfTheDesign) { EXPECT_THAT(top_level_folders(tree_), IsEmpty()); }
+TEST_F(Repository, HasTheFoldersOfTheDesign) { EXPECT_THAT(settled_folders(tree_), IsEmpty()); }
 
 TEST_F(Repository, KeepsItsFilesShort) {
   for (const SourceFile& file : tree_.files)

@@ -152,8 +152,29 @@ void each_include(const SourceTree& tree, const std::function<void(const SourceF
 }
 
 std::string room_of(const std::string& path) {
-  const std::size_t end = path.find('/', path.find('/') + 1);
-  return end == std::string::npos ? "" : path.substr(0, end);
+  static const std::set<std::string> groups = {"kernels/ops", "train/app", "train/core", "train/records", "train/view"};
+  const fs::path folder = fs::path(path).parent_path();
+  fs::path room;
+  int parts = 0;
+  for (const fs::path& part : folder)
+    if (parts < 2 || (parts == 2 && groups.contains(room.generic_string()))) room /= part, ++parts;
+  return room.generic_string();
+}
+
+bool is_production(const SourceFile& file) {
+  static const std::set<std::string_view> packages = {"comm", "data", "kernels", "nn", "train"};
+  return file.is_cpp() && packages.contains(file.package());
+}
+
+std::string folder_of(const std::string& path) { return fs::path(path).parent_path().generic_string(); }
+
+std::string direct_folder_of(const std::string& path) {
+  const fs::path folder = fs::path(path).parent_path();
+  fs::path direct;
+  int parts = 0;
+  for (const fs::path& part : folder)
+    if (parts++ < 2) direct /= part;
+  return direct.generic_string();
 }
 
 }  // namespace gradring::rules

@@ -22,6 +22,9 @@ struct SourceFile {
   bool is_cpp() const { return has_extension({".h", ".cpp", ".cu", ".cuh"}); }
 };
 
+/// Whether it is C++ of a package other than tests.
+bool is_production(const SourceFile& file);
+
 /// The files that the rules are about: sources, scripts, CMake, Markdown; not what is built, run or hidden (but .ci).
 struct SourceTree {
   std::filesystem::path root;
@@ -41,9 +44,15 @@ struct Include {
 /// Calls `visit` for each include of each C++ file.
 void each_include(const SourceTree& tree, const std::function<void(const SourceFile&, const Include&)>& visit);
 
-/// "train/launch" of "train/launch/nodes/leader.h": folders below belong to that room. Empty for a file of the package
-/// itself, which the package's rooms share.
+/// "train/core/ddp" of "train/core/ddp/deep/buckets.h", "train/launch" of "train/launch/nodes/leader.h": the library that a
+/// file belongs to. "comm" for a file of the package itself.
 std::string room_of(const std::string& path);
+
+/// "train/core" of "train/core/ddp/buckets.h": the direct folder of a package, or the package.
+std::string direct_folder_of(const std::string& path);
+
+/// "train/core/ddp" of "train/core/ddp/buckets.h".
+std::string folder_of(const std::string& path);
 
 /// `lines` with comments and the contents of string and character literals replaced by spaces. The operand of #include
 /// stays.

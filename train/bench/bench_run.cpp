@@ -9,11 +9,11 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/file.h"
+#include "kernels/base/host_name.h"
 #include "kernels/base/processors.h"
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/cpu_level.h"
 #include "train/core/setup/resume_command.h"
-#include "train/launch/workers/host.h"
 #include "train/records/metrics/csv.h"
 #include "train/records/metrics/named_file.h"
 

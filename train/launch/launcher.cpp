@@ -16,7 +16,7 @@
 #include "kernels/base/printable.h"
 #include "kernels/base/processors.h"
 #include "train/launch/nodes/launch_nodes.h"
-#include "train/launch/options/launch_options.h"
+#include "train/launch/options/parse_launch.h"
 #include "train/launch/workers/attempt.h"
 #include "train/launch/workers/host.h"
 #include "train/launch/workers/signals.h"

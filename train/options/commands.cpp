@@ -9,8 +9,8 @@
 
 #include "kernels/base/file.h"
 #include "kernels/base/printable.h"
-#include "train/launch/workers/worker_files.h"
 #include "train/options/environment_variable.h"
+#include "train/options/error_report.h"
 #include "train/options/exit_code.h"
 #include "train/options/help.h"
 #include "train/options/print_text.h"
@@ -83,14 +83,6 @@ Option new_file_option(const std::string& name, const std::string& placeholder, 
             check_folder(name, text);
             file = text;
           }};
-}
-
-Option force_option(Replace& replace) {
-  return {.name = "force",
-          .help =
-              "replacement of any existing file but one of a run; without it, only of an empty one, or one that the "
-              "same option wrote before (pages, pictures, JSON, CSV)",
-          .read = [&replace](std::string_view) { replace = Replace::any; }};
 }
 
 void print_json(const nlohmann::ordered_json& json) {

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "train/core/setup/named_output.h"
 #include "train/options/command_line.h"
 
 namespace gradring::train {
@@ -53,9 +52,6 @@ Option csv_file_option(std::string& file);
 /// An option that names a file to write: refused before anything is done if its folder does not exist.
 Option new_file_option(const std::string& name, const std::string& placeholder, const std::string& help,
                        std::string& file);
-
-/// --force, of a command that writes files which the user names (setup/named_output.h).
-Option force_option(Replace& replace);
 
 /// Prints the JSON of a command with --json. Bytes that are not UTF-8, for example of a file's name, become U+FFFD.
 void print_json(const nlohmann::ordered_json& json);

@@ -9,7 +9,7 @@
 #include "kernels/simulated_gpu/counters/card.h"
 #include "kernels/simulated_gpu/cudart/counting.h"
 #include "kernels/simulated_gpu/cudart/fault_log.h"
-#include "kernels/simulated_gpu/fault.h"
+#include "kernels/simulated_gpu/units/fault.h"
 
 namespace gradring::simulated_gpu {
 

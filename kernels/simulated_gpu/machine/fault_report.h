@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/simulated_gpu/fault.h"
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/machine/warp.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
+#include "kernels/simulated_gpu/units/fault.h"
 
 namespace gradring::simulated_gpu {
 

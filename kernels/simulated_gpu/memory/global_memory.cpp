@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/simulated_gpu/fault.h"
+#include "kernels/simulated_gpu/units/fault.h"
 
 namespace gradring::simulated_gpu {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <cstdlib>
 
-#include "kernels/simulated_gpu/fault.h"
+#include "kernels/simulated_gpu/units/fault.h"
 
 namespace gradring::simulated_gpu {
 namespace {

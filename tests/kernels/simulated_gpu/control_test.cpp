@@ -2,7 +2,7 @@
 // Divergence, barriers, warp operations, orders of warps.
 #include <gtest/gtest.h>
 
-#include "kernels/simulated_gpu/fault.h"
+#include "kernels/simulated_gpu/units/fault.h"
 #include "tests/kernels/simulated_gpu/simulation.h"
 #include "tests/kernels/simulated_gpu/values.h"
 

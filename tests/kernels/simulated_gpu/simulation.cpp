@@ -5,7 +5,7 @@
 #include <deque>
 
 #include "kernels/simulated_gpu/counters/summary.h"
-#include "kernels/simulated_gpu/fault.h"
+#include "kernels/simulated_gpu/units/fault.h"
 
 namespace gradring::simulated_gpu {
 namespace {

@@ -18,6 +18,7 @@
 #include "train/launch/launcher.h"
 #include "train/launch/workers/worker_environment.h"
 #include "train/launch/workers/worker_files.h"
+#include "train/options/error_report.h"
 
 namespace {
 

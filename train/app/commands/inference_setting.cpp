@@ -9,6 +9,7 @@
 
 #include "kernels/base/file.h"
 #include "train/core/config/option_sources.h"
+#include "train/core/setup/named_output.h"
 #include "train/core/setup/run_settings.h"
 #include "train/core/setup/start.h"
 #include "train/core/trainer/from_config.h"

@@ -15,6 +15,7 @@
 #include "train/app/commands/train_command.h"
 #include "train/core/config/option_sources.h"
 #include "train/core/setup/datasets.h"
+#include "train/core/setup/named_output.h"
 #include "train/core/setup/run_settings.h"
 #include "train/core/trainer/nan_policy.h"
 #include "train/core/trainer/range_test.h"

@@ -5,6 +5,7 @@
 #include "train/core/config/option_sources.h"
 #include "train/core/setup/compute.h"
 #include "train/core/setup/datasets.h"
+#include "train/core/setup/named_output.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/memory_plan.h"
 #include "train/options/commands.h"

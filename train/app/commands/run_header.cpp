@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "kernels/base/commit.h"
+#include "kernels/base/host_name.h"
 #include "kernels/host/host_device.h"
 #include "train/app/commands/run_output.h"
 #include "train/core/config/options.h"
 #include "train/core/setup/resume_command.h"
-#include "train/launch/workers/host.h"
 #include "train/options/exit_code.h"
 #include "train/options/parse_value.h"
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "kernels/base/file.h"
+#include "train/core/setup/named_output.h"
 #include "train/core/setup/run_directory.h"
 #include "train/options/commands.h"
 #include "train/options/exit_code.h"

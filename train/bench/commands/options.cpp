@@ -8,6 +8,7 @@
 
 #include "data/datasets/open_dataset.h"
 #include "train/core/config/train_config.h"
+#include "train/core/setup/named_output.h"
 #include "train/options/commands.h"
 #include "train/options/environment_variable.h"
 #include "train/options/parse_value.h"

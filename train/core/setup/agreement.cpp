@@ -7,8 +7,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "kernels/base/host_name.h"
 #include "train/core/trainer/replica.h"
-#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 namespace {

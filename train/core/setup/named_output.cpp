@@ -75,4 +75,12 @@ void check_output(const NamedOutput& file, Replace replace) {
   reject(file.is_ours ? "exists, and was not written by this command" : "exists", file.advice);
 }
 
+Option force_option(Replace& replace) {
+  return {.name = "force",
+          .help =
+              "replacement of any existing file but one of a run; without it, only of an empty one, or one that the "
+              "same option wrote before (pages, pictures, JSON, CSV)",
+          .read = [&replace](std::string_view) { replace = Replace::any; }};
+}
+
 }  // namespace gradring::train

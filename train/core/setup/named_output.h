@@ -7,6 +7,8 @@
 #include <optional>
 #include <string_view>
 
+#include "train/options/command_line.h"
+
 namespace gradring::train {
 
 /// Whether a file whose first kHeadBytes are `head` was written by gradring, as what an option writes: a page by its
@@ -34,6 +36,9 @@ enum class Replace : bool {
 ///
 /// Errors    UsageError, also if its folder does not exist.
 void check_output(const NamedOutput& file, Replace replace);
+
+/// --force, of a command that writes files which the user names.
+Option force_option(Replace& replace);
 
 /// The run directory to whose files `path` belongs, whether it exists or not.
 std::optional<std::filesystem::path> run_that_owns(const std::filesystem::path& path);

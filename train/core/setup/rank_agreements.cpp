@@ -7,9 +7,9 @@
 #include <cstring>
 
 #include "data/datasets/content_hash.h"
+#include "kernels/base/host_name.h"
 #include "train/core/config/options.h"
 #include "train/core/trainer/training_state.h"
-#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 namespace {

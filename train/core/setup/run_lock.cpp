@@ -20,7 +20,7 @@
 #include <utility>
 
 #include "kernels/base/file.h"
-#include "train/launch/workers/host.h"
+#include "kernels/base/host_name.h"
 #include "train/launch/workers/run_folder.h"
 #include "train/options/file_advice.h"
 #include "train/options/usage_error.h"

@@ -7,7 +7,7 @@
 
 #include "kernels/base/deadline.h"
 #include "train/launch/logs/log_spec.h"
-#include "train/launch/logs/terminal.h"
+#include "train/options/terminal.h"
 
 namespace gradring::train {
 

@@ -10,7 +10,7 @@
 #include "kernels/base/file.h"
 #include "train/launch/logs/log_spec.h"
 #include "train/launch/logs/teed_lines.h"
-#include "train/launch/logs/terminal.h"
+#include "train/options/terminal.h"
 
 namespace gradring::train {
 

@@ -7,11 +7,11 @@
 #include <string>
 
 #include "kernels/base/deadline.h"
-#include "train/launch/launcher.h"
 #include "train/launch/nodes/message.h"
 #include "train/launch/nodes/node_link.h"
 #include "train/launch/nodes/store_mirror.h"
 #include "train/launch/workers/attempt.h"
+#include "train/launch/workers/launch_options.h"
 #include "train/launch/workers/worker_group.h"
 
 namespace gradring::train {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "train/launch/launcher.h"
-#include "train/launch/logs/terminal.h"
 #include "train/launch/workers/attempt.h"
+#include "train/launch/workers/launch_options.h"
+#include "train/options/terminal.h"
 
 namespace gradring::train {
 

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "train/launch/launcher.h"
 #include "train/launch/nodes/message.h"
 #include "train/launch/nodes/rendezvous.h"
 #include "train/launch/nodes/store_mirror.h"
 #include "train/launch/workers/attempt.h"
+#include "train/launch/workers/launch_options.h"
 #include "train/launch/workers/worker_group.h"
 
 namespace gradring::train {

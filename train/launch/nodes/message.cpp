@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "comm/rendezvous/store.h"
+#include "kernels/base/host_name.h"
 #include "kernels/base/printable.h"
-#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 

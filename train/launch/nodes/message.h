@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "train/launch/launcher.h"
+#include "train/launch/workers/launch_options.h"
 #include "train/launch/workers/worker_environment.h"
 #include "train/launch/workers/workers.h"
 

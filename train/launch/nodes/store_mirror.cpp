@@ -11,8 +11,8 @@
 
 #include "comm/rendezvous/file_store.h"
 #include "kernels/base/error.h"
+#include "kernels/base/file.h"
 #include "train/launch/nodes/message.h"
-#include "train/launch/workers/worker_files.h"
 
 namespace gradring::train {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "comm/transports/tcp/handshake.h"
 #include "kernels/base/file.h"
-#include "train/launch/launcher.h"
+#include "train/launch/workers/launch_options.h"
 #include "train/launch/workers/private_folder.h"
 #include "train/launch/workers/run_folder.h"
 

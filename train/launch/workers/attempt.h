@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "train/launch/launcher.h"
+#include "train/launch/workers/launch_options.h"
 #include "train/launch/workers/workers.h"
 
 namespace gradring::train {

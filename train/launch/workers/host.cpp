@@ -21,6 +21,7 @@
 #include "kernels/base/deadline.h"
 #include "kernels/base/error.h"
 #include "kernels/base/file.h"
+#include "kernels/base/host_name.h"
 #include "train/options/parse_value.h"
 
 namespace gradring::train {
@@ -46,11 +47,6 @@ bool can_bind(const SocketAddress& address) {
 }
 
 }  // namespace
-
-std::string host_name() {
-  char name[HOST_NAME_MAX + 1] = {};
-  return ::gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0' ? name : "this host";
-}
 
 std::string random_run_id() {
   std::random_device source;

@@ -14,9 +14,6 @@ class SocketAddress;
 
 namespace gradring::train {
 
-/// "this host" if it has no name.
-std::string host_name();
-
 /// A random run id, in the form of a UUID.
 std::string random_run_id();
 

@@ -9,14 +9,14 @@
 
 #include "kernels/base/descriptor_limit.h"
 #include "kernels/base/file.h"
-#include "train/launch/launcher.h"
-#include "train/launch/logs/terminal.h"
 #include "train/launch/logs/worker_output.h"
+#include "train/launch/workers/launch_options.h"
 #include "train/launch/workers/reaper.h"
 #include "train/launch/workers/run_folder.h"
 #include "train/launch/workers/signals.h"
 #include "train/launch/workers/worker_environment.h"
 #include "train/launch/workers/workers.h"
+#include "train/options/terminal.h"
 
 namespace gradring::train {
 

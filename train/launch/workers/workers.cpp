@@ -7,8 +7,8 @@
 #include <cstring>
 
 #include "kernels/base/error.h"
+#include "kernels/base/host_name.h"
 #include "kernels/base/number_list.h"
-#include "train/launch/workers/host.h"
 #include "train/launch/workers/signals.h"
 
 namespace gradring::train {

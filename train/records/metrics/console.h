@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "train/launch/logs/terminal.h"
+#include "train/options/terminal.h"
 
 namespace gradring::train {
 

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "train/launch/workers/host.h"
+#include "kernels/base/host_name.h"
 
 namespace gradring::train {
 namespace {

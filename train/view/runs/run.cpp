@@ -10,9 +10,9 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/file.h"
+#include "kernels/base/host_name.h"
 #include "train/core/setup/run_directory.h"
 #include "train/core/setup/run_lock.h"
-#include "train/launch/workers/host.h"
 #include "train/options/usage_error.h"
 #include "train/records/checkpoint/checkpoint.h"
 #include "train/records/checkpoint/checkpoint_directory.h"

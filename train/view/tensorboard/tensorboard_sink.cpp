@@ -10,7 +10,7 @@
 #include <system_error>
 #include <utility>
 
-#include "train/launch/workers/host.h"
+#include "kernels/base/host_name.h"
 #include "train/options/file_advice.h"
 #include "train/records/metrics/environment_error.h"
 #include "train/view/page/markdown.h"

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "kernels/simulated_gpu/fault.h"
+#include "kernels/simulated_gpu/units/fault.h"
 #include "tests/kernels/simulated_gpu/units/cute_layout.h"
 
 namespace gradring::simulated_gpu {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "kernels/simulated_gpu/fault.h"
+#include "kernels/simulated_gpu/units/fault.h"
 #include "tests/kernels/simulated_gpu/units/cute_layout.h"
 
 namespace gradring::simulated_gpu {

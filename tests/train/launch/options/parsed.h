@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "train/launch/options/launch_options.h"
+#include "train/launch/options/parse_launch.h"
 
 namespace gradring::train {
 

@@ -7,6 +7,7 @@
 #include "tests/support/json.h"
 #include "tests/train/launch/running_launcher.h"
 #include "train/launch/workers/worker_files.h"
+#include "train/options/error_report.h"
 
 namespace gradring::train {
 namespace {

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "kernels/runtime/philox.h"
-#include "kernels/simulated_gpu/fault.h"
+#include "kernels/simulated_gpu/executable_parts.h"
 #include "kernels/simulated_gpu/machine/block.h"
-#include "kernels/simulated_gpu/machine/executable_parts.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
+#include "kernels/simulated_gpu/units/fault.h"
 
 namespace gradring::simulated_gpu {
 

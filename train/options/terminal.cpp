@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/launch/logs/terminal.h"
+#include "train/options/terminal.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>

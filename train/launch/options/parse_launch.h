@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "train/launch/launcher.h"
+#include "train/launch/workers/launch_options.h"
 #include "train/launch/workers/worker_environment.h"
 #include "train/options/command_line.h"
 

@@ -4,12 +4,12 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/simulated_gpu/fault.h"
+#include "kernels/simulated_gpu/executable_parts.h"
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/decoder.h"
-#include "kernels/simulated_gpu/machine/executable_parts.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
+#include "kernels/simulated_gpu/units/fault.h"
 
 namespace gradring::simulated_gpu {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/launch/options/launch_options.h"
+#include "train/launch/options/parse_launch.h"
 
 #include <fmt/format.h>
 
