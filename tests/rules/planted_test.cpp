@@ -12,7 +12,6 @@
 namespace gradring::rules {
 namespace {
 
-using UnorderedElementsAre;
 using testing::ElementsAre;
 using testing::Field;
 using testing::UnorderedElementsAre;

@@ -59,7 +59,7 @@ DeviceError cannot_start(int rank, const std::string& reason) {
 }
 
 /// A killed process ends at once unless it is blocked in the kernel; then waiting is pointless.
-constexpr auto kReapTimeout = std::chrono::seconds(1);
+constexpr auto kWaitAfterKill = std::chrono::seconds(1);
 /// Between looks at workers that have no pidfd.
 constexpr auto kBetweenLooks = std::chrono::milliseconds(20);
 
@@ -221,7 +221,7 @@ void WorkerGroup::start_worker(int local_rank, int attempt) {
 /// are blocked in the kernel.
 void WorkerGroup::kill_all() noexcept {
   send(SIGKILL);
-  const auto deadline = Deadline::after(kReapTimeout);
+  const auto deadline = Deadline::after(kWaitAfterKill);
   for (auto& [process, out, err, error_file] : workers_) {
     if (!process.running()) continue;
     if (poll_until([&process = process] { return process.ended(); }, deadline)) reaper_.forget(process.reap().pid);

@@ -4,10 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/base/host_name.h"
 #include "tests/data/support/message_of.h"
 #include "tests/train/support/rank_rig.h"
 #include "train/core/trainer/replica.h"
-#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 namespace {

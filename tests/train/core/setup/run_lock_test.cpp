@@ -11,11 +11,11 @@
 #include <optional>
 #include <thread>
 
+#include "kernels/base/host_name.h"
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/text_of.h"
-#include "train/launch/workers/host.h"
 #include "train/launch/workers/run_folder.h"
 #include "train/options/usage_error.h"
 #include "train/records/metrics/environment_error.h"

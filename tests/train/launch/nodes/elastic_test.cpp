@@ -8,7 +8,6 @@
 #include "comm/transports/tcp/socket_address.h"
 #include "tests/train/launch/nodes/nodes_fixture.h"
 #include "tests/train/launch/process_table.h"
-#include "train/launch/workers/host.h"
 
 namespace gradring::train {
 namespace {
