@@ -98,6 +98,6 @@ record fault 137 "${options[@]}" --steps 2 --inject kill:rank=1,step=2
 status=0
 rank training | compare "A batch" || status=1
 rank training | compare "A gradient" || status=1
-rank training | compare "A rank's place" || status=1
+rank training | compare "A rank's environment" || status=1
 compare "A fault" <"$folder/fault.calls" || status=1
 exit "$status"

@@ -10,7 +10,7 @@
 namespace gradring::comm {
 
 /// Where a communication error happened: the rank that detected it, the rank that failed, the operation and its step.
-struct CommPlace {
+struct OpContext {
   int rank = -1;          ///< the rank that throws
   int peer = -1;          ///< the rank that failed, as far as this rank can tell; -1 if unknown
   std::string operation;  ///< "all_reduce 17", "allocate", "join", ...
@@ -20,16 +20,16 @@ struct CommPlace {
 /// The ranks of a group failed to work together. The group stays failed: every later call on it throws again.
 class CommError : public Error {
  public:
-  CommError(CommPlace place, const std::string& message) : Error(message), place_(std::move(place)) {}
+  CommError(OpContext context, const std::string& message) : Error(message), context_(std::move(context)) {}
 
-  const CommPlace& place() const { return place_; }
-  int rank() const { return place_.rank; }
-  int peer() const { return place_.peer; }
-  const std::string& operation() const { return place_.operation; }
-  std::size_t step() const { return place_.step; }
+  const OpContext& context() const { return context_; }
+  int rank() const { return context_.rank; }
+  int peer() const { return context_.peer; }
+  const std::string& operation() const { return context_.operation; }
+  std::size_t step() const { return context_.step; }
 
  private:
-  CommPlace place_;
+  OpContext context_;
 };
 
 /// A rank is gone: its process ended, or it left the group while other ranks still needed it.

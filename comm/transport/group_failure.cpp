@@ -17,7 +17,7 @@ std::string operation_of(const PendingOp& op) {
 }
 
 /// For example "all_reduce 17, step 3".
-std::string place_of(const PendingOp& op) { return fmt::format("{}, step {}", operation_of(op), op.step); }
+std::string position_of(const PendingOp& op) { return fmt::format("{}, step {}", operation_of(op), op.step); }
 
 }  // namespace
 
@@ -36,7 +36,7 @@ GroupFailure::GroupFailure(int rank, Describe describe, Notify notify)
 void GroupFailure::throw_peer_lost(int peer, std::string_view how, const PendingOp& op,
                                    const std::vector<int>& others) {
   std::string message = fmt::format("{} {} while rank {} waited in {}: look at its log or its exit status",
-                                    name_of(peer), how, rank_, place_of(op));
+                                    name_of(peer), how, rank_, position_of(op));
   for (const int other : others) message += fmt::format("; {} is gone too", name_of(other));
   fail<PeerLost>(GroupState::lost_peer, peer, message, op);
 }
@@ -44,13 +44,13 @@ void GroupFailure::throw_peer_lost(int peer, std::string_view how, const Pending
 void GroupFailure::throw_peer_left(int peer, const PendingOp& op) {
   fail<PeerLost>(GroupState::lost_peer, peer,
                  fmt::format("{} left the group while rank {} waited for it in {}: look at its log", name_of(peer),
-                             rank_, place_of(op)),
+                             rank_, position_of(op)),
                  op);
 }
 
 void GroupFailure::throw_reported(int reporter, GroupState reason, int failed_rank, const PendingOp& op) {
   const std::string failed = failed_rank == rank_ ? "this rank" : name_of(failed_rank);
-  const std::string where = fmt::format("; rank {} was in {}", rank_, place_of(op));
+  const std::string where = fmt::format("; rank {} was in {}", rank_, position_of(op));
   if (reason == GroupState::lost_peer)
     fail<PeerLost>(reason, failed_rank, fmt::format("rank {} reports that it lost {}{}", reporter, failed, where), op);
   if (reason == GroupState::timed_out)
@@ -68,7 +68,7 @@ void GroupFailure::throw_timeout(const std::vector<int>& awaited, int failed_ran
   const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - op.since);
   fail<Timeout>(GroupState::timed_out, failed_rank,
                 fmt::format("rank {} waited {:.1f} s for rank {} in {}{}: {} {}", rank_, waited.count(),
-                            number_list(awaited), place_of(op), chain, name_of(failed_rank), how),
+                            number_list(awaited), position_of(op), chain, name_of(failed_rank), how),
                 op);
 }
 

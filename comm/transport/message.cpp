@@ -24,18 +24,18 @@ std::string describe(const MessageHeader& header) {
                      header.range_offset, header.segment, header.offset);
 }
 
-std::string place_of(const Step& step) { return fmt::format("{} step {}", step.operation, step.index); }
+std::string position_of(const Step& step) { return fmt::format("{} step {}", step.operation, step.index); }
 
 bool sums(const Move& move) { return move.kind == Move::Kind::receive_add || move.kind == Move::Kind::reduce_exposed; }
 
 void check_move(const Step& step, const Move& move, const Transport& transport) {
   const Slice& range = step.range.slice;
   check(move.peer >= 0 && move.peer < transport.world_size() && move.peer != transport.rank(), [&] {
-    return fmt::format("{} has peer {}: expected another rank of a world of {}", place_of(step), move.peer,
+    return fmt::format("{} has peer {}: expected another rank of a world of {}", position_of(step), move.peer,
                        transport.world_size());
   });
   check(move.slice.offset <= range.elements && move.slice.elements <= range.elements - move.slice.offset, [&] {
-    return fmt::format("{} exceeds its range: found {} elements at {}, the range holds {}", place_of(step),
+    return fmt::format("{} exceeds its range: found {} elements at {}, the range holds {}", position_of(step),
                        move.slice.elements, move.slice.offset, range.elements);
   });
   check(transport.reaches_peers_memory() || !is_direct(move),
@@ -53,7 +53,7 @@ void check_one_message_each(const Step& step, std::vector<const Move*>& moves) {
   const auto second = std::ranges::adjacent_find(moves, {}, key);
   check(second == moves.end(), [&] {
     return fmt::format("{} has two messages {} rank {}: expected at most one in a step; post them in two steps",
-                       place_of(step), is_outgoing(**second) ? "to" : "from", (*second)->peer);
+                       position_of(step), is_outgoing(**second) ? "to" : "from", (*second)->peer);
   });
 }
 
@@ -70,7 +70,7 @@ void check_disjoint(const Step& step, std::vector<const Move*>& moves) {
         return fmt::format(
             "{} sums two slices: found {} elements at {} and {} at {}; all reduce_exposed of a step name "
             "one slice",
-            place_of(step), reduction->slice.elements, reduction->slice.offset, move->slice.elements,
+            position_of(step), reduction->slice.elements, reduction->slice.offset, move->slice.elements,
             move->slice.offset);
       });
       continue;
@@ -84,7 +84,7 @@ void check_disjoint(const Step& step, std::vector<const Move*>& moves) {
       return fmt::format(
           "{} has moves that overlap: found {} elements at {} with rank {}, and {} at {} with rank {}; "
           "use disjoint slices, or two steps",
-          place_of(step), other->slice.elements, other->slice.offset, other->peer, move->slice.elements,
+          position_of(step), other->slice.elements, other->slice.offset, other->peer, move->slice.elements,
           move->slice.offset, move->peer);
     });
     const Move*& last = reads ? read : written;
@@ -133,7 +133,7 @@ void check_step(const Step& step, const Transport& transport) {
   const SegmentRange& range = step.range;
   const std::size_t room = range.segment ? range.segment->size() / size_of(range.dtype) : 0;
   check(range.slice.offset <= room && range.slice.elements <= room - range.slice.offset, [&] {
-    return fmt::format("{} exceeds its segment: found {} elements at {}, the segment holds {}", place_of(step),
+    return fmt::format("{} exceeds its segment: found {} elements at {}, the segment holds {}", position_of(step),
                        range.slice.elements, range.slice.offset, room);
   });
   for (const Move& move : step.moves) check_move(step, move, transport);

@@ -156,7 +156,7 @@ class Handwriting {
     center_.y = kMiddle + random.between(-kShift, kShift);
   }
 
-  CanvasPoint place(GlyphPoint point) const {
+  CanvasPoint on_canvas(GlyphPoint point) const {
     const std::int64_t x = (point.x - kGlyphMiddle) * kUnit + bend(bend_x_, point);
     const std::int64_t y = (point.y - kGlyphMiddle) * kUnit + bend(bend_y_, point);
     return {center_.x + static_cast<int>((xx_ * x + xy_ * y) / (kOne * kUnit)),
@@ -279,7 +279,7 @@ int DigitGenerator::draw(std::uint64_t index, std::span<std::uint8_t, Canvas::kP
   std::vector<CanvasPoint> curve;
   for (const GlyphStroke& stroke : glyph.strokes) {
     curve.clear();
-    for (const GlyphPoint& point : stroke) curve.push_back(hand.place(point));
+    for (const GlyphPoint& point : stroke) curve.push_back(hand.on_canvas(point));
     canvas.curve(curve);
   }
   canvas.render(pixels);

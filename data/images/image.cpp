@@ -27,9 +27,9 @@ Mixture mean_of(double begin, double end, std::int64_t from) {
 
 /// A new pixel's centre is at `centre` on the old axis; constant beyond the outermost old centres.
 Mixture between(double centre, std::int64_t from) {
-  const double place = std::clamp(centre - 0.5, 0.0, static_cast<double>(from - 1));
-  const auto first = static_cast<std::int64_t>(place);
-  const double share = place - static_cast<double>(first);
+  const double position = std::clamp(centre - 0.5, 0.0, static_cast<double>(from - 1));
+  const auto first = static_cast<std::int64_t>(position);
+  const double share = position - static_cast<double>(first);
   if (share == 0) return {.first = first, .weights = {1}};
   return {.first = first, .weights = {1 - share, share}};
 }

@@ -17,8 +17,9 @@ std::size_t padded(std::size_t bytes) {
   return (bytes + kUnit - 1) / kUnit * kUnit;
 }
 
-/// Places a stage at `offset`; returns where the next may begin.
-std::size_t place(ActivationLayout& layout, std::span<const StageBytes> stages, std::size_t stage, std::size_t offset) {
+/// Lays out a stage at `offset`; returns where the next may begin.
+std::size_t lay_out(ActivationLayout& layout, std::span<const StageBytes> stages, std::size_t stage,
+                    std::size_t offset) {
   layout.stages[stage] = {.output = offset, .saved = offset + padded(stages[stage].output)};
   const std::size_t end = offset + stages[stage].padded();
   layout.bytes = std::max(layout.bytes, end);
@@ -111,13 +112,13 @@ std::size_t StageBytes::padded() const { return nn::padded(output) + nn::padded(
 
 ActivationLayout lay_out_for_backward(std::span<const StageBytes> stages, std::span<const std::size_t> ends) {
   check(!ends.empty() && ends.back() + 1 == stages.size(), "the last segment must end with the last stage");
-  ActivationLayout layout{.stages = std::vector<ActivationLayout::Place>(stages.size())};
-  std::size_t kept = place(layout, stages, ends.back(), 0);
+  ActivationLayout layout{.stages = std::vector<ActivationLayout::Offsets>(stages.size())};
+  std::size_t kept = lay_out(layout, stages, ends.back(), 0);
   std::size_t first = 0;
   for (const std::size_t end : ends) {
-    if (end != ends.back()) kept = place(layout, stages, end, kept);
+    if (end != ends.back()) kept = lay_out(layout, stages, end, kept);
     std::size_t inside = kept;
-    for (std::size_t i = first; i < end; ++i) inside = place(layout, stages, i, inside);
+    for (std::size_t i = first; i < end; ++i) inside = lay_out(layout, stages, i, inside);
     first = end + 1;
   }
   return layout;

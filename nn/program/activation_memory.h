@@ -55,11 +55,11 @@ struct StageBytes {
 struct ActivationLayout {
   static constexpr std::size_t kAlignment = 256;  ///< as cudaMalloc, and more than any kernel needs
 
-  struct Place {
+  struct Offsets {
     std::size_t output = 0;  ///< in bytes, from the start of the block
     std::size_t saved = 0;
   };
-  std::vector<Place> stages;
+  std::vector<Offsets> stages;
   std::size_t bytes = 0;
 };
 

@@ -149,9 +149,10 @@ TEST_F(Planted, TypeDefinedTwice) {
 TEST_F(Planted, RetiredWord) {
   plant("comm/a.h", "class Doorway;  // a stranger knocks");
   plant("comm/roll_call.h", "// a call of the roll");
-  plant("comm/b.h", "class Doorbell;  // lender, override, recommended");
-  EXPECT_THAT(retired_words(tree()),
-              ElementsAre(at("comm/a.h", 2), at("comm/a.h", 2), at("comm/a.h", 2), at("comm/roll_call.h", 0)));
+  plant("comm/b.h", "class Doorbell;  // lender, override, recommended, in this place");
+  plant("comm/c.h", "int place;\nint in_place(Place places_);  // \"place\"");
+  EXPECT_THAT(retired_words(tree()), ElementsAre(at("comm/a.h", 2), at("comm/a.h", 2), at("comm/a.h", 2),
+                                                 at("comm/c.h", 2), at("comm/c.h", 3), at("comm/roll_call.h", 0)));
 }
 
 TEST_F(Planted, WideMarkdown) {

@@ -44,4 +44,9 @@ inline constexpr auto kRetiredWords = std::to_array<RetiredWord>({
     {R"(goes on behind step)", "resumes after step"},
 });
 
+/// Names that say nothing here, in the code of production alone: in prose and in messages the word is an ordinary one.
+inline constexpr auto kRetiredNames = std::to_array<RetiredWord>({
+    {R"(\bplaces?_?\b)", "environment (of a rank), index, position, offset, slot, folder, location"},
+});
+
 }  // namespace gradring::rules

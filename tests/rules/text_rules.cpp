@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <ostream>
+#include <span>
 
 #include "tests/rules/pattern.h"
 #include "tests/rules/retired_words.h"
@@ -36,15 +37,18 @@ struct Retired {
   std::string message;
 };
 
-const std::vector<Retired>& retired() {
-  static const std::vector<Retired> table = [] {
-    std::vector<Retired> made;
-    for (const RetiredWord& word : kRetiredWords)
-      made.push_back(
-          {.pattern = Pattern(word.pattern, true), .message = std::string("retired word; use ") + word.replacement});
-    return made;
-  }();
+std::vector<Retired> retired(std::span<const RetiredWord> words) {
+  std::vector<Retired> table;
+  for (const RetiredWord& word : words)
+    table.push_back(
+        {.pattern = Pattern(word.pattern, true), .message = std::string("retired word; use ") + word.replacement});
   return table;
+}
+
+void add_lines_with(const Retired& word, const SourceFile& file, const std::vector<std::string>& lines,
+                    Violations& found) {
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (word.pattern.found_in(lines[i])) found.push_back({file.path, static_cast<int>(i) + 1, word.message});
 }
 
 }  // namespace
@@ -127,14 +131,16 @@ Violations machine_paths(const SourceTree& tree) {
 }
 
 Violations retired_words(const SourceTree& tree) {
+  const std::vector<Retired> words = retired(kRetiredWords), names = retired(kRetiredNames);
   Violations found;
   for (const SourceFile& file : tree.files) {
     if (file.in("tests/rules")) continue;  // lists them
-    for (const Retired& word : retired()) {
+    for (const Retired& word : words) {
       if (word.pattern.found_in(file.path)) found.push_back({file.path, 0, word.message});
-      for (std::size_t i = 0; i < file.text.size(); ++i)
-        if (word.pattern.found_in(file.text[i])) found.push_back({file.path, static_cast<int>(i) + 1, word.message});
+      add_lines_with(word, file, file.text, found);
     }
+    if (!is_production(file) || file.in("kernels")) continue;
+    for (const Retired& name : names) add_lines_with(name, file, file.code, found);
   }
   return found;
 }

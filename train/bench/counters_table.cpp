@@ -164,7 +164,7 @@ std::vector<LineCounts> merged_lines(std::span<const LaunchCounts* const> launch
       for (const Cost& cost : kCosts) sum.*cost.count += line.*cost.count;
     }
   std::vector<LineCounts> lines;
-  for (auto& [place, sum] : sums) lines.push_back(std::move(sum));
+  for (auto& [key, sum] : sums) lines.push_back(std::move(sum));
   return lines;
 }
 

@@ -178,7 +178,8 @@ std::string case_arms(std::span<const CommandLine> commands, const auto& words_o
     names += fmt::format("    {}) {}{} ;;\n", single_quoted(path_of(line)), words_of(names_of(line, commands)),
                          line.takes_words || line.ends_at_word ? fmt::format("; {}", files) : "");
   }
-  return fmt::format("  case \"$place:$previous\" in\n{}  esac\n  case \"$place\" in\n{}  esac\n", values, names);
+  return fmt::format("  case \"$subcommand:$previous\" in\n{}  esac\n  case \"$subcommand\" in\n{}  esac\n", values,
+                     names);
 }
 
 /// `gradring launch ... train` continues with train's options.
@@ -186,9 +187,9 @@ std::string path_arms(std::span<const CommandLine> commands) {
   std::string arms;
   for (const CommandLine& line : commands)
     for (const CommandLine* child : children_of(line, commands))
-      arms += fmt::format("      {}) place={} ;;\n", single_quoted(path_of(line) + " " + last_word(*child)),
+      arms += fmt::format("      {}) subcommand={} ;;\n", single_quoted(path_of(line) + " " + last_word(*child)),
                           single_quoted(path_of(*child)));
-  return arms + "      'launch train') place='train' ;;\n      'launch bench') place='bench' ;;\n";
+  return arms + "      'launch train') subcommand='train' ;;\n      'launch bench') subcommand='bench' ;;\n";
 }
 
 std::string bash(std::span<const CommandLine> commands) {
@@ -198,11 +199,11 @@ std::string bash(std::span<const CommandLine> commands) {
   return fmt::format(
       R"(# bash completion for gradring: gradring completions bash > ~/.local/share/bash-completion/completions/gradring
 _gradring() {{
-  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} place='' i
+  local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD - 1]}} subcommand='' i
   COMPREPLY=()
-  [[ ${{COMP_WORDS[0]##*/}} == gradrun ]] && place='launch'
+  [[ ${{COMP_WORDS[0]##*/}} == gradrun ]] && subcommand='launch'
   for ((i = 1; i < COMP_CWORD; i++)); do
-    case "$place ${{COMP_WORDS[i]}}" in
+    case "$subcommand ${{COMP_WORDS[i]}}" in
 {}    esac
   done
 {}}}
@@ -217,10 +218,10 @@ std::string zsh(std::span<const CommandLine> commands) {
       R"(#compdef gradring gradrun
 # zsh completion for gradring: gradring completions zsh > "${{fpath[1]}}/_gradring"
 _gradring() {{
-  local previous=${{words[CURRENT - 1]}} place='' word
-  [[ ${{words[1]:t}} == gradrun ]] && place='launch'
+  local previous=${{words[CURRENT - 1]}} subcommand='' word
+  [[ ${{words[1]:t}} == gradrun ]] && subcommand='launch'
   for word in ${{words[2,CURRENT - 1]}}; do
-    case "$place $word" in
+    case "$subcommand $word" in
 {}    esac
   done
 {}}}
@@ -232,28 +233,28 @@ _gradring "$@"
 std::string fish(std::span<const CommandLine> commands) {
   std::string script =
       R"(# fish completion for gradring: gradring completions fish > ~/.config/fish/completions/gradring.fish
-function __gradring_place
+function __gradring_subcommand
   set -l words (commandline -opc)
-  set -l place ''
-  string match -q '*gradrun' -- $words[1]; and set place launch
+  set -l subcommand ''
+  string match -q '*gradrun' -- $words[1]; and set subcommand launch
   for word in $words[2..]
-    switch "$place $word"
+    switch "$subcommand $word"
 )";
   for (const CommandLine& line : commands)
     for (const CommandLine* child : children_of(line, commands))
-      script += fmt::format("      case {}\n        set place {}\n",
+      script += fmt::format("      case {}\n        set subcommand {}\n",
                             fish_quoted(path_of(line) + " " + last_word(*child)), fish_quoted(path_of(*child)));
   script += R"(      case 'launch train'
-        set place train
+        set subcommand train
       case 'launch bench'
-        set place bench
+        set subcommand bench
     end
   end
-  test "$place" = "$argv"
+  test "$subcommand" = "$argv"
 end
 )";
   for (const CommandLine& line : commands) {
-    const std::string at = fish_quoted("__gradring_place " + path_of(line));
+    const std::string at = fish_quoted("__gradring_subcommand " + path_of(line));
     const std::string start = "complete -c gradring -n " + at;
     if (!line.takes_words && !line.ends_at_word) script += start + " -f\n";
     for (const CommandLine* child : children_of(line, commands))

@@ -28,14 +28,14 @@ class ControlBlock {
   struct Status {
     std::atomic<GroupState> state{GroupState::member};
     std::atomic<std::int32_t> failed_rank{-1};
-    std::atomic<std::int32_t> waiting_for{-1};    ///< the rank that must notify the owner
-    std::atomic<std::int32_t> core{-1};           ///< where the owner ran when it last started to wait
-    CoreBits cores{};                             ///< where the owner may run
-    std::atomic<bool> cores_known{false};         ///< written after `cores`
-    std::atomic<std::uint64_t> created{0};        ///< segments that the owner has created
-    std::atomic<std::uint64_t> created_bytes{0};  ///< size of the newest
-    std::atomic<std::uint64_t> created_place{0};  ///< where peers find its part of the newest
-    std::atomic<std::uint64_t> mapped{0};         ///< segments of which the owner has mapped every rank's part
+    std::atomic<std::int32_t> waiting_for{-1};     ///< the rank that must notify the owner
+    std::atomic<std::int32_t> core{-1};            ///< where the owner ran when it last started to wait
+    CoreBits cores{};                              ///< where the owner may run
+    std::atomic<bool> cores_known{false};          ///< written after `cores`
+    std::atomic<std::uint64_t> created{0};         ///< segments that the owner has created
+    std::atomic<std::uint64_t> created_bytes{0};   ///< size of the newest
+    std::atomic<std::uint64_t> created_offset{0};  ///< where peers find its part of the newest
+    std::atomic<std::uint64_t> mapped{0};          ///< segments of which the owner has mapped every rank's part
     alignas(kLine) std::atomic<std::uint32_t> parked{0};
     std::atomic<std::uint32_t> doorbell{0};  ///< a futex word; the rank that makes progress notifies a parked owner
   };

@@ -182,11 +182,11 @@ std::unique_ptr<Segment> MappedTransport::allocate(std::size_t bytes, Deadline d
   const PendingOp op{.operation = "allocate", .number = segments_ + 1};
   ControlBlock::Status& mine = blocks_[static_cast<std::size_t>(rank())].status();
   std::vector<PeerMemory::Region> parts(blocks_.size());
-  auto [memory, place] = memory_->create(bytes);
+  auto [memory, offset] = memory_->create(bytes);
   parts[static_cast<std::size_t>(rank())] = std::move(memory);
   ++segments_;
   mine.created_bytes.store(bytes);
-  mine.created_place.store(place);
+  mine.created_offset.store(offset);
   mine.created.store(segments_);
   wait_for_all(&ControlBlock::Status::created, deadline, op);
   for (int peer = 0; peer < world_size(); ++peer) {
@@ -199,7 +199,7 @@ std::unique_ptr<Segment> MappedTransport::allocate(std::size_t bytes, Deadline d
                                         "allocate the same sizes in the same order on all ranks",
                                         rank(), bytes, peer, theirs),
                             op);
-    parts[static_cast<std::size_t>(peer)] = memory_->map(peer, status.created_place.load(), bytes);
+    parts[static_cast<std::size_t>(peer)] = memory_->map(peer, status.created_offset.load(), bytes);
   }
   mine.mapped.store(segments_);
   wait_for_all(&ControlBlock::Status::mapped, deadline, op);

@@ -26,15 +26,15 @@ class PeerMemory {
   /// One rank's part of a segment, and where its peers find it.
   struct Part {
     Region memory;
-    std::uint64_t place = 0;
+    std::uint64_t offset = 0;
   };
   /// This rank's part of the next segment: `bytes` zero bytes, aligned to 64. To be called when every rank has mapped
   /// the one before.
   ///
   /// Errors    DeviceError if there is no memory.
   virtual Part create(std::size_t bytes) = 0;
-  /// The part that the peer created last, at `place`, with as many bytes. Null if the peer is gone.
-  virtual Region map(int peer, std::uint64_t place, std::size_t bytes) = 0;
+  /// The part that the peer created last, at `offset`, with as many bytes. Null if the peer is gone.
+  virtual Region map(int peer, std::uint64_t offset, std::size_t bytes) = 0;
 
   /// Whether the peer has ended; cheap enough for fifty calls per second.
   virtual bool gone(int peer) = 0;

@@ -81,11 +81,11 @@ class ProcessMemory final : public PeerMemory {
 
   Part create(std::size_t bytes) override {
     const std::size_t offset = own_.allocate(bytes);
-    return {.memory = own_.map_and_release(offset, bytes), .place = offset};
+    return {.memory = own_.map_and_release(offset, bytes), .offset = offset};
   }
-  Region map(int peer, std::uint64_t place, std::size_t bytes) override {
-    if (files_[index(peer)].size() < place + bytes) return nullptr;
-    return files_[index(peer)].map(place, bytes);
+  Region map(int peer, std::uint64_t offset, std::size_t bytes) override {
+    if (files_[index(peer)].size() < offset + bytes) return nullptr;
+    return files_[index(peer)].map(offset, bytes);
   }
 
   bool gone(int peer) override { return processes_[index(peer)].gone(); }

@@ -150,11 +150,11 @@ Writer writer_for(const ExportOptions& options) {
 /// Sorts the weights in PyTorch's order if the model is known; safetensors files are sorted otherwise.
 void sort_as_model(Checkpoint& checkpoint, const nn::Model& model) {
   const auto parameters = nn::parameters_of(model);
-  const auto place = [&](const TensorRecord& tensor) {
+  const auto position = [&](const TensorRecord& tensor) {
     return std::pair(std::ranges::find(parameters, tensor.name, &nn::Parameter::name) - parameters.begin(),
                      tensor.name);
   };
-  std::ranges::sort(checkpoint.model, {}, place);
+  std::ranges::sort(checkpoint.model, {}, position);
 }
 
 TensorRecord tensor_named(const Checkpoint& checkpoint, const std::string& name) {

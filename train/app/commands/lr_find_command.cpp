@@ -106,17 +106,17 @@ std::string plot_of(const RangeTest& test, const TrainConfig& config) {
 /// The test of one rank. Its test set is one sample, because nothing is evaluated but at the end of an epoch.
 ///
 /// Errors    as train_rank.
-void run_test(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps, RangeTest& test) {
-  keeps.compute = prepare_compute(config, place, keeps.ranks);
-  keeps.further = prepare_further(config, place, keeps.compute);
+void run_test(const TrainConfig& config, const WorkerEnvironment& environment, RankKeeps& keeps, RangeTest& test) {
+  keeps.compute = prepare_compute(config, environment, keeps.ranks);
+  keeps.further = prepare_further(config, environment, keeps.compute);
   const Compute& compute = keeps.compute;
   PosixFileSystem files;
-  Start start = place.rank == 0 ? find_start(config, std::nullopt, files) : Start();
+  Start start = environment.rank == 0 ? find_start(config, std::nullopt, files) : Start();
   Datasets sets = open_train_set(config);
-  const OwnFiles own = own_files(config, place, sets);
+  const OwnFiles own = own_files(config, environment, sets);
   const std::shared_ptr<const data::Dataset> train_set = std::move(sets.train_set);
   const data::Subset one_sample(train_set, {0});
-  keeps.ranks = make_group(place, group_spec(config), &compute);
+  keeps.ranks = make_group(environment, group_spec(config), &compute);
   comm::ProcessGroup& group = *keeps.ranks.group;
   check_ranks_agree(group, config, compute, own);
   const std::vector<FurtherDevice> others = further_devices(keeps.further);
@@ -211,11 +211,11 @@ int find(Arguments args, RankKeeps& keeps) {
     command.insert(command.end(), {"--nprocs", "1"});
     return spawn_ranks(static_cast<int>(resolved.config.nprocs), command);
   }
-  const auto place = WorkerEnvironment::from_environment(system_variable);
+  const auto environment = WorkerEnvironment::from_environment(system_variable);
   const TrainConfig config = range_test_config(resolved.config, options.test);
   RangeTest test(options.test);
-  run_test(config, place, keeps, test);
-  if (place.rank == 0) {
+  run_test(config, environment, keeps, test);
+  if (environment.rank == 0) {
     if (test.points().empty()) throw DivergedError("the loss diverged in the first step: lower --min");
     report(test, options, config);
   }

@@ -61,12 +61,12 @@ void run(PlanOptions& options) {
   const TrainConfig config = resolve(options.train.options, system_variables(), options.train.config_file).config;
   const int world_size = options.world_size > 0 ? options.world_size : static_cast<int>(config.nprocs);
 
-  const WorkerEnvironment place;
-  const Compute compute =
-      make_compute(compute_spec(config, threads_of_device(config, place, system_variable), place.local_rank));
+  const WorkerEnvironment environment;
+  const Compute compute = make_compute(
+      compute_spec(config, threads_of_device(config, environment, system_variable), environment.local_rank));
   const auto train_set = open_train_set(config).train_set;
   const MemoryPlanSpec spec = memory_plan_spec(config, *compute.device, *train_set, world_size);
-  const MemoryPlanPlace where{
+  const MemoryPlanWorld where{
       .device = *compute.device, .kernels = compute.kernels, .backend = *compute.backend, .train_set = *train_set};
   const ProgramMemories programs = plan_programs(spec, where);
   const MemoryTable table = plan_memory(spec, where, programs);

@@ -48,18 +48,18 @@ std::string rate_change(const Checkpoint& saved, const fs::path& from, const Tra
 
 }  // namespace
 
-Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& place, const Ranks& ranks) {
-  const unsigned threads = threads_of_device(config, place, system_variable);
-  if (config.pin) pin_to_own_cores(threads * static_cast<unsigned>(config.data_parallel), place);
-  ComputeSpec spec = compute_spec(config, threads, place.local_rank);
+Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& environment, const Ranks& ranks) {
+  const unsigned threads = threads_of_device(config, environment, system_variable);
+  if (config.pin) pin_to_own_cores(threads * static_cast<unsigned>(config.data_parallel), environment);
+  ComputeSpec spec = compute_spec(config, threads, environment.local_rank);
   spec.share_choice = [&ranks](const nn::Chooser& choose) { return choice_of_rank_0(*ranks.group, choose); };
   return make_compute(spec);
 }
 
-std::vector<Compute> prepare_further(const TrainConfig& config, const WorkerEnvironment& place, Compute& first) {
-  step_sizes(config, place.world_size);  // refuses --data-parallel on several ranks
+std::vector<Compute> prepare_further(const TrainConfig& config, const WorkerEnvironment& environment, Compute& first) {
+  step_sizes(config, environment.world_size);  // refuses --data-parallel on several ranks
   std::vector<Compute> further =
-      make_further_devices(compute_spec(config, first.threads, place.local_rank), first, config.data_parallel);
+      make_further_devices(compute_spec(config, first.threads, environment.local_rank), first, config.data_parallel);
   if (!further.empty())
     first.remarks.push_back(fmt::format("data parallel over {} devices, {} to {}: the first updates the weights",
                                         config.data_parallel, first.device->id().to_string(),
@@ -74,8 +74,8 @@ GroupSpec group_spec(const TrainConfig& config) {
           .program = fmt::format("gradring {}, commit {}", GRADRING_VERSION, kCommit)};
 }
 
-OwnFiles own_files(const TrainConfig& config, const WorkerEnvironment& place, const Datasets& sets) {
-  if (place.world_size == 1) return {};
+OwnFiles own_files(const TrainConfig& config, const WorkerEnvironment& environment, const Datasets& sets) {
+  if (environment.world_size == 1) return {};
   OwnFiles own{.data = same_data(config, sets)};
   PosixFileSystem files;
   if (resumes_automatically(config)) own.newest_step = newest_step(files, *named_run_dir(config.run_dir));

@@ -19,12 +19,12 @@ namespace gradring::train {
 /// Opens a rank's device. While layers are planned, rank 0 of `ranks`, which is opened later, chooses for all.
 ///
 /// Errors    as make_compute and threads_of_rank.
-Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& place, const Ranks& ranks);
+Compute prepare_compute(const TrainConfig& config, const WorkerEnvironment& environment, const Ranks& ranks);
 
 /// The devices of --data-parallel besides `first`, which names them in the log.
 ///
 /// Errors    as step_sizes and make_further_devices.
-std::vector<Compute> prepare_further(const TrainConfig& config, const WorkerEnvironment& place, Compute& first);
+std::vector<Compute> prepare_further(const TrainConfig& config, const WorkerEnvironment& environment, Compute& first);
 
 /// How the ranks of a training are connected (make_group).
 GroupSpec group_spec(const TrainConfig& config);
@@ -36,7 +36,7 @@ struct OwnFiles {
 };
 
 /// Reads them; before ranks wait for each other. Nothing for a single rank.
-OwnFiles own_files(const TrainConfig& config, const WorkerEnvironment& place, const Datasets& sets);
+OwnFiles own_files(const TrainConfig& config, const WorkerEnvironment& environment, const Datasets& sets);
 
 /// Checks that all ranks train with the same options, code and data, and that rank 0 has the newest checkpoint.
 /// Collective.

@@ -28,13 +28,13 @@ std::vector<std::pair<std::string, std::string>> values_of(const TrainConfig& co
 }  // namespace
 
 RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const Trainer& trainer,
-                     const WorkerEnvironment& place) {
+                     const WorkerEnvironment& environment) {
   utsname system{};
   ::uname(&system);
   RunHeader header{.version = GRADRING_VERSION,
                    .commit = kCommit,
                    .command = own_command(),
-                   .start = start_command(started_by(place)),
+                   .start = start_command(started_by(environment)),
                    .name = resolved.name,
                    .tags = comma_separated_words(resolved.tags),
                    .host = host_name(),

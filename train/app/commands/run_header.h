@@ -14,7 +14,7 @@ namespace gradring::train {
 
 /// The first event of a run in metrics.jsonl. `resolved` has no `auto` left.
 RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const Trainer& trainer,
-                     const WorkerEnvironment& place);
+                     const WorkerEnvironment& environment);
 
 /// The trace that the options ask for.
 TraceSpec trace_spec(const TrainConfig& config);

@@ -29,9 +29,9 @@ namespace {
 namespace fs = std::filesystem;
 
 /// The folder of a launcher that may restart the ranks, after a failure or when a node joins or leaves.
-fs::path launch_folder_of(const WorkerEnvironment& place) {
-  const bool restarts = place.max_restarts > 0 || !place.node_address.empty();
-  return restarts && !place.store_path.empty() ? fs::path(place.store_path).parent_path() : fs::path();
+fs::path launch_folder_of(const WorkerEnvironment& environment) {
+  const bool restarts = environment.max_restarts > 0 || !environment.node_address.empty();
+  return restarts && !environment.store_path.empty() ? fs::path(environment.store_path).parent_path() : fs::path();
 }
 
 /// Empty if it cannot be read, or is larger than any that gradring writes.
@@ -52,8 +52,8 @@ fs::path shown(const fs::path& path) {
 
 }  // namespace
 
-RunOutput::RunOutput(const TrainConfig& config, const WorkerEnvironment& place)
-    : config_(config), launch_folder_(launch_folder_of(place)), restarted_(place.restart_count > 0) {
+RunOutput::RunOutput(const TrainConfig& config, const WorkerEnvironment& environment)
+    : config_(config), launch_folder_(launch_folder_of(environment)), restarted_(environment.restart_count > 0) {
   if (const auto named = named_run_dir(config.run_dir)) path_ = last_path_ = fs::absolute(*named);
 }
 

@@ -28,7 +28,7 @@ namespace gradring::train {
 /// Threads   one; check_directory: any, one at a time.
 class RunOutput {
  public:
-  RunOutput(const TrainConfig& config, const WorkerEnvironment& place);
+  RunOutput(const TrainConfig& config, const WorkerEnvironment& environment);
   RunOutput(const RunOutput&) = delete;
   RunOutput& operator=(const RunOutput&) = delete;
 

@@ -88,15 +88,15 @@ int spawn(const TrainConfig& config, std::span<const std::string> args) {
 
 /// A run that was asked to stop and saved a checkpoint has not failed; its exit code names the signal. Rank 0 prints
 /// the command that resumes it.
-int train_as_rank(const TrainConfig& config, const WorkerEnvironment& place, RankKeeps& keeps) {
-  SignalRequests requests(fmt::format("rank {} of {}", place.rank, place.world_size));
+int train_as_rank(const TrainConfig& config, const WorkerEnvironment& environment, RankKeeps& keeps) {
+  SignalRequests requests(fmt::format("rank {} of {}", environment.rank, environment.world_size));
   try {
-    train_rank(config, place, requests, keeps);
+    train_rank(config, environment, requests, keeps);
     return kOk;
   } catch (const Preempted& stopped) {
-    if (place.rank == 0)
+    if (environment.rank == 0)
       print_to_stderr(fmt::format("gradring train: {}; to resume:\n  {}\n", stopped.what(),
-                                  resume_command(started_by(place), keeps.run_dir)));
+                                  resume_command(started_by(environment), keeps.run_dir)));
     return requests.exit_code();
   }
 }
@@ -104,21 +104,21 @@ int train_as_rank(const TrainConfig& config, const WorkerEnvironment& place, Ran
 int train(Arguments args, RankKeeps& keeps) {
   ParsedTrain parsed;
   if (!words_or_help(command_line(parsed), args)) return kOk;
-  const auto place = WorkerEnvironment::from_environment(system_variable);
+  const auto environment = WorkerEnvironment::from_environment(system_variable);
   const ResolvedConfig resolved = resolve(parsed.options, system_variables(), parsed.config_file);
   const TrainConfig& config = resolved.config;
   if (parsed.print_config) {
-    if (place.rank == 0) print_shown(print_config(resolved));
+    if (environment.rank == 0) print_shown(print_config(resolved));
     return kOk;
   }
   if (config.nprocs > 1 && system_variable("RANK"))
     throw UsageError("--nprocs spawns ranks, but this process is a rank already (RANK is set): leave --nprocs out");
-  if (place.rank == 0)
+  if (environment.rank == 0)
     check_output(
         {.option = "--trace", .path = config.trace, .is_ours = is_trace, .advice = "name another file, or remove it"},
         Replace::ours);
-  if (!parsed.dry_run) return config.nprocs > 1 ? spawn(config, args) : train_as_rank(config, place, keeps);
-  dry_run(config, place);
+  if (!parsed.dry_run) return config.nprocs > 1 ? spawn(config, args) : train_as_rank(config, environment, keeps);
+  dry_run(config, environment);
   return kOk;
 }
 

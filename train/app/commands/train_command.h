@@ -45,15 +45,16 @@ struct RankKeeps {
   std::filesystem::path run_dir;  ///< rank 0's, as a user types it; empty until it is open
 };
 
-/// Trains as one rank of the run that `place` describes. Rank 0 creates the run directory after all ranks have
+/// Trains as one rank of the run that `environment` describes. Rank 0 creates the run directory after all ranks have
 /// connected and agreed on the settings, and prints to stdout; every rank writes a log. `requests` is polled between
 /// steps. If the run had already finished, rank 0 reports it and no file changes.
 ///
 /// Errors    as Trainer, open_dataset, make_compute, make_group and RunOutput.
-void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRequests& requests, RankKeeps& keeps);
+void train_rank(const TrainConfig& config, const WorkerEnvironment& environment, RunRequests& requests,
+                RankKeeps& keeps);
 
 /// Opens device and data as train_rank does, describes them on stdout, and returns: no other rank is needed, no file is
 /// written.
-void dry_run(const TrainConfig& config, const WorkerEnvironment& place);
+void dry_run(const TrainConfig& config, const WorkerEnvironment& environment);
 
 }  // namespace gradring::train

@@ -57,16 +57,16 @@ tensorboard::Tiles some_of(const data::Dataset& dataset) {
 }
 
 /// Opens rank 0's metrics and progress display, and every rank's log, which it returns.
-RankLog& open_reports(const TrainConfig& config, const Directory& run_dir, const WorkerEnvironment& place,
+RankLog& open_reports(const TrainConfig& config, const Directory& run_dir, const WorkerEnvironment& environment,
                       const Compute& compute, const data::Dataset& test_set, Console& out, MetricsFan& metrics) {
-  if (place.rank == 0) {
+  if (environment.rank == 0) {
     metrics.add(std::make_unique<JsonLinesSink>(run_dir.at(metrics_of(run_dir.path()))));
     if (logs_to(config, kTensorBoard))
       metrics.add(std::make_unique<tensorboard::TensorBoardSink>(run_dir.at(tensorboard_of(run_dir.path())),
                                                                  some_of(test_set)));
     metrics.add(make_progress(config.progress, out));
   }
-  const fs::path path = log_file(run_dir.path(), place.rank);
+  const fs::path path = log_file(run_dir.path(), environment.rank);
   auto log = std::make_unique<RankLog>(run_dir.at(path));
   RankLog& opened = *log;
   metrics.add(std::move(log));
@@ -74,9 +74,9 @@ RankLog& open_reports(const TrainConfig& config, const Directory& run_dir, const
     print_to_stderr(fmt::format("gradring train: {}; training continues, see {}\n", message, path.string()));
     opened.say(message + "; training continues");
   });
-  opened.say(fmt::format("rank {} of {}, process {}{}: {} by {}", place.rank, place.world_size, ::getpid(),
-                         place.launcher.empty() ? "" : ", started by " + place.launcher, compute.device->description(),
-                         compute.backend->name()));
+  opened.say(fmt::format("rank {} of {}, process {}{}: {} by {}", environment.rank, environment.world_size, ::getpid(),
+                         environment.launcher.empty() ? "" : ", started by " + environment.launcher,
+                         compute.device->description(), compute.backend->name()));
   for (const std::string& remark : compute.remarks) opened.say(remark);
   return opened;
 }
@@ -88,12 +88,12 @@ RunFigures figures_in(const fs::path& run_dir) try {
   return {};
 }
 
-FinishedRun finished_run(const Summary& summary, const TrainConfig& config, const WorkerEnvironment& place,
+FinishedRun finished_run(const Summary& summary, const TrainConfig& config, const WorkerEnvironment& environment,
                          const RunOutput& output) {
   return {.summary = summary,
           .config = config,
           .figures = figures_in(output.current_path()),
-          .started_by = started_by(place),
+          .started_by = started_by(environment),
           .run_dir = output.current_path(),
           .shown_dir = output.shown_path()};
 }
@@ -121,10 +121,11 @@ SaveHooks traced(SaveHooks hooks, kernels::TraceTrack& track) {
 }
 
 /// Rank 0's alone. After a power loss no checkpoint is of a later step than the metrics.
-std::unique_ptr<CheckpointSink> make_checkpoints(RunOutput& output, const WorkerEnvironment& place, RunTrace* trace) {
+std::unique_ptr<CheckpointSink> make_checkpoints(RunOutput& output, const WorkerEnvironment& environment,
+                                                 RunTrace* trace) {
   SaveHooks hooks{.check = [&output] { return output.check_directory(); },
                   .before = [metrics = output.directory().at(metrics_of(output.path()))] { sync_file(metrics); },
-                  .saved = [file = place.progress_file](std::int64_t step) { write_progress(file, step); }};
+                  .saved = [file = environment.progress_file](std::int64_t step) { write_progress(file, step); }};
   if (trace) hooks = traced(std::move(hooks), trace->writer());
   return std::make_unique<CheckpointWriter>(output.checkpoints(), std::move(hooks));
 }
@@ -164,16 +165,18 @@ NewestCheckpoint reader_of_checkpoints(RunOutput& output) {
   };
 }
 
-FaultedRun faulted_run(const TrainConfig& config, const WorkerEnvironment& place, const kernels::Device& device) {
-  return {.world_size = place.world_size, .attempt = place.restart_count, .recorded = records_steps(config, device)};
+FaultedRun faulted_run(const TrainConfig& config, const WorkerEnvironment& environment, const kernels::Device& device) {
+  return {.world_size = environment.world_size,
+          .attempt = environment.restart_count,
+          .recorded = records_steps(config, device)};
 }
 
 /// Lost output is an error, unless a launcher would restart the complete run because of it.
-void finish_output(Console& out, const WorkerEnvironment& place) {
+void finish_output(Console& out, const WorkerEnvironment& environment) {
   try {
     out.finish();
   } catch (const EnvironmentError&) {
-    if (place.max_restarts == 0) throw;
+    if (environment.max_restarts == 0) throw;
   }
 }
 
@@ -236,17 +239,18 @@ Summary run_logged(Trainer& trainer, const Compute& compute, MetricsFan& metrics
 
 }  // namespace
 
-void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRequests& requests, RankKeeps& keeps) {
-  const bool leads = place.rank == 0;
-  RunOutput output(config, place);  // rank 0's, until its last file is written
-  Directory opened;                 // other ranks' run directory, for their logs
-  keeps.compute = prepare_compute(config, place, keeps.ranks);
-  keeps.further = prepare_further(config, place, keeps.compute);
+void train_rank(const TrainConfig& config, const WorkerEnvironment& environment, RunRequests& requests,
+                RankKeeps& keeps) {
+  const bool leads = environment.rank == 0;
+  RunOutput output(config, environment);  // rank 0's, until its last file is written
+  Directory opened;                       // other ranks' run directory, for their logs
+  keeps.compute = prepare_compute(config, environment, keeps.ranks);
+  keeps.further = prepare_further(config, environment, keeps.compute);
   const Compute& compute = keeps.compute;
   Start start = leads ? output.find_start() : Start();
   const Datasets sets = open_datasets(config);
-  const OwnFiles own = own_files(config, place, sets);
-  keeps.ranks = make_group(place, group_spec(config), &compute);
+  const OwnFiles own = own_files(config, environment, sets);
+  keeps.ranks = make_group(environment, group_spec(config), &compute);
   comm::ProcessGroup& group = *keeps.ranks.group;
   std::vector<std::string> remarks = check_ranks_agree(group, config, compute, own);
   Console out;  // before the sinks that write to it
@@ -257,7 +261,8 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   std::optional<RunTrace> trace;
   if (!config.trace.empty() || gpu.ranges) trace.emplace(trace_spec(config), group, std::move(gpu));
   RunTrace* const traced = trace ? &*trace : nullptr;
-  InjectedFaults faults(config.faults, faulted_run(config, place, *compute.device), place.rank, traced_faults(traced));
+  InjectedFaults faults(config.faults, faulted_run(config, environment, *compute.device), environment.rank,
+                        traced_faults(traced));
   nn::Backend& backend = faults.backend(*compute.backend);
   Trainer trainer(config, {.device = *compute.device,
                            .kernels = compute.kernels,
@@ -272,18 +277,18 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
                            .others = others,
                            .trace = traced});
   begin_training(trainer, config, group, start);
-  const TrainConfig resolved = resolved_config(config, compute, place);
+  const TrainConfig resolved = resolved_config(config, compute, environment);
   const auto finished = leads ? output.finished_before(trainer.progress(), trainer.is_over()) : std::nullopt;
   if (group.broadcast_on_host(std::string(finished ? "finished" : ""), 0) == "finished") {
-    if (finished) print_finished(out, finished_run(*finished, config, place, output));
-    return finish_output(out, place);
+    if (finished) print_finished(out, finished_run(*finished, config, environment, output));
+    return finish_output(out, environment);
   }
-  check_files_of_resumed(group, output, place.rank);
+  check_files_of_resumed(group, output, environment.rank);
   remarks.insert(remarks.begin(), start.remarks.begin(), start.remarks.end());
   if (leads) {
     std::ranges::move(output.open(resolved, trainer.progress()), std::back_inserter(remarks));
     keeps.run_dir = output.shown_path();
-    checkpoints = make_checkpoints(output, place, traced);
+    checkpoints = make_checkpoints(output, environment, traced);
     trainer.save_to(*checkpoints, reader_of_checkpoints(output));
   }
   // From here on a request to stop is not an end before the start: the first step answers it.
@@ -292,12 +297,12 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   if (!leads) opened = open_identified(identity);
   const Directory& run_dir = leads ? output.directory() : opened;
   if (trace) trace->write_in(run_dir);
-  RankLog& log = open_reports(config, run_dir, place, compute, *sets.test_set, out, metrics);
+  RankLog& log = open_reports(config, run_dir, environment, compute, *sets.test_set, out, metrics);
   if (leads) output.begin();
-  const RunHeader header = run_header(resolved, compute, trainer, place);
+  const RunHeader header = run_header(resolved, compute, trainer, environment);
   metrics.event(header);
-  if (place.restart_count > 0)
-    metrics.event(RestartRecord{.step = trainer.progress().steps, .attempt = place.restart_count});
+  if (environment.restart_count > 0)
+    metrics.event(RestartRecord{.step = trainer.progress().steps, .attempt = environment.restart_count});
   faults.announce_to([&metrics](const PlannedFault& fault) {
     metrics.event(FaultRecord{.step = fault.step, .rank = fault.rank, .kind = std::string(name_of(fault.kind))});
   });
@@ -315,7 +320,7 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
   };
   const auto failed = [&](const std::exception& error) {
     if (!leads) return;
-    output.fail(unfinished_run(error, trainer.progress(), resolved, place.world_size));
+    output.fail(unfinished_run(error, trainer.progress(), resolved, environment.world_size));
     keeps.run_dir = output.shown_path();
   };
   const Summary summary = run_logged(trainer, compute, metrics, log, traced, {check_directory, failed});
@@ -323,21 +328,21 @@ void train_rank(const TrainConfig& config, const WorkerEnvironment& place, RunRe
     print_to_stderr(fmt::format("gradring train: {}\n", remark));
   if (!leads) return;
   output.finish(summary);
-  if (config.progress != "none") print_result(out, finished_run(summary, config, place, output));
-  finish_output(out, place);
+  if (config.progress != "none") print_result(out, finished_run(summary, config, environment, output));
+  finish_output(out, environment);
 }
 
-void dry_run(const TrainConfig& config, const WorkerEnvironment& place) {
+void dry_run(const TrainConfig& config, const WorkerEnvironment& environment) {
   const Ranks nobody;  // no kernel is chosen in a dry run
-  Compute compute = prepare_compute(config, place, nobody);
-  prepare_further(config, place, compute);
+  Compute compute = prepare_compute(config, environment, nobody);
+  prepare_further(config, environment, compute);
   PosixFileSystem files;
-  if (place.rank == 0) find_start(config, named_run_dir(config.run_dir), files, place.restart_count > 0);
+  if (environment.rank == 0) find_start(config, named_run_dir(config.run_dir), files, environment.restart_count > 0);
   const Datasets sets = open_datasets(config);
   // Options that can be checked only with device, data and ranks.
-  memory_plan_spec(config, *compute.device, *sets.train_set, place.world_size);
-  plan_faults(config.faults, faulted_run(config, place, *compute.device));
-  if (place.rank != 0) return;
+  memory_plan_spec(config, *compute.device, *sets.train_set, environment.world_size);
+  plan_faults(config.faults, faulted_run(config, environment, *compute.device));
+  if (environment.rank != 0) return;
   print_text("{}: {} training and {} test samples of {}; {} by {}; nothing was trained (--dry-run)\n",
              sets.train_set->name(), sets.train_set->size(), sets.test_set->size(), sets.train_set->shape().to_string(),
              compute.device->description(), compute.backend->name());

@@ -97,7 +97,7 @@ AllReduceRow measure(comm::bench::AllReduceBench& bench, Peer* peer, const AllRe
 }
 
 /// What a rank measures with.
-struct RankPlace {
+struct RankDevice {
   comm::ProcessGroup& group;
   kernels::Device& device;
   const Compute* compute = nullptr;  ///< null if ranks are threads
@@ -111,22 +111,22 @@ void say(int rank, const std::string& text) {
   flush_standard_output();
 }
 
-void run_rank(const AllReduceOptions& options, const RankPlace& place) {
-  comm::ProcessGroup& group = place.group;
+void run_rank(const AllReduceOptions& options, const RankDevice& own) {
+  comm::ProcessGroup& group = own.group;
   const int rank = group.rank();
   const double begin = bench::processor_seconds_of_process();
   std::optional<bench::BenchRun> run;
-  if (rank == 0) run.emplace("allreduce", options.common.files, place.compute ? gpu_of(*place.compute) : std::nullopt);
-  const auto stream = place.device.make_stream(kernels::StreamMode::in_place);
+  if (rank == 0) run.emplace("allreduce", options.common.files, own.compute ? gpu_of(*own.compute) : std::nullopt);
+  const auto stream = own.device.make_stream(kernels::StreamMode::in_place);
   comm::bench::AllReduceBench bench(group, *stream, *std::ranges::max_element(options.sizes), options.algorithm,
-                                    place.on_gpu() ? &place.device : nullptr);
+                                    own.on_gpu() ? &own.device : nullptr);
   std::optional<Peer> peer;
   if (options.compare_gloo) peer.emplace(group, options.timeout);
 
   AllReduceReport report{.title = run ? run->title() : "", .world_size = group.world_size()};
   if (peer) report.peer = peer->gloo().name();
-  if (place.compute)
-    for (const std::string& remark : place.compute->remarks) say(rank, "# " + remark + "\n");
+  if (own.compute)
+    for (const std::string& remark : own.compute->remarks) say(rank, "# " + remark + "\n");
   say(rank, table_head(report, options));
   for (const std::size_t bytes : options.sizes) {
     report.rows.push_back(measure(bench, peer ? &*peer : nullptr, options, bytes));
@@ -147,13 +147,13 @@ void run_rank(const AllReduceOptions& options, const RankPlace& place) {
 }
 
 /// This process as one of the ranks.
-void run_as_process(const AllReduceOptions& options, const WorkerEnvironment& place) {
+void run_as_process(const AllReduceOptions& options, const WorkerEnvironment& environment) {
   const Compute compute = make_compute({.device = options.device,
                                         .simulate_gpu = options.simulated.card,
                                         .simulate_seed = options.simulated.seed,
                                         .timeout = options.timeout,
-                                        .local_rank = place.local_rank});
-  const Ranks ranks = make_group(place, {.timeout = options.timeout, .comm = options.comm}, &compute);
+                                        .local_rank = environment.local_rank});
+  const Ranks ranks = make_group(environment, {.timeout = options.timeout, .comm = options.comm}, &compute);
   run_rank(options, {*ranks.group, *compute.device, &compute});
   check_simulation(compute);
 }
@@ -194,11 +194,11 @@ int run(Arguments args) {
     return kOk;
   }
   if (!is_rank) return spawn(options, args);
-  const auto place = WorkerEnvironment::from_environment(system_variable);
-  if (options.nproc && options.nproc != place.world_size)
+  const auto environment = WorkerEnvironment::from_environment(system_variable);
+  if (options.nproc && options.nproc != environment.world_size)
     throw UsageError(fmt::format("--nprocs is {}, but the launcher started {} ranks: leave it out", options.nproc,
-                                 place.world_size));
-  run_as_process(options, place);
+                                 environment.world_size));
+  run_as_process(options, environment);
   return kOk;
 }
 

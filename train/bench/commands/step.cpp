@@ -245,20 +245,20 @@ bool counts_steps(const StepBenchOptions& options, const Compute& compute, int w
 }
 
 /// All batch sizes on this rank.
-void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& place) {
-  const unsigned threads = threads_of_rank(options.threads, place, system_variable);
+void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& environment) {
+  const unsigned threads = threads_of_rank(options.threads, environment, system_variable);
   options.threads = threads;
   const Compute compute = make_compute({.device = options.device,
                                         .simulate_gpu = options.simulated.card,
                                         .simulate_seed = options.simulated.seed,
                                         .backend = options.backend,
                                         .threads = threads,
-                                        .local_rank = place.local_rank});
+                                        .local_rank = environment.local_rank});
   options.spec.precision = precision_named(options.precision, compute.device->id());
   options.device = shown_device(compute);
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   const auto timeout = compute.simulator ? default_timeout(compute.simulated) : kStepRankTimeout;
-  const Ranks ranks = make_group(place, {.timeout = timeout, .comm = options.comm}, &compute);
+  const Ranks ranks = make_group(environment, {.timeout = timeout, .comm = options.comm}, &compute);
   if (options.comm == "auto") options.comm = compute.module ? "nccl" : "shm";
   const StepRank rank{.compute = compute,
                       .group = *ranks.group,
@@ -302,11 +302,11 @@ int run_step(Arguments args) {
     command.insert(command.end(), args.begin(), args.end());
     return spawn_ranks(options.nprocs, command);
   }
-  const auto place = WorkerEnvironment::from_environment(system_variable);
-  if (options.nprocs && options.nprocs != place.world_size)
+  const auto environment = WorkerEnvironment::from_environment(system_variable);
+  if (options.nprocs && options.nprocs != environment.world_size)
     throw UsageError(fmt::format("--nprocs is {}, but the launcher started {} ranks: leave it out", options.nprocs,
-                                 place.world_size));
-  run_step_rank(options, place);
+                                 environment.world_size));
+  run_step_rank(options, environment);
   return kOk;
 }
 

@@ -20,7 +20,7 @@ namespace gradring::train::option_rows {
 
 using Options = std::vector<TrainOption>;
 
-// Builders of rows. A `place` is what std::invoke turns a config into a reference with: a pointer to a member, or in().
+// Builders of rows. A `field` is what std::invoke turns a config into a reference with: a pointer to a member, or in().
 
 template <class Group, class Value>
 auto in(Group TrainConfig::*group, Value Group::*field) {
@@ -28,13 +28,13 @@ auto in(Group TrainConfig::*group, Value Group::*field) {
 }
 
 /// `read` takes the option's name and the text and returns the value; `show` is its inverse, a TOML literal.
-template <class Place, class Read, class Show>
-TrainOption option(const std::string& name, std::string value, std::string help, Place place, Read read, Show show) {
+template <class Field, class Read, class Show>
+TrainOption option(const std::string& name, std::string value, std::string help, Field field, Read read, Show show) {
   return {.name = name,
           .value = std::move(value),
           .help = std::move(help),
-          .read = [=](TrainConfig& config, std::string_view given) { std::invoke(place, config) = read(name, given); },
-          .show = [=](const TrainConfig& config) { return show(std::invoke(place, config)); }};
+          .read = [=](TrainConfig& config, std::string_view given) { std::invoke(field, config) = read(name, given); },
+          .show = [=](const TrainConfig& config) { return show(std::invoke(field, config)); }};
 }
 
 inline TrainOption text_option(const std::string& name, std::string value, std::string help,
@@ -43,11 +43,11 @@ inline TrainOption text_option(const std::string& name, std::string value, std::
   return option(name, std::move(value), std::move(help), field, read, quoted);
 }
 
-template <class Place>
+template <class Field>
 TrainOption word_option(const std::string& name, std::string help, std::span<const std::string_view> words,
-                        Place place) {
+                        Field field) {
   const auto read = [words](std::string_view of, std::string_view given) { return parse_word(of, given, words); };
-  return option(name, fmt::format("{}", fmt::join(words, "|")), std::move(help), place, read, quoted);
+  return option(name, fmt::format("{}", fmt::join(words, "|")), std::move(help), field, read, quoted);
 }
 
 inline TrainOption on_or_off_option(const std::string& name, std::string help, bool TrainConfig::*field) {
@@ -56,28 +56,28 @@ inline TrainOption on_or_off_option(const std::string& name, std::string help, b
   return option(name, "on|off", std::move(help), field, read, [](bool on) { return quoted(on ? "on" : "off"); });
 }
 
-template <class Place>
-TrainOption integer_option(const std::string& name, std::string help, IntegerRange range, Place place) {
+template <class Field>
+TrainOption integer_option(const std::string& name, std::string help, IntegerRange range, Field field) {
   const auto read = [range](std::string_view of, std::string_view given) { return parse_integer(of, given, range); };
-  return option(name, "N", std::move(help), place, read, [](std::int64_t value) { return std::to_string(value); });
+  return option(name, "N", std::move(help), field, read, [](std::int64_t value) { return std::to_string(value); });
 }
 
 /// A number from `least` up, which training computes with in fp32.
-template <class Place>
-TrainOption number_option(const std::string& name, std::string help, Place place, double least = 0) {
+template <class Field>
+TrainOption number_option(const std::string& name, std::string help, Field field, double least = 0) {
   const auto read = [least](std::string_view of, std::string_view given) { return parse_float(of, given, least); };
-  return option(name, "F", std::move(help), place, read, [](auto value) { return fmt::format("{}", value); });
+  return option(name, "F", std::move(help), field, read, [](auto value) { return fmt::format("{}", value); });
 }
 
-template <class Place>
-TrainOption flag_option(const std::string& name, std::string help, Place place) {
-  return option(name, "", std::move(help), place, parse_flag,
+template <class Field>
+TrainOption flag_option(const std::string& name, std::string help, Field field) {
+  return option(name, "", std::move(help), field, parse_flag,
                 [](bool on) { return std::string(on ? "true" : "false"); });
 }
 
-template <class Place>
-TrainOption seed_option(const std::string& name, std::string help, Place place) {
-  return option(name, "N", std::move(help), place, parse_seed, [](std::uint64_t seed) {
+template <class Field>
+TrainOption seed_option(const std::string& name, std::string help, Field field) {
+  return option(name, "N", std::move(help), field, parse_seed, [](std::uint64_t seed) {
     const std::string digits = std::to_string(seed);
     const bool fits = seed <= static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
     return fits ? digits : quoted(digits);  // TOML's integers end there

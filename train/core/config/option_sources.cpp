@@ -20,12 +20,12 @@ namespace {
 constexpr std::size_t kLargestConfig = 1u << 20;
 
 /// The text of a TOML value as the option's reader takes it: strings without quotes, numbers and booleans as written.
-std::string text_of(const toml::node& node, const std::string& place) {
+std::string text_of(const toml::node& node, const std::string& location) {
   if (const auto* value = node.as_string()) return value->get();
   if (const auto* value = node.as_integer()) return std::to_string(value->get());
   if (const auto* value = node.as_floating_point()) return fmt::format("{}", value->get());
   if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
-  throw UsageError(place + " has a value of another type: expected a string, a number, true or false");
+  throw UsageError(location + " has a value of another type: expected a string, a number, true or false");
 }
 
 std::string read_text(const std::string& path) {
@@ -78,10 +78,10 @@ GivenOptions read_config_file(const std::string& path) {
     std::string name(key.str());
     std::replace(name.begin(), name.end(), '_', '-');
     const std::string line = fmt::format("{}:{}", path, key.source().begin.line);
-    const std::string place = fmt::format("{}: '{}'", line, key.str());
-    if (!find_option(name)) throw UsageError(place + " is not an option." + nearest_option(name));
-    if (given.contains(name)) throw UsageError(place + " is set twice, with - and with _");
-    given[name] = {text_of(node, place), line};
+    const std::string location = fmt::format("{}: '{}'", line, key.str());
+    if (!find_option(name)) throw UsageError(location + " is not an option." + nearest_option(name));
+    if (given.contains(name)) throw UsageError(location + " is set twice, with - and with _");
+    given[name] = {text_of(node, location), line};
   }
   return given;
 }

@@ -42,7 +42,7 @@ DataParallel::DataParallel(const DeviceReplicaSpec& spec, First first, std::span
       accumulate_(kernels::pick_variant(first_.kernels.accumulate, first_.device, DType::f32)),
       gathered_(first_.device.allocate(gathered_bytes(spec.layout))),
       ready_(first_.device.make_event()) {
-  for (const FurtherDevice& place : others) others_.push_back(std::make_unique<DeviceReplica>(spec, place));
+  for (const FurtherDevice& further : others) others_.push_back(std::make_unique<DeviceReplica>(spec, further));
 }
 
 /// The devices share memory of the caller, who frees it when an error arrives: all others must be done by then.

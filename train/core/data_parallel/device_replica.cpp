@@ -29,11 +29,11 @@ std::size_t label_bytes(const DeviceReplicaSpec& spec) {
 
 }  // namespace
 
-DeviceReplica::DeviceReplica(const DeviceReplicaSpec& spec, const FurtherDevice& place)
+DeviceReplica::DeviceReplica(const DeviceReplicaSpec& spec, const FurtherDevice& further)
     : layout_(spec.layout),
       sample_bytes_(bytes_of_sample(spec)),
-      memory_(place.device),
-      program_(spec.model, spec.max_batch, nn::ProgramMode::training, place.backend,
+      memory_(further.device),
+      program_(spec.model, spec.max_batch, nn::ProgramMode::training, further.backend,
                {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.dtype,
                spec.checkpointing),
       weight_memory_(memory_.on(MemoryClass::parameters).allocate(weight_bytes(spec))),
@@ -44,9 +44,9 @@ DeviceReplica::DeviceReplica(const DeviceReplicaSpec& spec, const FurtherDevice&
       correct_(memory_.on(MemoryClass::step).allocate(sizeof(std::int32_t))),
       weights_(nn::weights_at(layout_, spec.dtype, weight_memory_.data())),
       gradients_{layout_, gradient_memory_.as<float>()},
-      done_(place.device.make_event()),
-      stream_(place.device.make_stream(kernels::StreamMode::asynchronous)) {
-  if (place.begin) stream_->enqueue(place.begin);
+      done_(further.device.make_event()),
+      stream_(further.device.make_stream(kernels::StreamMode::asynchronous)) {
+  if (further.begin) stream_->enqueue(further.begin);
   stream_->enqueue_zero(gradient_memory_.data(), gradient_memory_.size());  // gather copies the padding, too
 }
 

@@ -40,7 +40,7 @@ struct DeviceReplicaSpec {
 class DeviceReplica {
  public:
   /// Errors    as nn::Program; DeviceError if memory is exhausted.
-  DeviceReplica(const DeviceReplicaSpec& spec, const FurtherDevice& place);
+  DeviceReplica(const DeviceReplicaSpec& spec, const FurtherDevice& further);
 
   /// What a pass reads on the first device, from the moment that an event marks there.
   struct Source {

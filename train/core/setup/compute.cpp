@@ -41,8 +41,8 @@ constexpr std::string_view kAuto = "auto";
 /// The first number of OMP_NUM_THREADS, a list with a number for each level of nested parallel regions; 0 without one.
 ///
 /// Errors    UsageError if it is more than kMostThreads.
-unsigned omp_num_threads(const VariableLookup& environment) {
-  const std::string list = environment("OMP_NUM_THREADS").value_or("");
+unsigned omp_num_threads(const VariableLookup& lookup) {
+  const std::string list = lookup("OMP_NUM_THREADS").value_or("");
   std::string first = list.substr(0, list.find(','));
   first.erase(first.find_last_not_of(" \t") + 1);
   first.erase(0, first.find_first_not_of(" \t"));
@@ -188,33 +188,33 @@ Compute make(const ComputeSpec& spec) {
 
 }  // namespace
 
-unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& place, const VariableLookup& environment) {
+unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& environment, const VariableLookup& lookup) {
   if (asked > kMostThreads) throw_too_many_threads("--threads", std::to_string(asked));
   if (asked > 0) return static_cast<unsigned>(asked);
-  const unsigned given = omp_num_threads(environment);
+  const unsigned given = omp_num_threads(lookup);
   if (given > 0) return given;
-  return static_cast<unsigned>(std::max(1, usable_processors() / place.local_world_size));
+  return static_cast<unsigned>(std::max(1, usable_processors() / environment.local_world_size));
 }
 
-unsigned threads_of_device(const TrainConfig& config, WorkerEnvironment place, const VariableLookup& environment) {
-  place.local_world_size *= static_cast<int>(config.data_parallel);
-  return threads_of_rank(threads_option(config), place, environment);
+unsigned threads_of_device(const TrainConfig& config, WorkerEnvironment environment, const VariableLookup& lookup) {
+  environment.local_world_size *= static_cast<int>(config.data_parallel);
+  return threads_of_rank(threads_option(config), environment, lookup);
 }
 
-void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place) {
+void pin_to_own_cores(unsigned threads, const WorkerEnvironment& environment) {
   cpu_set_t usable, own;
   CPU_ZERO(&usable);
   CPU_ZERO(&own);
   if (::sched_getaffinity(0, sizeof usable, &usable) != 0)
     throw std::system_error(errno, std::generic_category(), "cannot read the CPU affinity of this process");
-  const unsigned first = static_cast<unsigned>(place.local_rank) * threads;
+  const unsigned first = static_cast<unsigned>(environment.local_rank) * threads;
   unsigned seen = 0;
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &usable)) continue;
     if (seen >= first && seen < first + threads) CPU_SET(core, &own);
     ++seen;
   }
-  const unsigned needed = static_cast<unsigned>(place.local_world_size) * threads;
+  const unsigned needed = static_cast<unsigned>(environment.local_world_size) * threads;
   if (needed > seen)
     throw UsageError(
         fmt::format("--pin needs {} cores ({} a rank), but there are {}: lower --threads, start fewer ranks, or leave "
@@ -229,9 +229,9 @@ namespace {
 /// Of the first that exists; empty if neither exists.
 std::filesystem::path module_file(const char* name) {
   const std::filesystem::path folder = std::filesystem::path(own_program()).parent_path();
-  for (const char* place : {"", "../" GRADRING_MODULE_DIR}) {
+  for (const char* subfolder : {"", "../" GRADRING_MODULE_DIR}) {
     std::error_code ignored;
-    std::filesystem::path file = (folder / place / name).lexically_normal();
+    std::filesystem::path file = (folder / subfolder / name).lexically_normal();
     if (std::filesystem::exists(file, ignored)) return file;
   }
   return {};

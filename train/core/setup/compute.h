@@ -23,16 +23,16 @@ namespace gradring::train {
 /// of the processors that are usable (usable_processors), at least one.
 ///
 /// Errors    UsageError if either is more than kMostThreads.
-unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& place, const VariableLookup& environment);
+unsigned threads_of_rank(std::int64_t asked, const WorkerEnvironment& environment, const VariableLookup& lookup);
 
 /// The same for each device of --data-parallel: the rank's share of the cores is divided over them.
-unsigned threads_of_device(const TrainConfig& config, WorkerEnvironment place, const VariableLookup& environment);
+unsigned threads_of_device(const TrainConfig& config, WorkerEnvironment environment, const VariableLookup& lookup);
 
 /// Binds this process and its future threads to `threads` cores of its own: the usable cores are divided in the order
 /// of local ranks.
 ///
 /// Errors    UsageError if there are too few.
-void pin_to_own_cores(unsigned threads, const WorkerEnvironment& place);
+void pin_to_own_cores(unsigned threads, const WorkerEnvironment& environment);
 
 /// The path of libgradring_cuda.so: in the program's folder (a build folder), or in ../GRADRING_MODULE_DIR (installed).
 /// Empty if it is in neither.

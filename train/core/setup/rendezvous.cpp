@@ -30,52 +30,58 @@ constexpr std::chrono::milliseconds kPollInterval(5);
 
 bool on_gpu(const Compute* compute) { return compute && compute->device->id().kind == kernels::DeviceKind::cuda; }
 
-bool spans_nodes(const WorkerEnvironment& place) { return place.world_size != place.local_world_size; }
+bool spans_nodes(const WorkerEnvironment& environment) {
+  return environment.world_size != environment.local_world_size;
+}
 
-std::string name_of(const WorkerEnvironment& place) { return fmt::format("train-{}", place.restart_count); }
+std::string name_of(const WorkerEnvironment& environment) { return fmt::format("train-{}", environment.restart_count); }
 
-comm::TcpGroupOptions tcp_options(const WorkerEnvironment& place, const GroupSpec& spec) {
+comm::TcpGroupOptions tcp_options(const WorkerEnvironment& environment, const GroupSpec& spec) {
   comm::TcpGroupOptions options;
-  options.rank = place.rank;
-  options.world_size = place.world_size;
+  options.rank = environment.rank;
+  options.world_size = environment.world_size;
   options.timeout = spec.timeout;
-  options.name = name_of(place);
-  if (!place.node_address.empty()) options.address = place.node_address;
-  if (!place.store_path.empty()) options.token = read_rank_token(place.store_path);
+  options.name = name_of(environment);
+  if (!environment.node_address.empty()) options.address = environment.node_address;
+  if (!environment.store_path.empty()) options.token = read_rank_token(environment.store_path);
   // Rank 0 must not draw one: it would go through the store, which agents send each other unencrypted.
-  if (options.token.empty() && !place.node_address.empty() && spans_nodes(place))
+  if (options.token.empty() && !environment.node_address.empty() && spans_nodes(environment))
     throw EnvironmentError(
-        place.store_path +
+        environment.store_path +
         " has no token for the ranks: the launcher writes one for each attempt; start the run again");
   return options;
 }
 
 /// Gradients are in host memory.
-std::unique_ptr<comm::ProcessGroup> join_cpus(comm::Store& store, const WorkerEnvironment& place,
+std::unique_ptr<comm::ProcessGroup> join_cpus(comm::Store& store, const WorkerEnvironment& environment,
                                               const GroupSpec& spec) {
-  if (spec.comm == "tcp" || spans_nodes(place)) return comm::make_tcp_group(store, tcp_options(place, spec));
-  return comm::make_shared_memory_group(
-      store, {.rank = place.rank, .world_size = place.world_size, .timeout = spec.timeout, .name = name_of(place)});
+  if (spec.comm == "tcp" || spans_nodes(environment))
+    return comm::make_tcp_group(store, tcp_options(environment, spec));
+  return comm::make_shared_memory_group(store, {.rank = environment.rank,
+                                                .world_size = environment.world_size,
+                                                .timeout = spec.timeout,
+                                                .name = name_of(environment)});
 }
 
 /// For host values. Shared memory between the ranks of one machine, so that no port is opened there.
-std::unique_ptr<comm::Transport> make_control_transport(comm::Store& store, const WorkerEnvironment& place,
+std::unique_ptr<comm::Transport> make_control_transport(comm::Store& store, const WorkerEnvironment& environment,
                                                         const GroupSpec& spec) {
-  if (spans_nodes(place)) return comm::make_tcp_transport(store, tcp_options(place, spec), "control");
+  if (spans_nodes(environment)) return comm::make_tcp_transport(store, tcp_options(environment, spec), "control");
   return comm::make_shared_memory_transport(
-      store, {.rank = place.rank, .world_size = place.world_size, .name = name_of(place) + "/control"},
+      store,
+      {.rank = environment.rank, .world_size = environment.world_size, .name = name_of(environment) + "/control"},
       Deadline::after(spec.timeout));
 }
 
-std::unique_ptr<comm::Transport> make_gpu_transport(comm::Store& store, const WorkerEnvironment& place,
+std::unique_ptr<comm::Transport> make_gpu_transport(comm::Store& store, const WorkerEnvironment& environment,
                                                     const GroupSpec& spec, const Compute& compute,
                                                     comm::HostChannel& control) {
-  if (place.world_size == 1 && spec.comm == "auto") return comm::make_single_rank_transport(*compute.device);
+  if (environment.world_size == 1 && spec.comm == "auto") return comm::make_single_rank_transport(*compute.device);
   comm::NcclOptions options{
       .store = store, .device = *compute.device, .kernels = compute.kernels, .timeout = spec.timeout};
-  options.rank = place.rank;
-  options.world_size = place.world_size;
-  options.name = name_of(place);
+  options.rank = environment.rank;
+  options.world_size = environment.world_size;
+  options.name = name_of(environment);
   options.broadcast = [&control](const std::string& text) { return control.broadcast_text(text, 0); };
   options.allow_shared_gpu = spec.allow_shared_gpu;
   options.simulated_gpus = compute.simulator != nullptr;
@@ -84,10 +90,10 @@ std::unique_ptr<comm::Transport> make_gpu_transport(comm::Store& store, const Wo
 
 /// Gradients are in GPU memory and go through NCCL, host values through the control channel, which is there first: it
 /// authenticates the ranks of other machines, and NCCL does not.
-std::unique_ptr<comm::ProcessGroup> join_gpus(comm::Store& store, const WorkerEnvironment& place, const GroupSpec& spec,
-                                              const Compute& compute) {
-  auto control = std::make_unique<comm::HostChannel>(make_control_transport(store, place, spec), spec.timeout);
-  auto data = make_gpu_transport(store, place, spec, compute, *control);
+std::unique_ptr<comm::ProcessGroup> join_gpus(comm::Store& store, const WorkerEnvironment& environment,
+                                              const GroupSpec& spec, const Compute& compute) {
+  auto control = std::make_unique<comm::HostChannel>(make_control_transport(store, environment, spec), spec.timeout);
+  auto data = make_gpu_transport(store, environment, spec, compute, *control);
   return std::make_unique<comm::ProcessGroup>(std::move(data), std::move(control), spec.timeout);
 }
 
@@ -100,56 +106,57 @@ void check_comm(const GroupSpec& spec, const Compute* compute) {
         "--comm nccl and --allreduce nccl are for GPUs, but this rank computes on the CPU: leave them out");
 }
 
-void check_nodes(const WorkerEnvironment& place, const GroupSpec& spec) {
-  if (!spans_nodes(place)) return;
+void check_nodes(const WorkerEnvironment& environment, const GroupSpec& spec) {
+  if (!spans_nodes(environment)) return;
   if (spec.comm == "shm") throw UsageError("--comm shm connects ranks of one machine only: use --comm tcp");
-  if (place.store_path.empty())
+  if (environment.store_path.empty())
     throw EnvironmentError(
         fmt::format("{} ranks on several machines ({} on this one) need a launcher to connect: start `gradring launch "
                     "--nnodes` on each machine",
-                    place.world_size, place.local_world_size));
+                    environment.world_size, environment.local_world_size));
 }
 
 /// For a process that was to run alone: an earlier program, or the shell of a job, may have left a launcher's variables.
-std::string advice_for_lone_rank(const WorkerEnvironment& place) {
-  if (place.rank_variables.empty()) return "";
+std::string advice_for_lone_rank(const WorkerEnvironment& environment) {
+  if (environment.rank_variables.empty()) return "";
   return fmt::format("; the environment makes this process rank {} of {}, as started by {}: to run it alone, unset {}",
-                     place.rank, place.world_size, place.launcher, fmt::join(place.rank_variables, " "));
+                     environment.rank, environment.world_size, environment.launcher,
+                     fmt::join(environment.rank_variables, " "));
 }
 
 std::string gpus_of(const Compute& compute) { return compute.simulator ? "simulated GPUs" : "GPUs"; }
 
 /// Ranks that connect in different ways would wait for each other: they compare this before, through the store.
-RankFacts facts_of(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) {
-  const bool uses_tcp = spec.comm == "tcp" || spans_nodes(place);
+RankFacts facts_of(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute) {
+  const bool uses_tcp = spec.comm == "tcp" || spans_nodes(environment);
   const std::string transport = on_gpu(compute) ? fmt::format("NCCL between {}", gpus_of(*compute))
                                 : uses_tcp      ? "TCP between CPUs"
                                                 : "shared memory between CPUs";
-  return {.rank = place.rank,
+  return {.rank = environment.rank,
           .host = host_name(),
           .sections = {{.values = {{"the program", spec.program}}}, {.values = {{"the transport", transport}}}}};
 }
 
-RankFacts wait_for_rank_0(comm::Store& store, const std::string& key, const WorkerEnvironment& place,
+RankFacts wait_for_rank_0(comm::Store& store, const std::string& key, const WorkerEnvironment& environment,
                           const GroupSpec& spec) {
   try {
     return RankFacts::parse(store.wait(key, Deadline::after(spec.timeout)));
   } catch (const comm::Timeout&) {
     throw comm::Timeout(
-        {.rank = place.rank, .peer = 0, .operation = "join"},
+        {.rank = environment.rank, .peer = 0, .operation = "join"},
         fmt::format("rank {} of {} waited {} for rank 0 to join: start it with the same store, or raise "
                     "--timeout",
-                    place.rank, place.world_size, show_duration(spec.timeout)));
+                    environment.rank, environment.world_size, show_duration(spec.timeout)));
   }
 }
 
 /// Errors    ReplicaError, but on rank 0, which does not wait for the others here.
-void check_same_start(comm::Store& store, const WorkerEnvironment& place, const GroupSpec& spec,
+void check_same_start(comm::Store& store, const WorkerEnvironment& environment, const GroupSpec& spec,
                       const Compute* compute) {
-  const RankFacts mine = facts_of(place, spec, compute);
-  const std::string key = name_of(place) + "/start";
-  if (place.rank == 0) return store.set(key, mine.to_text());
-  const RankFacts ranks[] = {wait_for_rank_0(store, key, place, spec), mine};
+  const RankFacts mine = facts_of(environment, spec, compute);
+  const std::string key = name_of(environment) + "/start";
+  if (environment.rank == 0) return store.set(key, mine.to_text());
+  const RankFacts ranks[] = {wait_for_rank_0(store, key, environment, spec), mine};
   constexpr const char* kAdvice[] = {"install the same build on every node",
                                      "give all ranks the same --device and --comm"};
   for (std::size_t section = 0; section < std::size(kAdvice); ++section) {
@@ -158,29 +165,33 @@ void check_same_start(comm::Store& store, const WorkerEnvironment& place, const 
   }
 }
 
-Ranks join(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) try {
+Ranks join(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute) try {
   Ranks ranks;
-  if (place.world_size == 1) {
+  if (environment.world_size == 1) {
     ranks.store = std::make_unique<comm::MemoryStore>();
-  } else if (!place.store_path.empty()) {
-    ranks.store = std::make_unique<comm::FileStore>(place.store_path, spec.timeout);
+  } else if (!environment.store_path.empty()) {
+    ranks.store = std::make_unique<comm::FileStore>(environment.store_path, spec.timeout);
   } else {
-    ranks.rendezvous = std::make_unique<RankRendezvous>(place, Deadline::after(spec.timeout));
+    ranks.rendezvous = std::make_unique<RankRendezvous>(environment, Deadline::after(spec.timeout));
     ranks.store = std::make_unique<comm::FileStore>(ranks.rendezvous->store(), spec.timeout);
   }
-  if (place.world_size > 1) check_same_start(*ranks.store, place, spec, compute);
-  ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, place, spec, *compute) : join_cpus(*ranks.store, place, spec);
+  if (environment.world_size > 1) check_same_start(*ranks.store, environment, spec, compute);
+  ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, environment, spec, *compute)
+                                : join_cpus(*ranks.store, environment, spec);
   return ranks;
 } catch (const comm::Timeout& error) {
-  throw comm::Timeout(error.place(), error.what() + advice_for_lone_rank(place));
+  throw comm::Timeout(error.context(), error.what() + advice_for_lone_rank(environment));
 }
 
 }  // namespace
 
-RankRendezvous::RankRendezvous(const WorkerEnvironment& place, Deadline deadline, const PrivateFolder& links,
+RankRendezvous::RankRendezvous(const WorkerEnvironment& environment, Deadline deadline, const PrivateFolder& links,
                                const fs::path& parent) {
-  const RunName name{.kind = "meet", .run_id = place.run_id, .port = place.master_port, .attempt = place.restart_count};
-  if (place.rank == 0) {
+  const RunName name{.kind = "meet",
+                     .run_id = environment.run_id,
+                     .port = environment.master_port,
+                     .attempt = environment.restart_count};
+  if (environment.rank == 0) {
     folder_.emplace(parent);
     link_.emplace(links, name, *folder_);
     store_ = folder_->store();
@@ -190,19 +201,19 @@ RankRendezvous::RankRendezvous(const WorkerEnvironment& place, Deadline deadline
   while (!(found = RunLink::follow(links, name))) {
     if (deadline.passed())
       throw comm::Timeout(
-          {.rank = place.rank, .peer = 0, .operation = "join"},
+          {.rank = environment.rank, .peer = 0, .operation = "join"},
           fmt::format("rank {} of {} waited for rank 0, which did not connect: start it on this machine with the same "
                       "MASTER_PORT and TORCHELASTIC_RUN_ID, or raise --timeout",
-                      place.rank, place.world_size));
+                      environment.rank, environment.world_size));
     std::this_thread::sleep_for(kPollInterval);
   }
   store_ = *found / "store";
 }
 
-Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute) {
+Ranks make_group(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute) {
   check_comm(spec, compute);
-  check_nodes(place, spec);
-  Ranks ranks = join(place, spec, compute);
+  check_nodes(environment, spec);
+  Ranks ranks = join(environment, spec, compute);
   if (ranks.rendezvous) ranks.group->barrier_on_host();  // before rank 0 removes the rendezvous
   if (!on_gpu(compute)) {
     ranks.store.reset();  // not needed on CPUs; a killed rank then leaves no files

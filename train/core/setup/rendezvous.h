@@ -26,7 +26,7 @@ class RankRendezvous {
   ///
   /// Errors    comm::Timeout that names rank 0; DeviceError if the folder or the link cannot be created, if another
   ///           user owns the private folder's name, or if a running run has the same id and port.
-  RankRendezvous(const WorkerEnvironment& place, Deadline deadline, const PrivateFolder& links = PrivateFolder(),
+  RankRendezvous(const WorkerEnvironment& environment, Deadline deadline, const PrivateFolder& links = PrivateFolder(),
                  const std::filesystem::path& parent = temporary_folder());
 
   /// The folder of the comm::FileStore, for all ranks.
@@ -64,6 +64,6 @@ struct Ranks {
 ///           launcher over all of them; ReplicaError on a rank that is another program than rank 0, or would connect
 ///           otherwise; DeviceError without NCCL, or if ranks share a GPU and must not; comm::Timeout that names the
 ///           missing ranks; comm::PeerLost.
-Ranks make_group(const WorkerEnvironment& place, const GroupSpec& spec, const Compute* compute = nullptr);
+Ranks make_group(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute = nullptr);
 
 }  // namespace gradring::train

@@ -117,14 +117,14 @@ std::string command_with(const StartedBy& started_by, const std::function<Words(
 
 Words own_command() { return words_of("self"); }
 
-StartedBy started_by(const WorkerEnvironment& place) {
+StartedBy started_by(const WorkerEnvironment& environment) {
   Words own = own_command();
   if (own.empty()) own = {"gradring", "train"};  // without /proc, the user adds the options
   return {.own = std::move(own),
           .parent = words_of(std::to_string(::getppid())),
-          .launched = !place.launcher.empty(),
-          .world_size = place.world_size,
-          .nodes = place.group_world_size,
+          .launched = !environment.launcher.empty(),
+          .world_size = environment.world_size,
+          .nodes = environment.group_world_size,
           .environment = system_variables()};
 }
 

@@ -30,7 +30,7 @@ struct OptionWord {
 std::vector<std::string> own_command();
 
 /// How this process was started.
-StartedBy started_by(const WorkerEnvironment& place);
+StartedBy started_by(const WorkerEnvironment& environment);
 
 /// The shell command that resumes a run: the command that started it, launcher included, with its run directory,
 /// --resume auto and the variables that set options. A comment names what is missing: ranks whose launcher is not their

@@ -26,17 +26,17 @@ void resolve_sizes(TrainConfig& config, int world_size) {
   config.accumulate = 1;  // a rank's share of the global batch is divided into passes of the batch size anyway
 }
 
-void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironment& place) {
-  const bool spans_nodes = place.world_size != place.local_world_size;
+void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironment& environment) {
+  const bool spans_nodes = environment.world_size != environment.local_world_size;
   if (config.allreduce == "nccl") config.comm = "nccl";
-  if (gpu && place.world_size == 1 && config.comm == kAuto) return;  // a single GPU needs no transport
+  if (gpu && environment.world_size == 1 && config.comm == kAuto) return;  // a single GPU needs no transport
   replace_auto(config.comm, gpu ? "nccl" : spans_nodes ? "tcp" : "shm");
   replace_auto(config.allreduce, config.comm == "shm" && config.zero == 0 ? "direct" : "ring");
 }
 
 }  // namespace
 
-TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, const WorkerEnvironment& place) {
+TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, const WorkerEnvironment& environment) {
   TrainConfig resolved = config;
   const kernels::DeviceId device = compute.device->id();
   const bool gpu = device.kind == kernels::DeviceKind::cuda;
@@ -46,8 +46,8 @@ TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, c
   resolved.resident = is_resident(config, *compute.device) ? "on" : "off";
   resolved.threads = compute.threads;
   replace_auto(resolved.on_nan, resolved.precision == "fp16" ? "skip" : "halt");
-  resolve_sizes(resolved, place.world_size);
-  resolve_communication(resolved, gpu, place);
+  resolve_sizes(resolved, environment.world_size);
+  resolve_communication(resolved, gpu, environment);
   return resolved;
 }
 

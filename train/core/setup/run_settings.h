@@ -20,7 +20,7 @@ namespace gradring::train {
 /// checkpoint-activations, progress, and comm of a single GPU. 0 remains where it means "off".
 ///
 /// Errors    as step_sizes.
-TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, const WorkerEnvironment& place);
+TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, const WorkerEnvironment& environment);
 
 /// The settings of the run that saved a checkpoint, as TOML; nullopt if unknown.
 std::optional<std::string> saved_settings(const Checkpoint& checkpoint);

@@ -60,7 +60,7 @@ void SignalRequests::wait_for_signals() {
 }
 
 void SignalRequests::handle(int signal) {
-  if (signal == SIGQUIT) return print_place();
+  if (signal == SIGQUIT) return print_position();
   if (signal == SIGUSR2) return ask(RunRequest::save);
   if (signal == SIGHUP) signal = SIGTERM;
   if (!begun_ || (signal == SIGINT && interrupted_)) return die_of(signal);
@@ -76,21 +76,21 @@ void SignalRequests::ask(RunRequest request) {
   }
 }
 
-void SignalRequests::at(const RunPlace& place) {
+void SignalRequests::at(const RunPosition& position) {
   begun_ = true;
   const std::lock_guard lock(mutex_);
-  place_ = place;
+  position_ = position;
 }
 
-void SignalRequests::print_place() {
-  RunPlace place;
+void SignalRequests::print_position() {
+  RunPosition position;
   {
     const std::lock_guard lock(mutex_);
-    place = place_;
+    position = position_;
   }
-  const std::string text = begun_
-                               ? fmt::format("{} after step {}, in epoch {}", place.doing, place.steps, place.epoch + 1)
-                               : "not training yet";
+  const std::string text =
+      begun_ ? fmt::format("{} after step {}, in epoch {}", position.doing, position.steps, position.epoch + 1)
+             : "not training yet";
   print_to_stderr(fmt::format("{}, process {}: {}\n", name_, ::getpid(), text));
 }
 

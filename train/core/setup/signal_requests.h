@@ -31,7 +31,7 @@ class SignalRequests final : public RunRequests {
   SignalRequests& operator=(const SignalRequests&) = delete;
 
   RunRequest take() override { return request_.exchange(RunRequest::none); }
-  void at(const RunPlace& place) override;
+  void at(const RunPosition& position) override;
   /// 128 + the signal that requested the stop; 128 + SIGTERM if another rank received it.
   int exit_code() const { return 128 + stopped_by_.load(); }
 
@@ -39,7 +39,7 @@ class SignalRequests final : public RunRequests {
   void wait_for_signals();
   void handle(int signal);
   void ask(RunRequest request);
-  void print_place();
+  void print_position();
 
   std::string name_;
   std::atomic<RunRequest> request_{RunRequest::none};
@@ -48,7 +48,7 @@ class SignalRequests final : public RunRequests {
   std::atomic<bool> ended_{false};
   bool interrupted_ = false;  // used by the waiting thread only
   std::mutex mutex_;          // guards the next one
-  RunPlace place_;
+  RunPosition position_;
   sigset_t taken_{}, before_{};
   std::thread thread_;
 };

@@ -42,16 +42,16 @@ class DryRunTransport final : public comm::Transport {
   int world_size_;
 };
 
-nn::Model model_of(const MemoryPlanSpec& spec, const MemoryPlanPlace& place) {
-  return nn::make_model(spec.replica.model, place.train_set.shape(), place.train_set.classes());
+nn::Model model_of(const MemoryPlanSpec& spec, const MemoryPlanWorld& world) {
+  return nn::make_model(spec.replica.model, world.train_set.shape(), world.train_set.classes());
 }
 
 /// Allocates what the batches of training and evaluation need.
-void plan_batches(const MemoryPlanSpec& spec, const MemoryPlanPlace& place, kernels::Device& device) {
+void plan_batches(const MemoryPlanSpec& spec, const MemoryPlanWorld& world, kernels::Device& device) {
   const ReplicaSpec& replica = spec.replica;
-  BatchLoaderSpec batches{.dataset = place.train_set,
+  BatchLoaderSpec batches{.dataset = world.train_set,
                           .device = device,
-                          .kernels = place.kernels,
+                          .kernels = world.kernels,
                           .batch_size = spec.eval_batch,
                           .dtype = replica.precision};
   const HostBatchLoader evaluation(batches);
@@ -71,37 +71,37 @@ std::size_t averaged_weight_bytes(const ReplicaSpec& replica, const Shards& shar
 
 }  // namespace
 
-ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanPlace& place) {
-  kernels::DryRunDevice device(place.device);
-  const nn::Model model = model_of(spec, place);
+ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanWorld& world) {
+  kernels::DryRunDevice device(world.device);
+  const nn::Model model = model_of(spec, world);
   const ReplicaSpec& replica = spec.replica;
-  const nn::Program training(model, replica.batch_of_device(), nn::ProgramMode::training, place.backend, device,
+  const nn::Program training(model, replica.batch_of_device(), nn::ProgramMode::training, world.backend, device,
                              replica.precision, replica.checkpointing);
-  const nn::Program evaluation(model, spec.eval_batch, nn::ProgramMode::evaluation, place.backend, device,
+  const nn::Program evaluation(model, spec.eval_batch, nn::ProgramMode::evaluation, world.backend, device,
                                replica.precision);
   const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
   return {training.memory(), evaluation.memory(), slots_for(layout, training)};
 }
 
-MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanPlace& place, const ProgramMemories& programs) {
-  kernels::DryRunDevice device(place.device);
+MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanWorld& world, const ProgramMemories& programs) {
+  kernels::DryRunDevice device(world.device);
   MemoryLedger ledger(device);
   comm::ProcessGroup group(std::make_unique<DryRunTransport>(device, spec.world_size),
                            std::make_unique<DryRunTransport>(device, spec.world_size), kTimeout);
   const ReplicaSpec& replica = spec.replica;
-  const nn::Model model = model_of(spec, place);
+  const nn::Model model = model_of(spec, world);
   const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
   const Shards shards = replica_shards(replica.zero, layout, spec.world_size, 0);
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
   const auto optimizer =
-      make_optimizer(replica.optimizer, place.kernels, ledger.on(MemoryClass::optimizer), shards.elements());
-  const ReplicaBuffers buffers(replica, {.kernels = place.kernels,
+      make_optimizer(replica.optimizer, world.kernels, ledger.on(MemoryClass::optimizer), shards.elements());
+  const ReplicaBuffers buffers(replica, {.kernels = world.kernels,
                                          .group = group,
                                          .ledger = ledger,
                                          .stream = *stream,
                                          .shards = shards,
                                          .slots = programs.slots});
-  plan_batches(spec, place, ledger.on(MemoryClass::batches));
+  plan_batches(spec, world, ledger.on(MemoryClass::batches));
   const auto gathered =
       ledger.hold(MemoryClass::gradients, replica.devices > 1 ? DataParallel::gathered_bytes(layout) : 0);
   const auto step = ledger.hold(MemoryClass::step, TrainStep::memory_bytes(replica.step.learning_rates.size()));
@@ -114,14 +114,14 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanPlace& place
   return table;
 }
 
-MemoryTable plan_further_device(const MemoryPlanSpec& spec, const MemoryPlanPlace& place,
+MemoryTable plan_further_device(const MemoryPlanSpec& spec, const MemoryPlanWorld& world,
                                 const ProgramMemories& programs) {
   const ReplicaSpec& replica = spec.replica;
-  const nn::Model model = model_of(spec, place);
+  const nn::Model model = model_of(spec, world);
   const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
   return DeviceReplica::planned_memory({.model = model,
                                         .layout = layout,
-                                        .sample = place.train_set.shape(),
+                                        .sample = world.train_set.shape(),
                                         .max_batch = replica.batch_of_device(),
                                         .dtype = replica.precision},
                                        programs.training);

@@ -19,7 +19,7 @@ struct MemoryPlanSpec {
 };
 
 /// Where it would run. The backend plans layers; nothing else is done on the device.
-struct MemoryPlanPlace {
+struct MemoryPlanWorld {
   const kernels::Device& device;
   const kernels::KernelSet& kernels;
   nn::Backend& backend;
@@ -36,14 +36,14 @@ struct ProgramMemories {
 /// Plans the layers; allocates nothing.
 ///
 /// Errors    InvalidArgument as of nn::Program; DeviceError if a library fails to plan.
-ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanPlace& place);
+ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanWorld& world);
 
 /// The same of each further device of --data-parallel. Its program is as the first one's.
-MemoryTable plan_further_device(const MemoryPlanSpec& spec, const MemoryPlanPlace& place,
+MemoryTable plan_further_device(const MemoryPlanSpec& spec, const MemoryPlanWorld& world,
                                 const ProgramMemories& programs);
 
 /// The bytes that a rank's training will allocate, by class: its parts are constructed on a device that only counts
 /// (kernels::DryRunDevice). A run compares it with its own count (Replica::memory).
-MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanPlace& place, const ProgramMemories& programs);
+MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanWorld& world, const ProgramMemories& programs);
 
 }  // namespace gradring::train

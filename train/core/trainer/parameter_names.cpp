@@ -49,14 +49,14 @@ std::string stripped_from(const std::string& name, std::string_view kept) {
 
 ParameterNames::ParameterNames(const nn::Model& model) {
   int convolutions = 0, linears = 0;
-  for (std::size_t place = 0; place < model.layers.size(); ++place) {
-    const auto& [name, layer] = model.layers[place];
+  for (std::size_t index = 0; index < model.layers.size(); ++index) {
+    const auto& [name, layer] = model.layers[index];
     std::string attribute;
     if (std::holds_alternative<nn::Conv2d>(layer)) attribute = "conv" + std::to_string(++convolutions);
     if (std::holds_alternative<nn::Linear>(layer)) attribute = "fc" + std::to_string(++linears);
     if (attribute.empty()) continue;
     for (const char* parameter : {".weight", ".bias"})
-      for (const std::string& spelling : {name, attribute, std::to_string(place)})
+      for (const std::string& spelling : {name, attribute, std::to_string(index)})
         own_.emplace(spelling + parameter, name + parameter);
   }
 }

@@ -46,7 +46,7 @@ class RangeTest final : public MetricsSink, public RunRequests {
   void event(const RunEvent& event) override;
   void remark(const std::string&) override {}
   RunRequest take() override { return is_over() ? RunRequest::stop : RunRequest::none; }
-  void at(const RunPlace&) override {}
+  void at(const RunPosition&) override {}
 
   /// Steps whose update was applied, until the loss diverged.
   const std::vector<RangePoint>& points() const { return points_; }

@@ -104,40 +104,40 @@ ReplicaBuffers::ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts)
   hold(MemoryClass::step, check.bytes());
 }
 
-Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const ReplicaDecorators& decorators)
-    : device_(place.device),
-      group_(place.group),
-      memory_(place.device),
-      model_(nn::make_model(spec.model, place.sample, place.classes)),
+Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const ReplicaDecorators& decorators)
+    : device_(world.device),
+      group_(world.group),
+      memory_(world.device),
+      model_(nn::make_model(spec.model, world.sample, world.classes)),
       parameters_(nn::parameters_of(model_)),
-      layout_(replica_layout(spec, model_, parameters_, place.group.world_size())),
-      shards_(replica_shards(spec.zero, layout_, place.group.world_size(), place.group.rank())),
-      cast_(kernels::pick_variant(place.kernels.cast, place.device, spec.precision)),
-      program_(model_, spec.batch_of_device(), nn::ProgramMode::training, place.backend,
+      layout_(replica_layout(spec, model_, parameters_, world.group.world_size())),
+      shards_(replica_shards(spec.zero, layout_, world.group.world_size(), world.group.rank())),
+      cast_(kernels::pick_variant(world.kernels.cast, world.device, spec.precision)),
+      program_(model_, spec.batch_of_device(), nn::ProgramMode::training, world.backend,
                {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.precision,
                spec.checkpointing),
       optimizer_(decorated(
           decorators.optimizer,
-          make_optimizer(spec.optimizer, place.kernels, memory_.on(MemoryClass::optimizer), shards_.elements()))),
-      stream_(decorated(decorators.stream, place.device.make_stream(kernels::StreamMode::in_place))),
-      buffers_(spec, {.kernels = place.kernels,
-                      .group = place.group,
+          make_optimizer(spec.optimizer, world.kernels, memory_.on(MemoryClass::optimizer), shards_.elements()))),
+      stream_(decorated(decorators.stream, world.device.make_stream(kernels::StreamMode::in_place))),
+      buffers_(spec, {.kernels = world.kernels,
+                      .group = world.group,
                       .ledger = memory_,
                       .stream = *stream_,
                       .shards = shards_,
                       .slots = slots_for(layout_, program_)}),
       slices_(
           update_slices(shards_, *buffers_.weights, buffers_.reducer->sums(), decaying(parameters_, spec.optimizer))),
-      transfer_({.device = place.device,
-                 .group = place.group,
+      transfer_({.device = world.device,
+                 .group = world.group,
                  .stream = *stream_,
                  .staging = buffers_.gradients,
                  .shards = shards_}),
       single_device_(program_),
-      data_parallel_(make_data_parallel(spec, place)),
+      data_parallel_(make_data_parallel(spec, world)),
       step_(spec.step, {.device = memory_.on(MemoryClass::step),
                         .stream = *stream_,
-                        .kernels = place.kernels,
+                        .kernels = world.kernels,
                         .program = data_parallel_ ? static_cast<StepProgram&>(*data_parallel_) : single_device_,
                         .weights = *buffers_.weights,
                         .ddp = buffers_.ddp,
@@ -145,24 +145,24 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const Repli
                         .check = buffers_.check,
                         .optimizer = *optimizer_,
                         .slices = slices_}) {
-  initialize_weights(spec.seed, place.group.after_collectives());
+  initialize_weights(spec.seed, world.group.after_collectives());
 }
 
-std::unique_ptr<DataParallel> Replica::make_data_parallel(const ReplicaSpec& spec, const ReplicaPlace& place) {
-  check(std::ssize(place.others) + 1 == spec.devices, "the number of devices is not that of the replica");
+std::unique_ptr<DataParallel> Replica::make_data_parallel(const ReplicaSpec& spec, const ReplicaWorld& world) {
+  check(std::ssize(world.others) + 1 == spec.devices, "the number of devices is not that of the replica");
   if (spec.devices == 1) return nullptr;
   return std::make_unique<DataParallel>(
       DeviceReplicaSpec{.model = model_,
                         .layout = layout_,
-                        .sample = place.sample,
+                        .sample = world.sample,
                         .max_batch = spec.batch_of_device(),
                         .dtype = spec.precision,
                         .checkpointing = spec.checkpointing},
       DataParallel::First{.device = memory_.on(MemoryClass::gradients),
-                          .kernels = place.kernels,
+                          .kernels = world.kernels,
                           .program = program_,
                           .enqueue_exposed = [this](const auto& work) { buffers_.ddp.enqueue_in_line(work); }},
-      place.others);
+      world.others);
 }
 
 /// A zeroed arena in pinned memory.

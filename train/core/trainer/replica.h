@@ -56,7 +56,7 @@ nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
                                std::span<const nn::Parameter> parameters, int world_size);
 
 /// What a replica works with. All of it must outlive the replica.
-struct ReplicaPlace {
+struct ReplicaWorld {
   kernels::Device& device;
   const kernels::KernelSet& kernels;
   nn::Backend& backend;
@@ -129,7 +129,7 @@ class Replica {
   /// Initializes the weights, and copies rank 0's to all ranks. Collective.
   ///
   /// Errors    InvalidArgument, DeviceError, comm::CommError.
-  Replica(const ReplicaSpec& spec, const ReplicaPlace& place, const ReplicaDecorators& decorators = {});
+  Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const ReplicaDecorators& decorators = {});
   Replica(const Replica&) = delete;
   Replica& operator=(const Replica&) = delete;
 
@@ -178,7 +178,7 @@ class Replica {
   ReplicaBytes bytes() const;
 
  private:
-  std::unique_ptr<DataParallel> make_data_parallel(const ReplicaSpec& spec, const ReplicaPlace& place);
+  std::unique_ptr<DataParallel> make_data_parallel(const ReplicaSpec& spec, const ReplicaWorld& world);
   void enqueue_begin();
   kernels::Buffer host_arena();
   void initialize_weights(std::uint64_t seed, Deadline deadline);

@@ -129,13 +129,13 @@ Summary Trainer::run() {
 void Trainer::check_updates() { nan_policy_.check_updates(replica_.step().state(world_.group.after_collectives())); }
 
 ModelEvaluation Trainer::evaluate() {
-  report_place("evaluating");
+  report_position("evaluating");
   const TraceScope traced(trace_, TraceCategory::evaluation, "evaluation");
   return evaluator_.select();
 }
 
 ModelEvaluation Trainer::evaluate_at_end(const ModelEvaluation& selected) {
-  report_place("evaluating");
+  report_position("evaluating");
   const TraceScope traced(trace_, TraceCategory::evaluation, "evaluation");
   ModelEvaluation at_end = evaluator_.at_end(selected);
   const std::int64_t epoch = progress_.position > 0 ? progress_.epoch + 1 : progress_.epoch;  // the last one
@@ -205,7 +205,7 @@ void Trainer::save(std::optional<double> score) {
   rollback_.saved(progress_.steps);
   if (saved_ == progress_.steps && !score) return;  // with a score, one that was saved on request is replaced
   saved_ = progress_.steps;
-  report_place("saving");
+  report_position("saving");
   const TraceScope traced(trace_, TraceCategory::checkpoint, "state of the checkpoint", {progress_.steps});
   saver_.wait();
   saver_.report();
@@ -256,12 +256,12 @@ bool Trainer::handle_requests(bool ends_epoch) {
   throw Preempted(fmt::format("stopped by request after step {}", progress_.steps));
 }
 
-void Trainer::report_place(const char* doing) {
+void Trainer::report_position(const char* doing) {
   if (world_.requests) world_.requests->at({.doing = doing, .steps = progress_.steps, .epoch = epoch_});
 }
 
 void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
-  report_place(kTraining);
+  report_position(kTraining);
   if (world_.step_hook) world_.step_hook->before_step(enqueued_ + 1);
   const data::StepShare share = sampler_->step(step);
   Pending pending{.epoch = epoch, .step_of_epoch = step, .samples = share.samples};

@@ -111,7 +111,7 @@ class Trainer {
   /// Agrees on requests to save or stop, and executes them. Returns whether the training was rolled back before.
   bool handle_requests(bool ends_epoch);
   RunRequest agree_on_request(bool ends_epoch);
-  void report_place(const char* doing);
+  void report_position(const char* doing);
   double learning_rate_of(const StepResult& result) const;
   std::int64_t steps_of_epoch(std::int64_t step_of_epoch) const;
   bool enough_steps() const { return config_.steps > 0 && enqueued_ >= config_.steps; }

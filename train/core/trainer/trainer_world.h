@@ -31,11 +31,11 @@ enum class RunRequest : std::uint8_t {
   stop,  ///< save a checkpoint and exit
 };
 
-/// RunPlace::doing of a rank that begins a step.
+/// RunPosition::doing of a rank that begins a step.
 inline constexpr const char* kTraining = "training";
 
 /// The position of a rank.
-struct RunPlace {
+struct RunPosition {
   const char* doing = "";  ///< "starting", kTraining, "evaluating", "saving"
   std::int64_t steps = 0;  ///< completed
   std::int64_t epoch = 0;
@@ -50,7 +50,7 @@ class RunRequests {
   /// The strongest request to this rank since the last call.
   virtual RunRequest take() = 0;
   /// Reports the position.
-  virtual void at(const RunPlace& place) = 0;
+  virtual void at(const RunPosition& position) = 0;
 };
 
 /// A training ended early, after saving a checkpoint, on request. Exit code 143.

@@ -61,12 +61,12 @@ comm::tcp::Identity identity_of(const LaunchOptions& options, AgentRole role) {
   return {.rank = role == AgentRole::leader ? 0 : 1, .world_size = kLargestWorld, .token = agents_secret(options)};
 }
 
-SharedToken::SharedToken(const LaunchOptions& options, const RunFolder& folder, PrivateFolder place)
+SharedToken::SharedToken(const LaunchOptions& options, const RunFolder& folder, PrivateFolder links)
     : lock_(locked_file(RunFolder::token_file(folder.path()), options.token)),
-      link_(std::move(place), name_of(options), folder) {}
+      link_(std::move(links), name_of(options), folder) {}
 
-std::optional<std::string> SharedToken::find(const LaunchOptions& options, const PrivateFolder& place) try {
-  const auto folder = RunLink::follow(place, name_of(options));
+std::optional<std::string> SharedToken::find(const LaunchOptions& options, const PrivateFolder& links) try {
+  const auto folder = RunLink::follow(links, name_of(options));
   if (!folder || !is_locked(RunFolder::token_file(*folder))) return std::nullopt;
   return read_private_file(RunFolder::token_file(*folder));
 } catch (const InvalidArgument&) {  // the leader has ended meanwhile

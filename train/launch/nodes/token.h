@@ -40,12 +40,12 @@ class SharedToken {
   /// Writes options.token to the leader's run folder, and links to that.
   ///
   /// Errors    DeviceError if the file cannot be written, or RunLink's.
-  SharedToken(const LaunchOptions& options, const RunFolder& folder, PrivateFolder place = PrivateFolder());
+  SharedToken(const LaunchOptions& options, const RunFolder& folder, PrivateFolder links = PrivateFolder());
 
   /// The token of this run's leader while it lives and listens.
   ///
   /// Errors    DeviceError if the private folder belongs to another user, or is accessible to others.
-  static std::optional<std::string> find(const LaunchOptions& options, const PrivateFolder& place = PrivateFolder());
+  static std::optional<std::string> find(const LaunchOptions& options, const PrivateFolder& links = PrivateFolder());
 
  private:
   UniqueFd lock_;  // on the file, for this process only: its reaper holds the folder a little longer

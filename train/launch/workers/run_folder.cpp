@@ -174,17 +174,17 @@ void RunFolder::renew() {
     throw DeviceError(fmt::format("cannot reuse the run folder {}: {}", path_.string(), std::strerror(errno)));
 }
 
-RunLink::RunLink(PrivateFolder place, const RunName& name, const RunFolder& folder)
-    : place_(std::move(place)), name_(file_name(name)), target_(folder.path()) {
+RunLink::RunLink(PrivateFolder links, const RunName& name, const RunFolder& folder)
+    : links_(std::move(links)), name_(file_name(name)), target_(folder.path()) {
   const auto is_created = [&] {
-    const UniqueFd locked = place_.lock();
-    remove_stale_links(locked, place_.path());
+    const UniqueFd locked = links_.lock();
+    remove_stale_links(locked, links_.path());
     if (::symlinkat(target_.c_str(), locked.get(), name_.c_str()) == 0) return true;
     const int reason = errno;
-    place_.remove_if_empty();
+    links_.remove_if_empty();
     if (reason == EEXIST) return false;
     throw DeviceError(
-        fmt::format("cannot create the link {}: {}", (place_.path() / name_).string(), std::strerror(reason)));
+        fmt::format("cannot create the link {}: {}", (links_.path() / name_).string(), std::strerror(reason)));
   };
   if (!poll_until(is_created, Deadline::after(kLinkTimeout), kLinkPace))
     throw DeviceError(
@@ -195,25 +195,25 @@ RunLink::RunLink(PrivateFolder place, const RunName& name, const RunFolder& fold
 
 RunLink::~RunLink() {
   try {
-    const UniqueFd locked = place_.lock();
+    const UniqueFd locked = links_.lock();
     if (read_link(locked, name_) == target_) ::unlinkat(locked.get(), name_.c_str(), 0);
-    place_.remove_if_empty();
+    links_.remove_if_empty();
   } catch (const std::exception&) {  // the next run removes the link
   }
 }
 
-void RunLink::remove_stale(const PrivateFolder& place) noexcept {
+void RunLink::remove_stale(const PrivateFolder& links) noexcept {
   try {
-    if (!place.open()) return;
-    const UniqueFd locked = place.lock();
-    remove_stale_links(locked, place.path());
-    place.remove_if_empty();
+    if (!links.open()) return;
+    const UniqueFd locked = links.lock();
+    remove_stale_links(locked, links.path());
+    links.remove_if_empty();
   } catch (const std::exception&) {
   }
 }
 
-std::optional<fs::path> RunLink::follow(const PrivateFolder& place, const RunName& name) {
-  const UniqueFd folder = place.open();
+std::optional<fs::path> RunLink::follow(const PrivateFolder& links, const RunName& name) {
+  const UniqueFd folder = links.open();
   if (!folder) return std::nullopt;
   fs::path target = read_link(folder, file_name(name));
   if (target.empty() || !RunFolder::is_held(target)) return std::nullopt;

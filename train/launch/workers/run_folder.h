@@ -73,7 +73,7 @@ class RunLink {
   /// Creates the link, and removes stale ones.
   ///
   /// Errors    DeviceError if a live run has that name for 5 s, or if the private folder cannot be used.
-  RunLink(PrivateFolder place, const RunName& name, const RunFolder& folder);
+  RunLink(PrivateFolder links, const RunName& name, const RunFolder& folder);
   ~RunLink();
   RunLink(const RunLink&) = delete;
   RunLink& operator=(const RunLink&) = delete;
@@ -81,13 +81,13 @@ class RunLink {
   /// The run folder to which a live process gave that name.
   ///
   /// Errors    DeviceError if the private folder belongs to another user, or is accessible to others.
-  static std::optional<std::filesystem::path> follow(const PrivateFolder& place, const RunName& name);
+  static std::optional<std::filesystem::path> follow(const PrivateFolder& links, const RunName& name);
 
   /// Removes the links of ended runs. Failures are left to the next run.
-  static void remove_stale(const PrivateFolder& place) noexcept;
+  static void remove_stale(const PrivateFolder& links) noexcept;
 
  private:
-  PrivateFolder place_;
+  PrivateFolder links_;
   std::string name_;
   std::filesystem::path target_;
 };

@@ -88,13 +88,13 @@ class LegacyRecords final : public PtRecords {
   }
 
   std::optional<std::vector<std::byte>> storage(std::string_view key) const override {
-    const auto found = places_.find(key);
-    if (found == places_.end()) return std::nullopt;
+    const auto found = ranges_.find(key);
+    if (found == ranges_.end()) return std::nullopt;
     return read_bytes(file_, path_, found->second.begin, found->second.bytes);
   }
 
  private:
-  struct Place {
+  struct Range {
     std::uint64_t begin = 0, bytes = 0;
   };
 
@@ -114,16 +114,16 @@ class LegacyRecords final : public PtRecords {
       const auto elements = get_little_endian<std::uint64_t>(read_text(file_, path_, at, kCountBytes), 0);
       at += kCountBytes;
       if (elements > (file_.size() - at) / known->second) refuse("is truncated");
-      const Place place{.begin = at, .bytes = elements * known->second};
-      places_[key.text] = place;
-      at += place.bytes;
+      const Range range{.begin = at, .bytes = elements * known->second};
+      ranges_[key.text] = range;
+      at += range.bytes;
     }
     if (at != file_.size()) refuse("has bytes after its last storage");
   }
 
   const InputFile& file_;
   fs::path path_;
-  std::map<std::string, Place, std::less<>> places_;
+  std::map<std::string, Range, std::less<>> ranges_;
 };
 
 }  // namespace

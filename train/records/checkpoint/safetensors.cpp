@@ -43,9 +43,9 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   bool binary(nlohmann::json::binary_t&) override { unexpected("binary data"); }
 
   bool number_unsigned(std::uint64_t value) override {
-    if (place_ != Place::shape && place_ != Place::offsets) unexpected("the number " + std::to_string(value));
+    if (state_ != State::shape && state_ != State::offsets) unexpected("the number " + std::to_string(value));
     if (value > kLargestInteger) refuse("has a number above 2^48 - 1");
-    if (place_ == Place::offsets)
+    if (state_ == State::offsets)
       offsets_.push_back(value);
     else
       entry_.shape.push_back(static_cast<std::int64_t>(value));
@@ -55,49 +55,49 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   bool string(std::string& value) override {
-    if (place_ == Place::metadata) {
+    if (state_ == State::metadata) {
       header_.metadata[metadata_key_] = std::move(value);
       return true;
     }
-    if (place_ != Place::type) unexpected("the text " + in_quotes(value));
+    if (state_ != State::type) unexpected("the text " + in_quotes(value));
     const auto type = find_type(&TensorTypeNames::safetensors, value);
     if (!type) refuse("has the unknown type " + in_quotes(value));
     entry_.type = *type;
-    place_ = Place::entry;
+    state_ = State::entry;
     return true;
   }
 
   bool start_object(std::size_t) override {
-    switch (place_) {
-      case Place::start: place_ = Place::tensors; return true;
-      case Place::metadata_start: place_ = Place::metadata; return true;
-      case Place::entry_start: place_ = Place::entry; return true;
+    switch (state_) {
+      case State::start: state_ = State::tensors; return true;
+      case State::metadata_start: state_ = State::metadata; return true;
+      case State::entry_start: state_ = State::entry; return true;
       default: unexpected("an object");
     }
   }
 
   bool key(std::string& name) override {
-    switch (place_) {
-      case Place::tensors: begin_entry(name); return true;
-      case Place::metadata: begin_metadata(name); return true;
+    switch (state_) {
+      case State::tensors: begin_entry(name); return true;
+      case State::metadata: begin_metadata(name); return true;
       default: begin_field(name); return true;
     }
   }
 
   bool end_object() override {
-    if (place_ == Place::entry) finish_entry();
-    place_ = place_ == Place::tensors ? Place::end : Place::tensors;
+    if (state_ == State::entry) finish_entry();
+    state_ = state_ == State::tensors ? State::end : State::tensors;
     return true;
   }
 
   bool start_array(std::size_t) override {
-    if (place_ != Place::shape_start && place_ != Place::offsets_start) unexpected("a list");
-    place_ = place_ == Place::shape_start ? Place::shape : Place::offsets;
+    if (state_ != State::shape_start && state_ != State::offsets_start) unexpected("a list");
+    state_ = state_ == State::shape_start ? State::shape : State::offsets;
     return true;
   }
 
   bool end_array() override {
-    place_ = Place::entry;
+    state_ = State::entry;
     return true;
   }
 
@@ -106,7 +106,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   }
 
  private:
-  enum class Place {
+  enum class State {
     start,
     tensors,
     metadata_start,
@@ -124,7 +124,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   void begin_entry(std::string& name) {
     if (name == "__metadata__") {
       if (std::exchange(saw_metadata_, true)) refuse_safetensors(path_, "its header has the key '__metadata__' twice");
-      place_ = Place::metadata_start;
+      state_ = State::metadata_start;
       return;
     }
     entry_ = {};
@@ -133,7 +133,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
     if (header_.tensors.size() == kMostTensors) refuse_safetensors(path_, "it has more than 65,536 tensors");
     offsets_.clear();
     saw_type_ = saw_shape_ = saw_offsets_ = false;
-    place_ = Place::entry_start;
+    state_ = State::entry_start;
   }
 
   void begin_metadata(std::string& name) {
@@ -145,13 +145,13 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   }
 
   void begin_field(const std::string& name) {
-    const auto once = [&](bool& saw, Place place) {
+    const auto once = [&](bool& saw, State state) {
       if (std::exchange(saw, true)) refuse("has the key " + in_quotes(name) + " twice");
-      place_ = place;
+      state_ = state;
     };
-    if (name == "dtype") return once(saw_type_, Place::type);
-    if (name == "shape") return once(saw_shape_, Place::shape_start);
-    if (name == "data_offsets") return once(saw_offsets_, Place::offsets_start);
+    if (name == "dtype") return once(saw_type_, State::type);
+    if (name == "shape") return once(saw_shape_, State::shape_start);
+    if (name == "data_offsets") return once(saw_offsets_, State::offsets_start);
     refuse("has the key " + in_quotes(name) + ", expected only dtype, shape and data_offsets");
   }
 
@@ -173,20 +173,20 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
 
   [[noreturn]] void unexpected(const std::string& what) const {
     const std::string found = "has " + what + ", expected " + expected_here();
-    if (place_ == Place::start || place_ == Place::tensors) refuse_safetensors(path_, "its header " + found);
-    if (place_ == Place::metadata || place_ == Place::metadata_start)
+    if (state_ == State::start || state_ == State::tensors) refuse_safetensors(path_, "its header " + found);
+    if (state_ == State::metadata || state_ == State::metadata_start)
       refuse_safetensors(path_, "its __metadata__ " + found);
     refuse(found);
   }
 
   const char* expected_here() const {
-    switch (place_) {
-      case Place::type: return "the name of a type";
-      case Place::metadata: return "text";
-      case Place::shape:
-      case Place::offsets: return "integers that are not negative";
-      case Place::shape_start:
-      case Place::offsets_start: return "a list of integers";
+    switch (state_) {
+      case State::type: return "the name of a type";
+      case State::metadata: return "text";
+      case State::shape:
+      case State::offsets: return "integers that are not negative";
+      case State::shape_start:
+      case State::offsets_start: return "a list of integers";
       default: return "an object of named members";
     }
   }
@@ -197,7 +197,7 @@ class HeaderParser final : public nlohmann::json_sax<nlohmann::json> {
   static constexpr std::uint64_t kLargestInteger = (std::uint64_t{1} << 48) - 1;
 
   const fs::path& path_;
-  Place place_ = Place::start;
+  State state_ = State::start;
   SafetensorsHeader header_;
   StoredTensor entry_;
   std::vector<std::uint64_t> offsets_;

@@ -77,14 +77,15 @@ class Drawing {
   }
   /// In the order of times. A label without room is a tooltip only.
   void mark(const char* kind, double time, const std::string& label) {
-    const auto place = labels_.add(at(time), label);
-    const int top = 4 + 14 * (place ? place->row : kMarkRows);
+    const auto position = labels_.add(at(time), label);
+    const int top = 4 + 14 * (position ? position->row : kMarkRows);
     text_ +=
         fmt::format(R"(<g class="mark {0}"><title>{1}</title><line x1="{2:.3f}%" x2="{2:.3f}%" y1="{3}" y2="84"/>)",
                     kind, page::escaped(label), at(time), top);
-    if (place)
-      text_ += fmt::format(R"(<text x="{:.3f}%" dx="{}" y="{}" text-anchor="{}">{}</text>)", at(time),
-                           place->is_left ? -5 : 5, top + 8, place->is_left ? "end" : "start", page::escaped(label));
+    if (position)
+      text_ +=
+          fmt::format(R"(<text x="{:.3f}%" dx="{}" y="{}" text-anchor="{}">{}</text>)", at(time),
+                      position->is_left ? -5 : 5, top + 8, position->is_left ? "end" : "start", page::escaped(label));
     text_ += "</g>";
   }
   std::string svg() const {

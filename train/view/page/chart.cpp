@@ -190,13 +190,13 @@ class Drawing {
       const Mark& mark = chart_.marks[i];
       const char* kind = mark.kind == MarkKind::fault ? "fault" : mark.kind == MarkKind::restart ? "restart" : "note";
       const double x = left(mark.x);
-      const auto place = chart_.label_marks ? labels.add(x, mark.label) : std::nullopt;
-      const int row = place ? place->row : chart_.label_marks ? kMarkRows : 0;
+      const auto position = chart_.label_marks ? labels.add(x, mark.label) : std::nullopt;
+      const int row = position ? position->row : chart_.label_marks ? kMarkRows : 0;
       text += fmt::format(R"(<g class="mark {}"><title>{}</title><line x1="{:.2f}%" x2="{:.2f}%" y1="{}" y2="100%"/>)",
                           kind, escaped(mark.label), x, x, kRowHeight * row);
-      if (place)
+      if (position)
         text += fmt::format(R"(<text x="{:.2f}%" y="{}" dx="{}" text-anchor="{}">{}</text>)", x, 12 + kRowHeight * row,
-                            place->is_left ? -5 : 5, place->is_left ? "end" : "start", escaped(mark.label));
+                            position->is_left ? -5 : 5, position->is_left ? "end" : "start", escaped(mark.label));
       text += "</g>";
     }
   }

@@ -14,7 +14,7 @@ bool MarkLabels::is_free(const Taken& wanted) const {
   });
 }
 
-std::optional<MarkLabels::Place> MarkLabels::add(double x, std::string_view label) {
+std::optional<MarkLabels::Position> MarkLabels::add(double x, std::string_view label) {
   const auto characters = std::ranges::count_if(label, [](char byte) { return (byte & 0xC0) != 0x80; });  // of UTF-8
   const double width = character_width_ * static_cast<double>(characters + 1);
   const bool is_left = x + width > 100;
@@ -22,7 +22,7 @@ std::optional<MarkLabels::Place> MarkLabels::add(double x, std::string_view labe
     const Taken wanted{.begin = is_left ? x - width : x, .end = is_left ? x : x + width, .line = x, .row = row};
     if (wanted.begin < 0 || !is_free(wanted)) continue;
     taken_.push_back(wanted);
-    return Place{.row = row, .is_left = is_left};
+    return Position{.row = row, .is_left = is_left};
   }
   return std::nullopt;
 }

@@ -14,12 +14,12 @@ class MarkLabels {
   /// `character_width` is that of a letter in per cent of the drawing's width.
   MarkLabels(int rows, double character_width) : rows_(rows), character_width_(character_width) {}
 
-  struct Place {
+  struct Position {
     int row = 0;
     bool is_left = false;  ///< of its line, where there is no room to the right
   };
-  /// The place of the next label, to the right of those before; nothing if there is no room. `x` in per cent.
-  std::optional<Place> add(double x, std::string_view label);
+  /// The position of the next label, to the right of those before; nothing if there is no room. `x` in per cent.
+  std::optional<Position> add(double x, std::string_view label);
 
  private:
   struct Taken {

@@ -103,15 +103,15 @@ ListedRun listed(const Run& run, std::string name) {
           .losses = parts_of(run.history.steps)};
 }
 
-RunList list_runs(const std::vector<std::string>& places) {
+RunList list_runs(const std::vector<std::string>& locations) {
   RunList list;
-  for (const std::string& place : places) {
+  for (const std::string& location : locations) {
     std::error_code ignored;
-    if (is_run(place)) {
-      add(list, place, place);
+    if (is_run(location)) {
+      add(list, location, location);
       continue;
     }
-    for (const fs::path& path : runs_in(place)) add(list, path, path.filename());
+    for (const fs::path& path : runs_in(location)) add(list, path, path.filename());
   }
   return list;
 }

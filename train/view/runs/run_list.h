@@ -35,10 +35,10 @@ struct RunList {
   std::vector<std::string> problems{};  ///< runs that are left out
 };
 
-/// Reads the runs that `places` name: folders of runs, or single runs. One that cannot be read becomes a problem.
+/// Reads the runs that `locations` name: folders of runs, or single runs. One that cannot be read becomes a problem.
 ///
-/// Errors    UsageError if a place is neither.
-RunList list_runs(const std::vector<std::string>& places);
+/// Errors    UsageError if a location is neither.
+RunList list_runs(const std::vector<std::string>& locations);
 
 /// The values by which runs are sorted.
 inline constexpr std::array<std::string_view, 8> kSortKeys = {"started", "name", "state", "best",

@@ -87,7 +87,7 @@ Tables tables_of(const Case& c) {
                                        .run();
     if (group.rank() != 0) return;
     const train::MemoryPlanSpec spec = train::memory_plan_spec(c.config, device, *dataset, c.world);
-    const train::MemoryPlanPlace place{
+    const train::MemoryPlanWorld place{
         .device = device, .kernels = kernels, .backend = *backend, .train_set = *dataset};
     const std::lock_guard lock(mutex);
     tables = {train::plan_memory(spec, place, train::plan_programs(spec, place)), summary};
@@ -118,7 +118,7 @@ std::size_t planned(MemoryClass memory_class, const std::function<void(train::Tr
   const auto backend = make_backend("cpu", device);
   const auto kernels = kernels::kernel_set();
   const auto spec = train::memory_plan_spec(config_with(change), device, *dataset, world);
-  const train::MemoryPlanPlace place{.device = device, .kernels = kernels, .backend = *backend, .train_set = *dataset};
+  const train::MemoryPlanWorld place{.device = device, .kernels = kernels, .backend = *backend, .train_set = *dataset};
   return train::plan_memory(spec, place, train::plan_programs(spec, place))[memory_class];
 }
 

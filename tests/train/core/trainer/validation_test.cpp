@@ -20,7 +20,7 @@ class RequestAfter final : public train::RunRequests {
  public:
   RequestAfter(train::RunRequest request, std::int64_t steps) : request_(request), steps_(steps) {}
   train::RunRequest take() override { return ++made_ == steps_ ? request_ : train::RunRequest::none; }
-  void at(const train::RunPlace&) override {}
+  void at(const train::RunPosition&) override {}
 
  private:
   train::RunRequest request_;
