@@ -42,9 +42,11 @@ Option result_file_option(const char* name, char letter, const char* help, const
 
 }  // namespace
 
-int run_command(std::string_view name, const std::function<int()>& body) {
+int run_command(const std::function<int(std::string& name, KeptAlive& kept)>& body) {
+  std::string name = "gradring";
+  KeptAlive kept;
   try {
-    return body();
+    return body(name, kept);
   } catch (const std::exception& error) {
     if (is_output_failure(error)) throw;
     const int code = finish_standard_output(exit_code_of(error));  // results precede the error

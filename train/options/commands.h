@@ -2,12 +2,14 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -18,23 +20,44 @@ namespace gradring::train {
 using Arguments = std::span<const std::string>;
 using Words = std::vector<std::string>;  ///< arguments that are not options
 
+/// What a command destroys only after its error is reported, the last made first.
+class KeptAlive {
+ public:
+  KeptAlive() = default;
+  ~KeptAlive() {
+    while (!kept_.empty()) kept_.pop_back();
+  }
+  KeptAlive(const KeptAlive&) = delete;
+  KeptAlive& operator=(const KeptAlive&) = delete;
+
+  template <class Object, class... Values>
+  Object& make(Values&&... values) {
+    auto made = std::make_shared<Object>(std::forward<Values>(values)...);
+    kept_.push_back(made);
+    return *made;
+  }
+
+ private:
+  std::vector<std::shared_ptr<void>> kept_;
+};
+
 /// A command of the program, or a subcommand of one: `fetch` in `gradring data fetch`.
 struct Command {
   std::string_view name;
-  std::string_view help;                ///< one line for the list of commands
-  int (*run)(Arguments) = nullptr;      ///< returns the exit code; null if there are subcommands
-  CommandLine (*describe)() = nullptr;  ///< its syntax; the readers must not be called
+  std::string_view help;                        ///< one line for the list of commands
+  int (*run)(Arguments, KeptAlive&) = nullptr;  ///< returns the exit code; null if there are subcommands
+  CommandLine (*describe)() = nullptr;          ///< its syntax; the readers must not be called
   std::span<const Command* const> subcommands = {};
   std::string_view usage = {};  ///< what follows the name of a command with subcommands
   std::string_view kind = {};   ///< what its subcommands are: "action"
 };
 
-/// Runs `body`, while the caller's variables still exist. What it throws is printed once on stderr, behind `name`
-/// ("gradring eval"), or left for the launcher to print.
+/// Runs `body`. What it throws is printed once on stderr, behind the name that it has set then ("gradring eval"), or left
+/// for the launcher to print; what it kept is destroyed after that.
 ///
 /// Returns   the exit code.
 /// Errors    a failure to write standard output, for finish_standard_output.
-int run_command(std::string_view name, const std::function<int()>& body);
+int run_command(const std::function<int(std::string& name, KeptAlive& kept)>& body);
 
 /// Parses a command line. Returns the words, or nothing if help was asked for and printed.
 std::optional<Words> words_or_help(const CommandLine& line, Arguments args);
@@ -68,7 +91,7 @@ CommandLine describe() {
 /// for.
 template <class Options>
 constexpr Command make_command(std::string_view name, std::string_view help) {
-  constexpr auto read_and_run = [](Arguments args) -> int {
+  constexpr auto read_and_run = [](Arguments args, KeptAlive&) -> int {
     Options options;
     const auto words = words_or_help(command_line(options), args);
     if (!words) return kOk;

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "data/loader/random_split.h"
-#include "train/app/commands/rank_start.h"
-#include "train/app/commands/run_banner.h"
 #include "train/app/commands/train_command.h"
+#include "train/app/rank/rank.h"
+#include "train/app/rank/run_banner.h"
 #include "train/core/config/option_sources.h"
 #include "train/core/setup/datasets.h"
 #include "train/core/setup/named_output.h"
@@ -105,21 +105,18 @@ std::string plot_of(const RangeTest& test, const TrainConfig& config) {
 
 /// The test of one rank. Its test set is one sample, because nothing is evaluated but at the end of an epoch.
 ///
-/// Errors    as train_rank.
-void run_test(const TrainConfig& config, const WorkerEnvironment& environment, RankKeeps& keeps, RangeTest& test) {
-  keeps.compute = prepare_compute(config, environment, keeps.ranks);
-  keeps.further = prepare_further(config, environment, keeps.compute);
-  const Compute& compute = keeps.compute;
+/// Errors    as RankRun.
+void run_test(const TrainConfig& config, const WorkerEnvironment& environment, KeptAlive& kept, RangeTest& test) {
+  Rank& rank = kept.make<Rank>(config, environment);
+  const Compute& compute = rank.compute();
   PosixFileSystem files;
   Start start = environment.rank == 0 ? find_start(config, std::nullopt, files) : Start();
   Datasets sets = open_train_set(config);
   const OwnFiles own = own_files(config, environment, sets);
   const std::shared_ptr<const data::Dataset> train_set = std::move(sets.train_set);
   const data::Subset one_sample(train_set, {0});
-  keeps.ranks = make_group(environment, group_spec(config), &compute);
-  comm::ProcessGroup& group = *keeps.ranks.group;
+  comm::ProcessGroup& group = rank.join(config, environment);
   check_ranks_agree(group, config, compute, own);
-  const std::vector<FurtherDevice> others = further_devices(keeps.further);
   Trainer trainer(config, {.device = *compute.device,
                            .kernels = compute.kernels,
                            .backend = *compute.backend,
@@ -128,7 +125,7 @@ void run_test(const TrainConfig& config, const WorkerEnvironment& environment, R
                            .test_set = one_sample,
                            .metrics = test,
                            .requests = &test,
-                           .others = others});
+                           .others = rank.further()});
   begin_training(trainer, config, group, start);
   try {
     trainer.run();
@@ -194,7 +191,7 @@ void report(const RangeTest& test, const LrFindOptions& options, const TrainConf
   print_text("{}\n{}", table_of(test), aligned(findings(test, options.test), 0, TextLook(STDOUT_FILENO)));
 }
 
-int find(Arguments args, RankKeeps& keeps) {
+int run(Arguments args, KeptAlive& kept) {
   LrFindOptions options;
   if (!words_or_help(command_line(options), args)) return kOk;
   const ResolvedConfig resolved = resolve(options.train.options, system_variables(), options.train.config_file);
@@ -214,17 +211,12 @@ int find(Arguments args, RankKeeps& keeps) {
   const auto environment = WorkerEnvironment::from_environment(system_variable);
   const TrainConfig config = range_test_config(resolved.config, options.test);
   RangeTest test(options.test);
-  run_test(config, environment, keeps, test);
+  run_test(config, environment, kept, test);
   if (environment.rank == 0) {
     if (test.points().empty()) throw DivergedError("the loss diverged in the first step: lower --min");
     report(test, options, config);
   }
   return kOk;
-}
-
-int run(Arguments args) {
-  RankKeeps keeps;  // destroyed after an error is reported
-  return run_command("gradring lr-find", [&] { return find(args, keeps); });
 }
 
 }  // namespace

@@ -3,12 +3,10 @@
 
 #include <fmt/format.h>
 
-#include "kernels/base/file.h"
+#include "train/app/rank/rank_run.h"
 #include "train/core/config/option_sources.h"
 #include "train/core/config/options.h"
 #include "train/core/setup/named_output.h"
-#include "train/core/setup/resume_command.h"
-#include "train/core/setup/signal_requests.h"
 #include "train/launch/launcher.h"
 #include "train/options/commands.h"
 #include "train/options/print_text.h"
@@ -86,22 +84,7 @@ int spawn(const TrainConfig& config, std::span<const std::string> args) {
   return spawn_ranks(static_cast<int>(config.nprocs), command);
 }
 
-/// A run that was asked to stop and saved a checkpoint has not failed; its exit code names the signal. Rank 0 prints
-/// the command that resumes it.
-int train_as_rank(const TrainConfig& config, const WorkerEnvironment& environment, RankKeeps& keeps) {
-  SignalRequests requests(fmt::format("rank {} of {}", environment.rank, environment.world_size));
-  try {
-    train_rank(config, environment, requests, keeps);
-    return kOk;
-  } catch (const Preempted& stopped) {
-    if (environment.rank == 0)
-      print_to_stderr(fmt::format("gradring train: {}; to resume:\n  {}\n", stopped.what(),
-                                  resume_command(started_by(environment), keeps.run_dir)));
-    return requests.exit_code();
-  }
-}
-
-int train(Arguments args, RankKeeps& keeps) {
+int run(Arguments args, KeptAlive& kept) {
   ParsedTrain parsed;
   if (!words_or_help(command_line(parsed), args)) return kOk;
   const auto environment = WorkerEnvironment::from_environment(system_variable);
@@ -117,14 +100,9 @@ int train(Arguments args, RankKeeps& keeps) {
     check_output(
         {.option = "--trace", .path = config.trace, .is_ours = is_trace, .advice = "name another file, or remove it"},
         Replace::ours);
-  if (!parsed.dry_run) return config.nprocs > 1 ? spawn(config, args) : train_as_rank(config, environment, keeps);
+  if (!parsed.dry_run) return config.nprocs > 1 ? spawn(config, args) : RankRun(config, environment, kept).run();
   dry_run(config, environment);
   return kOk;
-}
-
-int run(Arguments args) {
-  RankKeeps keeps;  // destroyed after an error is reported
-  return run_command("gradring train", [&] { return train(args, keeps); });
 }
 
 }  // namespace

@@ -87,7 +87,7 @@ constexpr Command kBenchCommand{.name = "bench",
                                 .kind = "benchmark"};
 constexpr Command kLaunchCommand{.name = "launch",
                                  .help = "start and supervise the ranks of a run, like torchrun",
-                                 .run = launch_main,
+                                 .run = [](Arguments args, KeptAlive&) { return launch_main(args); },
                                  .describe = launch_command_line};
 constexpr Command kHelpCommand = make_command<HelpOptions>("help", "help for a command, or its manual page");
 constexpr Command kVersionCommand = make_command<VersionOptions>("version", "version and commit of this program");
@@ -162,8 +162,8 @@ void run(const CompletionsOptions&, const Words& words) {
 }
 
 /// Runs the subcommand that the first word names, or prints the help of the group: on stderr if there is no word at
-/// all.
-int run_group(const Command& group, const std::string& name, Arguments args) {
+/// all. `name`, of the group, becomes that of a command of the program.
+int run_group(const Command& group, std::string& name, Arguments args, KeptAlive& kept) {
   if (args.empty()) {
     print_to_stderr(group_help(group, name));
     return kUsage;
@@ -175,17 +175,15 @@ int run_group(const Command& group, const std::string& name, Arguments args) {
   }
   const Command& command = find_subcommand(group, word == "--version" ? "version" : word, name);
   const auto rest = args.subspan(1);
-  if (&group != &kProgram) return command.run(rest);
-  const std::string full_name = fmt::format("{} {}", name, command.name);
-  return run_command(
-      full_name, [&] { return command.subcommands.empty() ? command.run(rest) : run_group(command, full_name, rest); });
+  if (&group == &kProgram) name += fmt::format(" {}", command.name);
+  return command.subcommands.empty() ? command.run(rest, kept) : run_group(command, name, rest, kept);
 }
 
 }  // namespace
 
 int run_program(Arguments args, std::string_view program) {
   if (program == "gradrun") return launch_main(args);
-  return run_command("gradring", [&] { return run_group(kProgram, "gradring", args); });
+  return run_command([&](std::string& name, KeptAlive& kept) { return run_group(kProgram, name, args, kept); });
 }
 
 }  // namespace gradring::train

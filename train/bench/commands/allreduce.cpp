@@ -176,7 +176,7 @@ int spawn(const AllReduceOptions& options, Arguments args) {
   return spawn_ranks(options.nproc ? options.nproc : kDefaultRanks, command);
 }
 
-int run(Arguments args) {
+int run(Arguments args, KeptAlive&) {
   AllReduceOptions options;
   if (!words_or_help(command_line(options), args)) return kOk;
   options.sizes = sizes_of(options);

@@ -287,7 +287,7 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& environme
   ranks.group->barrier_on_host();
 }
 
-int run_step(Arguments args) {
+int run_step(Arguments args, KeptAlive&) {
   StepBenchOptions options;
   if (!words_or_help(command_line(options), args)) return kOk;
   check_options(options);

@@ -121,8 +121,8 @@ class Trainer {
   void evaluate_within_epoch();
   void report(const ModelEvaluation& found, bool ends_epoch);
   void check_weights();
-  /// Takes all results, and rolls back if requested. Returns whether it did.
   void trace_next_step();
+  /// Takes all results, and rolls back if requested. Returns whether it did.
   bool roll_back_if_requested();
   Sha256 hash_of_weights();
   RunFacts facts() const { return {config_, world_, sizes_, *sampler_, replica_, evaluator_}; }

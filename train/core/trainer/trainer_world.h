@@ -68,7 +68,7 @@ struct ResumePoint {
 /// Reads the newest valid checkpoint of this run, if there is one (--on-nan rollback); rejected ones become remarks.
 using NewestCheckpoint = std::function<std::optional<ResumePoint>(std::vector<std::string>& remarks)>;
 
-/// The trainer's dependencies: constructed in one place (cli/train_rank.cpp, or a test), passed by reference.
+/// The trainer's dependencies: constructed in one place (app/rank/rank_run.cpp, or a test), passed by reference.
 struct TrainerWorld {
   kernels::Device& device;
   const kernels::KernelSet& kernels;

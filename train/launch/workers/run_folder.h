@@ -40,7 +40,7 @@ class RunFolder {
   std::filesystem::path progress_file(int local_rank) const;
   /// Where the run folder `path` keeps the agents' token, if it has one (nodes/token.h).
   static std::filesystem::path token_file(const std::filesystem::path& path);
-  /// Where rank 0 says which run directory it has locked (setup/shared_run_dir.h), for ranks that are started again.
+  /// Where rank 0 says which run directory it has locked (app/rank/run_output.cpp), for ranks that are started again.
   static std::filesystem::path run_directory_file(const std::filesystem::path& path);
   /// Prepares another attempt: an empty store, no error files. Keeps the token, the progress and the run directory.
   void renew();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/app/commands/run_banner.h"
+#include "train/app/rank/run_banner.h"
 
 #include <fmt/format.h>
 
@@ -16,6 +16,7 @@
 #include "train/records/metrics/loss_text.h"
 #include "train/records/metrics/progress.h"
 #include "train/view/page/number_text.h"
+#include "train/view/runs/skim_line.h"
 #include "train/view/runs/text_table.h"
 
 namespace gradring::train {
@@ -126,6 +127,13 @@ std::size_t width_of(const Console& out) {
   return is_terminal(out.fd()) ? terminal_size(out.fd()).value_or(TerminalSize()).columns : 0;
 }
 
+/// What its directory says of the run, if it can be read: the results are known without.
+RunFigures figures_in(const fs::path& run_dir) try {
+  return open_run(run_dir, wall_time(), skim_line).figures;
+} catch (const Error&) {
+  return {};
+}
+
 void print_rows(Console& out, const FinishedRun& run) {
   const TextLook look(out.fd());
   out.write(aligned(result_rows(run.summary, run.figures, run.run_dir), width_of(out), look) + "\n" +
@@ -206,6 +214,16 @@ std::string aligned(const std::vector<BannerRow>& rows, std::size_t columns, con
     text += look.dim(fmt::format("{:<{}}", row.label, width)) + "  " +
             wrapped(printable(row.text), width + 2, columns) + "\n";
   return text;
+}
+
+FinishedRun finished_run(const Summary& summary, const TrainConfig& config, const StartedBy& started_by,
+                         const RunOutput& output) {
+  return {.summary = summary,
+          .config = config,
+          .figures = figures_in(output.current_path()),
+          .started_by = started_by,
+          .run_dir = output.current_path(),
+          .shown_dir = output.shown_path()};
 }
 
 void print_start(Console& out, const RunHeader& header, const fs::path& run_dir, const fs::path& resumed_from) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "comm/process_group.h"
+#include "kernels/base/directory.h"
 #include "train/core/config/train_config.h"
 #include "train/core/setup/run_lock.h"
 #include "train/core/setup/start.h"
@@ -18,11 +19,13 @@
 
 namespace gradring::train {
 
-/// Rank 0's run directory: its lock, config files and summary.json. Order of calls:
+/// A run directory. Rank 0 locks it and writes config files, checkpoints and summary.json; the other ranks open it for
+/// their logs, and calls that only concern rank 0 do nothing there. Order of calls:
 ///
-///   find_start(), finished_before(), and if it returns nothing: open(), begin(), then finish() or fail()
+///   find_start(), finished_before(), and if it returns nothing: check_files(), open(), share(), begin(), then finish()
+///   or fail()
 ///
-/// Once it is locked, its files are found in it wherever it is moved (Directory), and messages name them by its first
+/// Once it is open, its files are found in it wherever it is moved (Directory), and messages name them by its first
 /// path.
 ///
 /// Threads   one; check_directory: any, one at a time.
@@ -32,7 +35,7 @@ class RunOutput {
   RunOutput(const RunOutput&) = delete;
   RunOutput& operator=(const RunOutput&) = delete;
 
-  /// Locks an existing run directory, and finds the checkpoint to start from.
+  /// Rank 0 locks an existing run directory, and finds the checkpoint to start from.
   ///
   /// Errors    as train::find_start; UsageError if another run holds the directory; EnvironmentError if a launcher has
   ///           started the ranks again, and it is not the directory in which they began.
@@ -41,12 +44,22 @@ class RunOutput {
   /// The summary of the run in this directory if it had already finished at `progress`; then the lock is released.
   std::optional<Summary> finished_before(const TrainingProgress& progress, bool is_over);
 
+  /// Before a resume changes a file of its directory, all ranks check that they can write theirs. Collective.
+  ///
+  /// Errors    as open_identified, RankLog and check_metrics.
+  void check_files(comm::ProcessGroup& group) const;
+
   /// Creates the run directory, or prepares it for a run that resumes in it after `progress`. `resolved` is the config
   /// for config.resolved.toml.
   ///
   /// Returns   remarks for the user: the checkpoint, changed options, problems.
   /// Errors    as make_run_dir and continue_run_dir.
   std::vector<std::string> open(const TrainConfig& resolved, const TrainingProgress& progress);
+  /// Opens rank 0's directory on the other ranks; where they do not share its disk, a new one of that path. Collective.
+  ///
+  /// Errors    EnvironmentError if it cannot be opened or created, or if this process sees the files that rank 0 sees
+  ///           and the path names another directory.
+  void share(comm::ProcessGroup& group);
 
   /// Called just before training starts: removes the summary of an earlier start.
   void begin() const;
@@ -66,9 +79,7 @@ class RunOutput {
   CheckpointDirectory checkpoints();
   /// The files of the run directory, and all others by their paths.
   FileSystem& files() { return files_; }
-  const Directory& directory() const { return lock_.directory(); }
-  /// Whether find_start() found that the run resumes in its existing directory.
-  bool in_place() const { return in_place_; }
+  const Directory& directory() const { return leads_ ? lock_.directory() : opened_; }
   /// The run directory: absolute, once it is open or was named.
   const std::filesystem::path& path() const { return path_; }
   /// Where it is now; path() if that is not known.
@@ -84,9 +95,11 @@ class RunOutput {
   std::vector<std::string> resume(const TrainConfig& resolved, const TrainingProgress& progress);
 
   TrainConfig config_;
+  bool leads_;
   std::filesystem::path launch_folder_;
   std::filesystem::path path_;
-  RunLock lock_;
+  RunLock lock_;      // rank 0's
+  Directory opened_;  // of the other ranks
   PosixFileSystem files_{lock_.directory()};
   std::filesystem::path last_path_;  // that check_directory() found
   bool restarted_ = false;           // by a launcher, with the same command
@@ -95,11 +108,19 @@ class RunOutput {
   std::optional<std::string> before_;   // the settings of the run that is resumed
 };
 
-/// The outcome of a run that ended with `error`.
-Outcome outcome_of(const std::exception& error);
+// Every rank writes its log into rank 0's run directory, and ranks that a launcher starts again resume in it. Its path
+// could be that of another run by then.
 
-/// The content of summary.json for a run that ended with `error` after `made`; `resolved` has no `auto` left.
-UnfinishedRun unfinished_run(const std::exception& error, const TrainingProgress& made, const TrainConfig& resolved,
-                             int world_size);
+/// What rank 0 tells the others of its run directory, as text.
+std::string identity_of(const Directory& run_dir);
+
+/// Opens the directory of identity_of(). On a machine that does not share rank 0's disk, creates one of that path.
+///
+/// Errors    EnvironmentError if it cannot be opened or created, or if this process sees the files that rank 0 sees and
+///           the path names another directory.
+Directory open_identified(const std::string& identity);
+
+/// Whether `path` names the directory of identity_of(). True if `identity` is not such a text, or of another machine.
+bool names_identified(const std::filesystem::path& path, const std::string& identity);
 
 }  // namespace gradring::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/core/setup/shared_run_dir.h"
+#include "train/app/rank/run_output.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/app/commands/run_banner.h"
+#include "train/app/rank/run_banner.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

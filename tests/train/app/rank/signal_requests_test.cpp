@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/core/setup/signal_requests.h"
+#include "train/app/rank/signal_requests.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

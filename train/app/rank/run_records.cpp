@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/app/commands/run_header.h"
+#include "train/app/rank/run_records.h"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>
@@ -10,9 +10,9 @@
 #include "kernels/base/commit.h"
 #include "kernels/base/host_name.h"
 #include "kernels/host/host_device.h"
-#include "train/app/commands/run_output.h"
 #include "train/core/config/options.h"
 #include "train/core/setup/resume_command.h"
+#include "train/core/trainer/nan_policy.h"
 #include "train/options/exit_code.h"
 #include "train/options/parse_value.h"
 
@@ -23,6 +23,11 @@ std::vector<std::pair<std::string, std::string>> values_of(const TrainConfig& co
   std::vector<std::pair<std::string, std::string>> values;
   for (const TrainOption& option : train_options()) values.emplace_back(option.name, option.show(config));
   return values;
+}
+
+Outcome outcome_of(const std::exception& error) {
+  if (dynamic_cast<const Preempted*>(&error)) return Outcome::interrupted;
+  return dynamic_cast<const DivergedError*>(&error) ? Outcome::diverged : Outcome::failed;
 }
 
 }  // namespace
@@ -46,14 +51,6 @@ RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const 
   return header;
 }
 
-TraceSpec trace_spec(const TrainConfig& config) {
-  return {.path = config.trace,
-          .first_step = config.trace_steps.first,
-          .last_step = config.trace_steps.last,
-          .version = GRADRING_VERSION,
-          .command = own_command()};
-}
-
 EndRecord end_of(const Summary& summary) {
   return {.steps = summary.steps,
           .seconds = summary.seconds,
@@ -69,6 +66,20 @@ EndRecord end_of(const std::exception& error, const TrainingProgress& made) {
           .steps = made.steps,
           .seconds = made.seconds,
           .samples_per_second = made.seconds > 0 ? static_cast<double>(made.samples) / made.seconds : 0};
+}
+
+UnfinishedRun unfinished_run(const std::exception& error, const TrainingProgress& made, const TrainConfig& resolved,
+                             int world_size) {
+  return {.outcome = outcome_of(error),
+          .reason = message_of(error),
+          .steps = made.steps,
+          .epoch = made.epoch,
+          .seconds = made.seconds,
+          .samples_per_second = made.seconds > 0 ? static_cast<double>(made.samples) / made.seconds : 0,
+          .world_size = world_size,
+          .device = shown_device(resolved.device, resolved.simulate_gpu),
+          .backend = resolved.backend,
+          .precision = resolved.precision};
 }
 
 }  // namespace gradring::train

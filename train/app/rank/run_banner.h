@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "train/app/rank/run_output.h"
 #include "train/core/config/train_config.h"
 #include "train/core/setup/resume_command.h"
 #include "train/records/metrics/console.h"
@@ -53,6 +54,9 @@ struct FinishedRun {
   std::filesystem::path run_dir;    ///< absolute
   std::filesystem::path shown_dir;  ///< as a person types it
 };
+
+FinishedRun finished_run(const Summary& summary, const TrainConfig& config, const StartedBy& started_by,
+                         const RunOutput& output);
 
 /// Prints start_rows.
 void print_start(Console& out, const RunHeader& header, const std::filesystem::path& run_dir,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/core/setup/rank_agreements.h"
+#include "train/app/rank/rank.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/app/commands/run_output.h"
+#include "train/app/rank/run_output.h"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdint>
 #include <ctime>
 #include <iterator>
+#include <nlohmann/json.hpp>
+#include <system_error>
 #include <utility>
+#include <vector>
 
 #include "kernels/base/directory.h"
 #include "train/core/config/option_sources.h"
@@ -14,19 +20,19 @@
 #include "train/core/config/resolve.h"
 #include "train/core/setup/run_directory.h"
 #include "train/core/setup/run_settings.h"
-#include "train/core/setup/shared_run_dir.h"
-#include "train/core/trainer/nan_policy.h"
-#include "train/core/trainer/trainer_world.h"
 #include "train/launch/workers/run_folder.h"
-#include "train/options/exit_code.h"
+#include "train/options/file_advice.h"
 #include "train/records/checkpoint/error.h"
 #include "train/records/metrics/environment_error.h"
 #include "train/records/metrics/line_file.h"
+#include "train/records/metrics/metrics.h"
+#include "train/records/metrics/progress.h"
 
 namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::json;
 
 /// The folder of a launcher that may restart the ranks, after a failure or when a node joins or leaves.
 fs::path launch_folder_of(const WorkerEnvironment& environment) {
@@ -50,10 +56,70 @@ fs::path shown(const fs::path& path) {
   return relative.empty() || *relative.begin() == ".." ? path : relative;
 }
 
+/// Equal in processes for which a path names the same file: those of one mount namespace of one running kernel. Empty
+/// if it is not known.
+std::string view_of_files() try {
+  constexpr std::size_t kMostBytes = 256;
+  return read_small_file("/proc/sys/kernel/random/boot_id", kMostBytes) +
+         fs::read_symlink("/proc/self/ns/mnt").string();
+} catch (const std::exception&) {
+  return {};
+}
+
+std::pair<std::uint64_t, std::uint64_t> numbers_of(const Directory& directory) {
+  struct stat facts {};
+  ::fstat(directory.fd().get(), &facts);
+  return {facts.st_dev, facts.st_ino};
+}
+
+/// The bytes of a path as numbers, since a path need not be UTF-8 as JSON's strings are.
+Json bytes_of(const fs::path& path) { return std::vector<std::uint8_t>(path.native().begin(), path.native().end()); }
+
+fs::path path_of(const Json& bytes) {
+  const auto values = bytes.get<std::vector<std::uint8_t>>();
+  return std::string(values.begin(), values.end());
+}
+
 }  // namespace
 
+std::string identity_of(const Directory& run_dir) {
+  const fs::path now = run_dir.current_path();
+  return Json{{"path", bytes_of(now.empty() ? run_dir.path() : now)},
+              {"view", view_of_files()},
+              {"numbers", numbers_of(run_dir)}}
+      .dump();
+}
+
+Directory open_identified(const std::string& identity) {
+  const Json rank_0 = Json::parse(identity);
+  const fs::path path = path_of(rank_0.at("path"));
+  const auto view = rank_0.at("view").get<std::string>();
+  const bool is_shared = !view.empty() && view == view_of_files();
+  std::error_code error;
+  if (!is_shared) fs::create_directories(path, error);
+  Directory directory(path);
+  if (const int reason = errno; !directory)
+    throw EnvironmentError("cannot open the run directory " + path.string() + ": " +
+                           std::generic_category().message(reason) + "; " + advice_on(reason, "--run-dir"));
+  if (is_shared && rank_0.at("numbers") != Json(numbers_of(directory)))
+    throw EnvironmentError("the run directory " + path.string() +
+                           " is not the one that rank 0 has locked: it was moved or removed while the run started; "
+                           "start it again");
+  return directory;
+}
+
+bool names_identified(const fs::path& path, const std::string& identity) {
+  const Json known = Json::parse(identity, nullptr, false);
+  if (!known.is_object() || known.value("view", "") != view_of_files()) return true;
+  const Directory directory(path);
+  return directory && known.value("numbers", Json()) == Json(numbers_of(directory));
+}
+
 RunOutput::RunOutput(const TrainConfig& config, const WorkerEnvironment& environment)
-    : config_(config), launch_folder_(launch_folder_of(environment)), restarted_(environment.restart_count > 0) {
+    : config_(config),
+      leads_(environment.rank == 0),
+      launch_folder_(launch_folder_of(environment)),
+      restarted_(environment.restart_count > 0) {
   if (const auto named = named_run_dir(config.run_dir)) path_ = last_path_ = fs::absolute(*named);
 }
 
@@ -69,6 +135,7 @@ void RunOutput::check_restarted() {
 }
 
 Start RunOutput::find_start() {
+  if (!leads_) return {};
   check_restarted();
   const auto named = path_.empty() ? std::nullopt : std::optional(path_);
   if (named && config_.resume != "none" && state_of(*named) == RunDirState::run)
@@ -97,7 +164,18 @@ std::optional<Summary> RunOutput::finished_before(const TrainingProgress& progre
   return summary;
 }
 
+void RunOutput::check_files(comm::ProcessGroup& group) const {
+  const std::string identity = group.broadcast_on_host(in_place_ ? identity_of(directory()) : std::string(), 0);
+  if (identity.empty()) return;
+  const Directory own = leads_ ? Directory() : open_identified(identity);
+  const Directory& run_dir = leads_ ? directory() : own;
+  const RankLog log(run_dir.at(log_file(run_dir.path(), group.rank())));
+  if (leads_) check_metrics(run_dir.at(metrics_of(run_dir.path())));
+  group.barrier_on_host();
+}
+
 std::vector<std::string> RunOutput::open(const TrainConfig& resolved, const TrainingProgress& progress) {
+  if (!leads_) return {};
   std::vector<std::string> remarks;
   if (in_place_ || !resumed_from_.empty())
     remarks = resume(resolved, progress);
@@ -106,6 +184,11 @@ std::vector<std::string> RunOutput::open(const TrainConfig& resolved, const Trai
   if (!launch_folder_.empty())
     write_file_whole(RunFolder::run_directory_file(launch_folder_), identity_of(directory()));
   return remarks;
+}
+
+void RunOutput::share(comm::ProcessGroup& group) {
+  const std::string identity = group.broadcast_on_host(leads_ ? identity_of(directory()) : std::string(), 0);
+  if (!leads_) opened_ = open_identified(identity);
 }
 
 void RunOutput::make(const TrainConfig& resolved) {
@@ -154,11 +237,13 @@ CheckpointDirectory RunOutput::checkpoints() {
 }
 
 void RunOutput::begin() const {
+  if (!leads_) return;
   const FileAt summary = directory().at(train::summary_of(path_));
   ::unlinkat(summary.directory(), summary.name(), 0);  // there may be none
 }
 
 std::vector<std::string> RunOutput::check_directory() {
+  if (!leads_) return {};
   lock_.check_held();
   const fs::path now = current_path();
   if (now == std::exchange(last_path_, now)) return {};
@@ -167,12 +252,14 @@ std::vector<std::string> RunOutput::check_directory() {
 }
 
 void RunOutput::finish(const Summary& summary) {
+  if (!leads_) return;
   lock_.check_held();
   write_file_whole(directory().at(train::summary_of(path_)), summary.to_json());
   lock_.release();
 }
 
 void RunOutput::fail(const UnfinishedRun& run) noexcept try {
+  if (!leads_) return;
   lock_.check_held();
   write_file_whole(directory().at(train::summary_of(path_)), run.to_json());
 } catch (...) {  // a full disk; the error that ended the run is the one to report
@@ -189,25 +276,6 @@ fs::path RunOutput::shown_path() const {
   if (const fs::path now = current_path(); now != path_) return shown(now);
   const auto named = named_run_dir(config_.run_dir);
   return named ? *named : shown(path_);
-}
-
-Outcome outcome_of(const std::exception& error) {
-  if (dynamic_cast<const Preempted*>(&error)) return Outcome::interrupted;
-  return dynamic_cast<const DivergedError*>(&error) ? Outcome::diverged : Outcome::failed;
-}
-
-UnfinishedRun unfinished_run(const std::exception& error, const TrainingProgress& made, const TrainConfig& resolved,
-                             int world_size) {
-  return {.outcome = outcome_of(error),
-          .reason = message_of(error),
-          .steps = made.steps,
-          .epoch = made.epoch,
-          .seconds = made.seconds,
-          .samples_per_second = made.seconds > 0 ? static_cast<double>(made.samples) / made.seconds : 0,
-          .world_size = world_size,
-          .device = shown_device(resolved.device, resolved.simulate_gpu),
-          .backend = resolved.backend,
-          .precision = resolved.precision};
 }
 
 }  // namespace gradring::train
