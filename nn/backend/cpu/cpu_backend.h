@@ -31,4 +31,11 @@ class CpuBackend final : public Backend {
   kernels::cast::Variant cast_;
 };
 
+/// A plan by oneDNN for the first of `nodes`, fused with a ReLU right after it; null if the node is neither a
+/// convolution nor a product in f32, or this build has no oneDNN (no_onednn.cpp). `relu` computes the ReLU's backward
+/// pass and must outlive the plan.
+///
+/// Errors    DeviceError if oneDNN rejects the shapes.
+std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu);
+
 }  // namespace gradring::nn

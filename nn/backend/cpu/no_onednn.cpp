@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/cpu/onednn.h"
 
 namespace gradring::nn {

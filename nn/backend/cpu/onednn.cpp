@@ -16,6 +16,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/process_limit.h"
 #include "kernels/runtime/cpu_level.h"
+#include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/cpu/onednn_primitives.h"
 
 namespace gradring::nn {

@@ -1,21 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <memory>
-#include <span>
 #include <string>
 
-#include "kernels/ops/elementwise/elementwise.h"
-#include "nn/backend/backend.h"
-
 namespace gradring::nn {
-
-/// A plan by oneDNN for the first of `nodes`, fused with a ReLU right after it; null if the node is neither a
-/// convolution nor a product in f32, or this build has no oneDNN (no_onednn.cpp). `relu` computes the ReLU's backward
-/// pass and must outlive the plan.
-///
-/// Errors    DeviceError if oneDNN rejects the shapes.
-std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu);
 
 /// oneDNN's own variables that limit its instructions; if one is set, GRADRING_CPU_LEVEL does not limit oneDNN.
 inline constexpr const char* kOneDnnLimits[] = {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"};

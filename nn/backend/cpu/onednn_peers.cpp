@@ -7,7 +7,7 @@
 
 #include "kernels/lib/variant.h"
 #include "kernels/ops/kernel_set.h"
-#include "nn/backend/cpu/onednn.h"
+#include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/cpu/onednn_primitives.h"
 #include "nn/backend/unfused.h"
 

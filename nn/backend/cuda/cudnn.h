@@ -3,19 +3,55 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
 
+#include "kernels/ops/conv2d/conv2d.h"
 #include "kernels/runtime/device.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 #include "nn/backend/cuda/cudnn_api.h"
-#include "nn/backend/cuda/cudnn_convolution.h"
-#include "nn/backend/cuda/plan_cache.h"
 
 namespace gradring::nn {
+
+/// What one graph computes.
+enum class ConvPass : std::uint8_t {
+  forward,       ///< y = conv(x, w)
+  forward_bias,  ///< y = conv(x, w) + b, rounded once
+  dgrad,         ///< dx from dy, w
+  wgrad,         ///< dw from x, dy
+};
+
+/// A convolution pass with everything that cuDNN's choice of an engine depends on. Sums are in f32.
+struct ConvProblem {
+  ConvPass pass = ConvPass::forward;
+  kernels::conv2d::Geometry geometry;
+  kernels::DType dtype = kernels::DType::f32;     ///< of x, w, b, y and their gradients
+  kernels::DType dw_dtype = kernels::DType::f32;  ///< of dw, in wgrad
+
+  /// "wgrad f16 dw f32 x 64 28 28 1 w 32 3 3 stride 1 padding 0": equal for equal problems; the key in the plan cache.
+  std::string key() const;
+};
+
+/// Tensor ids in a graph: x or dx, w or dw, y or dy, b.
+enum ConvTensor : std::int64_t { kTensorX = 1, kTensorW, kTensorY, kTensorB };
+
+/// The tensors of a pass's graph: executing it takes exactly these.
+std::vector<ConvTensor> tensors_of(ConvPass pass);
+
+/// Guaranteed alignment of pointers in bytes; arenas and buffers have more.
+inline constexpr std::int64_t kCudnnAlignment = 16;
+
+/// A finalized graph of a problem: memory in NHWC and OHWI, extents in cuDNN's order NCHW and OIHW. Without a handle
+/// cuDNN checks the graph, but engines cannot be chosen for it.
+///
+/// Errors    CudnnError if cuDNN does not support the convolution.
+CudnnDescriptor make_graph(const CudnnApi& api, cudnnHandle_t handle, const ConvProblem& problem);
 
 /// A cuDNN engine with its knobs set: one way to compute a graph, not yet compiled.
 struct CudnnEngineConfig {
@@ -56,6 +92,27 @@ inline constexpr std::size_t kMostCudnnWorkspaceBytes = std::size_t{256} << 20;
 struct CudnnPointer {
   std::int64_t tensor = 0;
   const void* data = nullptr;
+};
+
+/// The fastest measured engines, kept in a file across runs:
+///
+///   {"NVIDIA H200, 139.8 GiB, sm_90; cuDNN 91900": {"forward f16 x 64 28 28 1 ...": "engine 12 knobs 2=1"}}
+///
+/// A missing, unwritable or invalid file is ignored: engines are measured again.
+///
+/// Threads   one; processes may share the file. It is replaced as a whole, so one of two concurrent writes may be lost.
+class PlanCache {
+ public:
+  /// `machine` identifies card and library version. With an empty path nothing is kept.
+  PlanCache(std::filesystem::path file, std::string machine);
+
+  std::optional<std::string> find(const std::string& key) const;
+  void store(const std::string& key, const std::string& name);
+
+ private:
+  std::filesystem::path file_;
+  std::string machine_;
+  std::map<std::string, std::string> plans_;
 };
 
 /// cuDNN on one device: chooses engines, and runs them. Shared by the plans of a backend.

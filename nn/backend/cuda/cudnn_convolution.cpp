@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/backend/cuda/cudnn_convolution.h"
+#include "nn/backend/cuda/cudnn.h"
 
 #include <array>
 

@@ -5,7 +5,6 @@
 #include <gtest/gtest.h>
 
 #include "kernels/host/host_device.h"
-#include "nn/backend/cuda/cudnn_convolution.h"
 #include "tests/nn/backend/cuda/fake_cudnn.h"
 
 namespace gradring::tests {
