@@ -10,7 +10,7 @@
 
 #include "kernels/runtime/dtype.h"
 #include "kernels/runtime/stream.h"
-#include "nn/models/model.h"
+#include "nn/layers/layer.h"
 
 namespace gradring::nn {
 

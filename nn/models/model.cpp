@@ -5,43 +5,14 @@
 #include <array>
 
 #include "kernels/base/error.h"
+#include "nn/layers/conv2d.h"
+#include "nn/layers/flatten.h"
+#include "nn/layers/linear.h"
+#include "nn/layers/max_pool2d.h"
+#include "nn/layers/relu.h"
 
 namespace gradring::nn {
 namespace {
-
-void expect(bool condition, std::string_view layer, const Shape& input, std::string_view wanted) {
-  check(condition,
-        [&] { return std::string(layer) + " has input " + input.to_string() + ", expected " + std::string(wanted); });
-}
-
-Shape output_of(const Conv2d& conv, const Shape& input) {
-  expect(input.rank() == 4 && input[3] == conv.in_channels, "conv2d", input,
-         "[n, h, w, " + std::to_string(conv.in_channels) + "]");
-  const std::int64_t height = input[1] + 2 * conv.padding;
-  const std::int64_t width = input[2] + 2 * conv.padding;
-  expect(height >= conv.kernel && width >= conv.kernel, "conv2d", input, "an image no smaller than its window");
-  return {input[0], (height - conv.kernel) / conv.stride + 1, (width - conv.kernel) / conv.stride + 1,
-          conv.out_channels};
-}
-
-Shape output_of(const MaxPool2d& pool, const Shape& input) {
-  expect(input.rank() == 4 && input[1] >= pool.window && input[2] >= pool.window, "max_pool2d", input,
-         "[n, h, w, c] no smaller than its window");
-  return {input[0], (input[1] - pool.window) / pool.stride + 1, (input[2] - pool.window) / pool.stride + 1, input[3]};
-}
-
-Shape output_of(const Flatten&, const Shape& input) {
-  expect(input.rank() >= 1, "flatten", input, "a batch");
-  return {input[0], input.with_batch(1).elements()};
-}
-
-Shape output_of(const Linear& linear, const Shape& input) {
-  expect(input.rank() == 2 && input[1] == linear.in_features, "linear", input,
-         "[n, " + std::to_string(linear.in_features) + "]");
-  return {input[0], linear.out_features};
-}
-
-Shape output_of(const Relu&, const Shape& input) { return input; }
 
 /// What the image models have in common: convolutions, then two linear layers.
 struct ImageClassifierSpec {
@@ -62,9 +33,8 @@ Model image_classifier(const ImageClassifierSpec& spec) {
   for (const Layer& layer : spec.conv_layers)
     model.layers.push_back({"conv_layers." + std::to_string(model.layers.size()), layer});
   model.layers.push_back({"flatten", Flatten{}});
-  Shape features{1, sample[0], sample[1], sample[2]};
-  for (const NamedLayer& layer : model.layers) features = output_shape(layer.layer, features);
-  model.layers.push_back({"fc_layers.0", Linear{.in_features = features[1], .out_features = kHidden}});
+  const std::int64_t features = activations_of(model).back().shape[1];
+  model.layers.push_back({"fc_layers.0", Linear{.in_features = features, .out_features = kHidden}});
   model.layers.push_back({"fc_layers.1", Relu{}});
   model.layers.push_back({"fc_layers.2", Linear{.in_features = kHidden, .out_features = spec.classes}});
   return model;
@@ -85,17 +55,21 @@ constexpr auto kNames = [] {
 
 }  // namespace
 
-std::string_view kind_of(const Layer& layer) {
-  return std::visit(Overloaded{[](const Conv2d&) { return std::string_view("conv2d"); },
-                               [](const Relu&) { return std::string_view("relu"); },
-                               [](const MaxPool2d&) { return std::string_view("max_pool2d"); },
-                               [](const Flatten&) { return std::string_view("flatten"); },
-                               [](const Linear&) { return std::string_view("linear"); }},
-                    layer);
+std::vector<Activations> activations_of(const Model& model, std::int64_t batch) {
+  std::vector<Activations> all = {Shape{batch, model.sample[0], model.sample[1], model.sample[2]}};
+  for (const NamedLayer& named : model.layers) all.push_back(output_of(named.layer, all.back()));
+  return all;
 }
 
-Shape output_shape(const Layer& layer, const Shape& input) {
-  return std::visit([&](const auto& one) { return output_of(one, input); }, layer);
+std::vector<Parameter> parameters_of(const Model& model) {
+  const std::vector<Activations> inputs = activations_of(model);
+  std::vector<Parameter> all;
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    for (Parameter& parameter : parameters_of(model.layers[i].layer, inputs[i])) {
+      parameter.name = model.layers[i].name + "." + parameter.name;
+      all.push_back(std::move(parameter));
+    }
+  return all;
 }
 
 Model convnet(const Shape& sample, std::int64_t classes) {

@@ -5,63 +5,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
-#include "kernels/runtime/shape.h"
+#include "nn/layers/layer.h"
 
 namespace gradring::nn {
 
-using kernels::Shape;
-
-/// y = conv(x, w) + b: square windows, NHWC activations, OHWI weights.
-struct Conv2d {
-  std::int64_t in_channels = 0;
-  std::int64_t out_channels = 0;
-  std::int64_t kernel = 0;
-  std::int64_t stride = 1;
-  std::int64_t padding = 0;
-};
-
-/// y = max(x, 0).
-struct Relu {};
-
-/// y = the maximum of each window, NHWC; rows and columns that fill no whole window are dropped.
-struct MaxPool2d {
-  std::int64_t window = 2;
-  std::int64_t stride = 2;
-};
-
-/// [n, h, w, c] -> [n, h*w*c]. Only the shape changes; the memory is the same.
-struct Flatten {};
-
-/// y = x w^T + b: x [n, in], w [out, in], b [out].
-struct Linear {
-  std::int64_t in_features = 0;
-  std::int64_t out_features = 0;
-};
-
-/// A new layer is a new alternative here; the compiler then names every place that must handle it.
-using Layer = std::variant<Conv2d, Relu, MaxPool2d, Flatten, Linear>;
-
-/// One callable out of several lambdas, for std::visit.
-template <class... F>
-struct Overloaded : F... {
-  using F::operator()...;
-};
-template <class... F>
-Overloaded(F...) -> Overloaded<F...>;  // clang 16 does not deduce it for aggregates
-
-/// "conv2d", "relu", ...
-std::string_view kind_of(const Layer& layer);
-
-/// Shape of the output for an input shape with batch first.
-///
-/// Errors    InvalidArgument if the layer cannot take that input.
-Shape output_shape(const Layer& layer, const Shape& input);
-
 struct NamedLayer {
-  std::string name;  ///< PyTorch's module path, e.g. "conv_layers.0"; parameters are name + ".weight" and ".bias"
+  std::string name;  ///< PyTorch's module path, e.g. "conv_layers.0"; parameters are name + ".weight", ...
   Layer layer;
 };
 
@@ -72,6 +23,14 @@ struct Model {
   std::int64_t classes = 0;
   std::vector<NamedLayer> layers;
 };
+
+/// The input of each layer for `batch` samples, then the logits.
+///
+/// Errors    InvalidArgument if a layer cannot take the output of the one before.
+std::vector<Activations> activations_of(const Model& model, std::int64_t batch = 1);
+
+/// The parameters of `model`, with their names in it, in state_dict order.
+std::vector<Parameter> parameters_of(const Model& model);
 
 /// conv3x3(1->32) ReLU pool2 conv3x3(32->64) ReLU pool2 flatten linear(256) ReLU linear(classes), without padding;
 /// 431,242 parameters for 28x28x1 and ten classes.

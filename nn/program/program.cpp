@@ -10,29 +10,26 @@ namespace gradring::nn {
 namespace {
 
 std::vector<NodeSpec> nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains) {
+  const std::vector<Activations> inputs = activations_of(model, batch);
   std::vector<NodeSpec> nodes;
-  Shape shape{batch, model.sample[0], model.sample[1], model.sample[2]};
-  for (const NamedLayer& named : model.layers) {
-    const Shape output = output_shape(named.layer, shape);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const auto& [name, layer] = model.layers[i];
+    check(std::visit([&](const auto& one) { return one.buffers(inputs[i]).empty(); }, layer),
+          name + " has buffers, which a program does not keep");
     const Backward backward = !trains ? Backward::none : nodes.empty() ? Backward::parameters : Backward::all;
-    if (!std::holds_alternative<Flatten>(named.layer))
-      nodes.push_back({named.layer, shape, output, dtype, named.name, backward});
-    shape = output;
+    if (!std::holds_alternative<Flatten>(layer))
+      nodes.push_back({layer, inputs[i].shape, inputs[i + 1].shape, dtype, name, backward});
   }
-  check(!nodes.empty() && nodes.back().output == Shape({batch, model.classes}),
+  check(!nodes.empty() && inputs.back().shape == Shape({batch, model.classes}),
         [&] { return "model " + model.name + " must end in [n, " + std::to_string(model.classes) + "] logits"; });
   return nodes;
-}
-
-int parameter_count(const NodeSpec& node) {
-  return std::holds_alternative<Conv2d>(node.layer) || std::holds_alternative<Linear>(node.layer) ? 2 : 0;
 }
 
 /// Indices of the parameters of `nodes`, starting at `next`, which is advanced.
 std::vector<int> number_parameters(std::span<const NodeSpec> nodes, int& next) {
   std::vector<int> numbers;
   for (const NodeSpec& node : nodes)
-    for (int i = 0; i < parameter_count(node); ++i) numbers.push_back(next++);
+    for (std::size_t i = parameters_of(node.layer, node.input).size(); i > 0; --i) numbers.push_back(next++);
   return numbers;
 }
 
@@ -46,14 +43,10 @@ std::size_t output_bytes_of(const NodeSpec& node) {
   return static_cast<std::size_t>(node.output.elements()) * kernels::size_of(node.dtype);
 }
 
-/// Multiplications for one output element.
-double work_of_element(const Layer& layer) {
-  return static_cast<double>(
-      std::visit(Overloaded{[](const Conv2d& conv) { return conv.kernel * conv.kernel * conv.in_channels; },
-                            [](const Linear& linear) { return linear.in_features; },
-                            [](const MaxPool2d& pool) { return pool.window * pool.window; },
-                            [](const auto&) { return std::int64_t{1}; }},
-                 layer));
+/// Approximate multiplications of its forward pass.
+double work_of(const NodeSpec& node) {
+  const auto each = std::visit([](const auto& layer) { return layer.multiplications(); }, node.layer);
+  return static_cast<double>(node.output.elements()) * static_cast<double>(each);
 }
 
 PlannedStage plan_stage(std::span<const NodeSpec> rest, Backend& backend, int& next_parameter) {
@@ -65,8 +58,7 @@ PlannedStage plan_stage(std::span<const NodeSpec> rest, Backend& backend, int& n
   stage.parameters = number_parameters(rest.first(taken), next_parameter);
   stage.layers = names_of(rest.first(taken));
   stage.output_bytes = output_bytes_of(rest[taken - 1]);
-  for (const NodeSpec& node : rest.first(taken))
-    stage.forward_work += static_cast<double>(node.output.elements()) * work_of_element(node.layer);
+  for (const NodeSpec& node : rest.first(taken)) stage.forward_work += work_of(node);
   return stage;
 }
 

@@ -12,8 +12,8 @@
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 #include "nn/models/model.h"
-#include "nn/parameter/parameter.h"
 #include "nn/program/activation_memory.h"
+#include "nn/program/arena.h"
 
 namespace gradring::nn {
 

@@ -78,15 +78,8 @@ StepTimes::Table StepTimes::table() const {
 }
 
 std::string name_of(const nn::Layer& layer) {
-  const std::string sizes =
-      std::visit(nn::Overloaded{
-                     [](const nn::Conv2d& conv) { return fmt::format(" {}->{}", conv.in_channels, conv.out_channels); },
-                     [](const nn::MaxPool2d& pool) { return fmt::format(" {}", pool.window); },
-                     [](const nn::Linear& fc) { return fmt::format(" {}->{}", fc.in_features, fc.out_features); },
-                     [](const auto&) { return std::string(); },
-                 },
-                 layer);
-  return std::string(nn::kind_of(layer)) + sizes;
+  const std::string sizes = std::visit([](const auto& one) { return one.sizes(); }, layer);
+  return std::string(nn::kind_of(layer)) + (sizes.empty() ? "" : " ") + sizes;
 }
 
 std::unique_ptr<nn::Plan> TimedBackend::plan(std::span<const nn::NodeSpec> nodes) {

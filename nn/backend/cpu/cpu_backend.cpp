@@ -30,21 +30,6 @@ VariantChoice ours(VariantChoice choice) {
 /// For vector loads and oneDNN.
 constexpr std::size_t kAlignmentBytes = 64;
 
-/// Elements of a layer's weight and bias; empty if it has none.
-std::vector<std::size_t> parameter_elements(const Layer& layer) {
-  const auto weight_and_bias = [](std::int64_t weight, std::int64_t bias) {
-    return std::vector{static_cast<std::size_t>(weight), static_cast<std::size_t>(bias)};
-  };
-  return std::visit(
-      Overloaded{[&](const Conv2d& conv) {
-                   return weight_and_bias(conv.out_channels * conv.kernel * conv.kernel * conv.in_channels,
-                                          conv.out_channels);
-                 },
-                 [&](const Linear& fc) { return weight_and_bias(fc.out_features * fc.in_features, fc.out_features); },
-                 [](const auto&) { return std::vector<std::size_t>(); }},
-      layer);
-}
-
 std::size_t elements_of_sample(const Shape& shape) { return static_cast<std::size_t>(shape.elements() / shape[0]); }
 
 /// A plan for f16 or bf16 nodes on a CPU that computes in f32: widens the inputs, runs an f32 plan, rounds the outputs.
@@ -63,7 +48,8 @@ class WidenedPlan final : public Plan {
     y_ = reserve(elements_of_sample(last.output), batch);
     dy_ = reserve(elements_of_sample(last.output), batch);
     for (const NodeSpec& node : nodes.first(inner_->nodes()))
-      for (const std::size_t elements : parameter_elements(node.layer)) parameters_.push_back(reserve(elements, 1));
+      for (const Parameter& parameter : parameters_of(node.layer, node.input))
+        parameters_.push_back(reserve(static_cast<std::size_t>(parameter.shape.elements()), 1));
   }
 
   std::size_t nodes() const override { return inner_->nodes(); }

@@ -244,74 +244,6 @@ class LinearPlan final : public Plan {
   kernels::bias::Variant bias_;
 };
 
-class CrossEntropyPlan final : public LossPlan {
- public:
-  CrossEntropyPlan(const CrossEntropySpec& spec, const kernels::softmax_cross_entropy::Variant& kernel)
-      : spec_(spec), kernel_(kernel) {}
-
-  std::size_t nodes() const override { return 0; }
-  std::size_t workspace_bytes() const override { return kernels::softmax_cross_entropy::workspace_bytes(spec_.rows); }
-  std::string description() const override { return "softmax_cross_entropy/" + std::string(kernel_.name); }
-
-  void enqueue(Stream& stream, const LossPass& pass) override {
-    kernel_.run(stream, {.dtype = spec_.dtype,
-                         .rows = pass.rows,
-                         .classes = spec_.classes,
-                         .logits = pass.x,
-                         .labels = pass.labels,
-                         .scale = pass.scale,
-                         .loss_scale = pass.loss_scale,
-                         .dlogits = pass.dx,
-                         .loss_sum = pass.loss_sum,
-                         .correct = pass.correct,
-                         .workspace = pass.workspace});
-  }
-
- private:
-  CrossEntropySpec spec_;
-  kernels::softmax_cross_entropy::Variant kernel_;
-};
-
-/// The last linear layer, softmax, cross-entropy and all gradients in one kernel: the logits' gradient is not rounded.
-class LinearCrossEntropyPlan final : public LossPlan {
- public:
-  LinearCrossEntropyPlan(const CrossEntropySpec& spec, const NodeSpec& last,
-                         const kernels::linear_cross_entropy::Variant& kernel)
-      : spec_(spec), layer_(std::get<Linear>(last.layer)), kernel_(kernel) {}
-
-  std::size_t nodes() const override { return 1; }
-  std::size_t workspace_bytes() const override {
-    return kernels::linear_cross_entropy::workspace_bytes(spec_.rows, spec_.classes);
-  }
-  std::string description() const override { return "linear_cross_entropy/" + std::string(kernel_.name); }
-
-  void enqueue(Stream& stream, const LossPass& pass) override {
-    const bool trains = pass.dx != nullptr;
-    kernel_.run(stream, {.dtype = spec_.dtype,
-                         .rows = pass.rows,
-                         .in = layer_.in_features,
-                         .classes = spec_.classes,
-                         .h = pass.x,
-                         .w = pass.parameters[0],
-                         .b = pass.parameters[1],
-                         .labels = pass.labels,
-                         .scale = pass.scale,
-                         .loss_scale = pass.loss_scale,
-                         .logits = pass.logits,
-                         .dh = pass.dx,
-                         .dw = trains ? pass.gradients[0] : nullptr,
-                         .db = trains ? pass.gradients[1] : nullptr,
-                         .loss_sum = pass.loss_sum,
-                         .correct = pass.correct,
-                         .workspace = pass.workspace});
-  }
-
- private:
-  CrossEntropySpec spec_;
-  Linear layer_;
-  kernels::linear_cross_entropy::Variant kernel_;
-};
-
 /// Whether the first three nodes are convolution, ReLU and a max pooling that the fused kernel computes.
 bool fits_conv_relu_pool(std::span<const NodeSpec> nodes) {
   if (nodes.size() < ConvReluPoolPlan::kNodes || !std::holds_alternative<Conv2d>(nodes[0].layer) ||
@@ -319,12 +251,6 @@ bool fits_conv_relu_pool(std::span<const NodeSpec> nodes) {
     return false;
   const auto* pool = std::get_if<MaxPool2d>(&nodes[2].layer);
   return pool && pool->stride == pool->window && pool->window <= kernels::conv_relu_pool::kMostWindow;
-}
-
-/// Whether `last` is a linear layer to few enough classes for the fused kernel.
-bool fits_linear_cross_entropy(const CrossEntropySpec& spec, const NodeSpec& last) {
-  return std::holds_alternative<Linear>(last.layer) && last.dtype == spec.dtype &&
-         spec.classes <= kernels::linear_cross_entropy::kMostClasses;
 }
 
 /// The variant of that name, or the best one for auto.
@@ -336,12 +262,6 @@ const Variant& choose(std::span<const Variant> table, const std::string& name, c
   if (kernels::can_run(named, device, dtype)) return named;
   throw InvalidArgument("variant '" + name + "' does not support " + std::string(kernels::name_of(dtype)) + " on " +
                         device.id().to_string() + ": name another, or auto");
-}
-
-/// As the base class, so that all lambdas of a visit return one type.
-template <class Made, class... Args>
-std::unique_ptr<Plan> make(const Args&... args) {
-  return std::make_unique<Made>(args...);
 }
 
 }  // namespace
@@ -360,36 +280,35 @@ kernels::conv2d::Geometry conv2d_geometry(const NodeSpec& node) {
 }
 
 std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
-  const auto pick = [&](const auto& table, const std::string& name = std::string(kAuto)) {
-    return choose(table, name, device_, node.dtype);
-  };
-  return std::visit(
-      Overloaded{[&](const Conv2d&) {
-                   return make<Conv2dPlan>(node, pick(kernels_.conv2d, conv_.plain), pick(kernels_.bias));
-                 },
-                 [&](const Linear&) { return make<LinearPlan>(node, pick(kernels_.gemm, gemm_), pick(kernels_.bias)); },
-                 [&](const Relu&) { return make<ReluPlan>(node, pick(kernels_.relu)); },
-                 [&](const MaxPool2d&) { return make<MaxPool2dPlan>(node, pick(kernels_.max_pool2d)); },
-                 [&](const Flatten&) -> std::unique_ptr<Plan> {
-                   throw InvalidArgument("a flatten node has no plan: programs leave it out");
-                 }},
-      node.layer);
+  return std::visit([&](const auto& layer) { return plan_of(layer, node); }, node.layer);
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const Conv2d&, const NodeSpec& node) const {
+  return std::make_unique<Conv2dPlan>(node, choose(kernels_.conv2d, conv_.plain, device_, node.dtype),
+                                      pick_variant(kernels_.bias, device_, node.dtype));
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const Linear&, const NodeSpec& node) const {
+  return std::make_unique<LinearPlan>(node, choose(kernels_.gemm, gemm_, device_, node.dtype),
+                                      pick_variant(kernels_.bias, device_, node.dtype));
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const Relu&, const NodeSpec& node) const {
+  return std::make_unique<ReluPlan>(node, pick_variant(kernels_.relu, device_, node.dtype));
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const MaxPool2d&, const NodeSpec& node) const {
+  return std::make_unique<MaxPool2dPlan>(node, pick_variant(kernels_.max_pool2d, device_, node.dtype));
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const Flatten&, const NodeSpec&) const {
+  throw InvalidArgument("a flatten node has no plan: programs leave it out");
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_fused(std::span<const NodeSpec> nodes) const {
   if (conv_.fused.empty() || kernels_.conv_relu_pool.empty() || !fits_conv_relu_pool(nodes)) return nullptr;
   return std::make_unique<ConvReluPoolPlan>(nodes,
                                             choose(kernels_.conv_relu_pool, conv_.fused, device_, nodes[0].dtype));
-}
-
-std::unique_ptr<LossPlan> KernelPlans::plan_cross_entropy(const CrossEntropySpec& spec) const {
-  return std::make_unique<CrossEntropyPlan>(spec, pick_variant(kernels_.softmax_cross_entropy, device_, spec.dtype));
-}
-
-std::unique_ptr<LossPlan> KernelPlans::plan_fused_loss(const CrossEntropySpec& spec, const NodeSpec* last) const {
-  if (!last || kernels_.linear_cross_entropy.empty() || !fits_linear_cross_entropy(spec, *last)) return nullptr;
-  return std::make_unique<LinearCrossEntropyPlan>(spec, *last,
-                                                  pick_variant(kernels_.linear_cross_entropy, device_, spec.dtype));
 }
 
 }  // namespace gradring::nn

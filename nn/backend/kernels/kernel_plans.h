@@ -59,6 +59,13 @@ class KernelPlans {
   std::unique_ptr<LossPlan> plan_fused_loss(const CrossEntropySpec& spec, const NodeSpec* last) const;
 
  private:
+  /// One for each layer.
+  std::unique_ptr<Plan> plan_of(const Conv2d& layer, const NodeSpec& node) const;
+  std::unique_ptr<Plan> plan_of(const Linear& layer, const NodeSpec& node) const;
+  std::unique_ptr<Plan> plan_of(const Relu& layer, const NodeSpec& node) const;
+  std::unique_ptr<Plan> plan_of(const MaxPool2d& layer, const NodeSpec& node) const;
+  std::unique_ptr<Plan> plan_of(const Flatten& layer, const NodeSpec& node) const;
+
   kernels::KernelSet kernels_;
   const kernels::Device& device_;
   ConvChoice conv_;

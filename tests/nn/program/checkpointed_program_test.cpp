@@ -22,11 +22,11 @@ const std::vector<Checkpointing> kWays = {{.kind = Kind::segments, .segments = 1
                                           {.kind = Kind::segments, .segments = 1000},
                                           {.kind = Kind::automatic}};
 
-struct Samples {
+struct ModelSamples {
   std::vector<float> images;
   std::vector<std::int32_t> labels;
 
-  Samples(const nn::Model& model, std::int64_t count, unsigned seed)
+  ModelSamples(const nn::Model& model, std::int64_t count, unsigned seed)
       : images(static_cast<std::size_t>(count * model.sample.elements())), labels(static_cast<std::size_t>(count)) {
     std::mt19937 random(seed);
     for (float& value : images) value = std::uniform_real_distribution<float>(-1, 1)(random);
@@ -43,7 +43,7 @@ struct Pass {
   bool operator==(const Pass&) const = default;
 };
 
-Pass pass_of(ProgramRig& rig, const Samples& samples) {
+Pass pass_of(ProgramRig& rig, const ModelSamples& samples) {
   const auto result = rig.run(samples.images, samples.labels);
   Pass pass{.logits = result.logits, .loss = result.loss};
   for (std::size_t i = 0; i < rig.parameters().size(); ++i) pass.gradients.push_back(rig.gradient(i));
@@ -83,14 +83,14 @@ TEST_P(Checkpointed, EveryGradientHasTheBitsOfAProgramThatKeepsAll) {
     ProgramRig whole = rig(model, 3, {});
     whole.draw_weights(3);
     std::vector<Pass> expected;
-    for (const std::int64_t batch : kBatches) expected.push_back(pass_of(whole, Samples(model, batch, 9)));
+    for (const std::int64_t batch : kBatches) expected.push_back(pass_of(whole, ModelSamples(model, batch, 9)));
     for (const Checkpointing& way : kThreadSanitizer ? std::vector(kWays.begin(), kWays.begin() + 2) : kWays) {
       ProgramRig cut = rig(model, 3, way);
       SCOPED_TRACE(model.name + " in " + std::to_string(cut.program().segments().ends.size()) + " segments");
       cut.draw_weights(3);
       for (std::size_t i = 0; i < kBatches.size(); ++i) {
         SCOPED_TRACE("batch of " + std::to_string(kBatches[i]));
-        EXPECT_EQ(pass_of(cut, Samples(model, kBatches[i], 9)), expected[i]);
+        EXPECT_EQ(pass_of(cut, ModelSamples(model, kBatches[i], 9)), expected[i]);
       }
     }
   }

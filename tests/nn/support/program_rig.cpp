@@ -9,7 +9,6 @@
 #include "kernels/ops/elementwise/elementwise.h"
 #include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/kernels/kernel_plans.h"
-#include "nn/parameter/parameter.h"
 
 namespace gradring::tests {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "nn/models/model.h"
-#include "nn/parameter/parameter.h"
+#include "nn/program/arena.h"
 
 namespace gradring::tests {
 

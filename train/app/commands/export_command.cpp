@@ -14,7 +14,7 @@
 
 #include "kernels/base/file.h"
 #include "kernels/base/nearest_name.h"
-#include "nn/parameter/parameter.h"
+#include "nn/models/model.h"
 #include "train/app/commands/checkpoint_choice.h"
 #include "train/app/export/model_card.h"
 #include "train/app/export/model_facts.h"

@@ -9,7 +9,6 @@
 #include <variant>
 #include <vector>
 
-#include "nn/parameter/parameter.h"
 #include "train/core/trainer/finite_weights.h"
 #include "train/records/checkpoint/checkpoint.h"
 #include "train/view/page/markdown.h"
@@ -21,20 +20,8 @@ using markdown::code;
 using markdown::plain;
 using Rows = std::vector<std::vector<std::string>>;
 
-std::string text_of(const nn::Layer& layer) {
-  return std::visit(nn::Overloaded{[](const nn::Conv2d& conv) {
-                                     return fmt::format("Conv2d({}, {}, {}, stride={}, padding={})", conv.in_channels,
-                                                        conv.out_channels, conv.kernel, conv.stride, conv.padding);
-                                   },
-                                   [](const nn::Relu&) { return std::string("ReLU()"); },
-                                   [](const nn::MaxPool2d& pool) {
-                                     return fmt::format("MaxPool2d({}, stride={})", pool.window, pool.stride);
-                                   },
-                                   [](const nn::Flatten&) { return std::string("Flatten()"); },
-                                   [](const nn::Linear& linear) {
-                                     return fmt::format("Linear({}, {})", linear.in_features, linear.out_features);
-                                   }},
-                    layer);
+std::string torch_module(const nn::Layer& layer) {
+  return std::visit([](const auto& one) { return one.torch_module(); }, layer);
 }
 
 std::int64_t parameter_count(const nn::Model& model) {
@@ -45,7 +32,7 @@ std::int64_t parameter_count(const nn::Model& model) {
 
 std::string layers(const nn::Model& model) {
   Rows rows = {{"layer", "as a PyTorch module"}};
-  for (const nn::NamedLayer& layer : model.layers) rows.push_back({code(layer.name), code(text_of(layer.layer))});
+  for (const nn::NamedLayer& layer : model.layers) rows.push_back({code(layer.name), code(torch_module(layer.layer))});
   return markdown::table(rows);
 }
 

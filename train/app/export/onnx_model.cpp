@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "data/files/protobuf_writer.h"
-#include "nn/parameter/parameter.h"
 #include "train/core/trainer/parameter_tensors.h"
 
 namespace gradring::train {
@@ -44,16 +43,13 @@ constexpr const char* kInput = "images";
 constexpr const char* kOutput = "logits";
 constexpr const char* kBatch = "N";
 
-Message attribute(std::string_view name, std::int64_t value) {
-  Message message;
-  message.text(proto::attribute::name, name).integer(proto::attribute::i, value);
-  return message.integer(proto::attribute::type, proto::kInt);
-}
-
-Message attribute(std::string_view name, std::initializer_list<std::int64_t> values) {
+Message attribute(std::string_view name, const nn::OnnxNode::Value& value) {
   Message message;
   message.text(proto::attribute::name, name);
-  for (const std::int64_t value : values) message.integer(proto::attribute::ints, value);
+  if (const auto* one = std::get_if<std::int64_t>(&value))
+    return message.integer(proto::attribute::i, *one).integer(proto::attribute::type, proto::kInt);
+  for (const std::int64_t each : std::get<std::vector<std::int64_t>>(value))
+    message.integer(proto::attribute::ints, each);
   return message.integer(proto::attribute::type, proto::kInts);
 }
 
@@ -118,27 +114,21 @@ void add_preprocessing(GraphBuilder& builder, const ModelFacts& facts) {
   builder.node("Div", "preprocessing.scale", {"preprocessing.white"});
   builder.node("Sub", "preprocessing.center", {"preprocessing.mean"});
   builder.node("Div", "preprocessing.normalize", {"preprocessing.std"});
-  builder.node("Transpose", "preprocessing.transpose", {}, {attribute("perm", {0, 3, 1, 2})});
+  builder.node("Transpose", "preprocessing.transpose", {}, {attribute("perm", std::vector<std::int64_t>{0, 3, 1, 2})});
 }
 
-void add_layer(GraphBuilder& builder, const nn::NamedLayer& layer) {
-  const Names weights = {layer.name + ".weight", layer.name + ".bias"};
+void add_layer(GraphBuilder& builder, const std::string& name, const nn::Layer& layer, const nn::Activations& input) {
   std::visit(
-      nn::Overloaded{[&](const nn::Conv2d& conv) {
-                       const std::int64_t k = conv.kernel, s = conv.stride, p = conv.padding;
-                       builder.node("Conv", layer.name, weights,
-                                    {attribute("kernel_shape", {k, k}), attribute("strides", {s, s}),
-                                     attribute("pads", {p, p, p, p})});
-                     },
-                     [&](const nn::Relu&) { builder.node("Relu", layer.name); },
-                     [&](const nn::MaxPool2d& pool) {
-                       builder.node("MaxPool", layer.name, {},
-                                    {attribute("kernel_shape", {pool.window, pool.window}),
-                                     attribute("strides", {pool.stride, pool.stride})});
-                     },
-                     [&](const nn::Flatten&) { builder.node("Flatten", layer.name, {}, {attribute("axis", 1)}); },
-                     [&](const nn::Linear&) { builder.node("Gemm", layer.name, weights, {attribute("transB", 1)}); }},
-      layer.layer);
+      [&](const auto& one) {
+        Names inputs;
+        for (const auto& tensors : {one.parameters(input), one.buffers(input)})
+          for (const nn::Parameter& tensor : tensors) inputs.push_back(name + "." + tensor.name);
+        const nn::OnnxNode node = one.onnx();
+        std::vector<Message> attributes;
+        for (const auto& [key, value] : node.attributes) attributes.push_back(attribute(key, value));
+        builder.node(node.op, name, inputs, attributes);
+      },
+      layer);
 }
 
 void add_weights(GraphBuilder& builder, const nn::Model& model, std::span<const TensorRecord> weights,
@@ -157,7 +147,9 @@ std::string onnx_model(const ModelFacts& facts, std::span<const TensorRecord> we
   GraphBuilder builder(model.name);
   builder.expect(kPreprocessingNodes + model.layers.size());
   add_preprocessing(builder, facts);
-  for (const nn::NamedLayer& layer : model.layers) add_layer(builder, layer);
+  const std::vector<nn::Activations> inputs = nn::activations_of(model);
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    add_layer(builder, model.layers[i].name, model.layers[i].layer, inputs[i]);
   add_weights(builder, model, weights, from);
   const std::int64_t classes[] = {model.classes};
   builder.graph()

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "nn/parameter/parameter.h"
 #include "train/core/config/train_config.h"
 #include "train/core/setup/saved_schedule.h"
 #include "train/core/trainer/torch_optimizer_state.h"

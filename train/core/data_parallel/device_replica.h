@@ -7,7 +7,6 @@
 
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
-#include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
 #include "train/records/metrics/memory_ledger.h"
 

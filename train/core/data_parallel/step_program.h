@@ -4,7 +4,6 @@
 #include <cstdint>
 
 #include "kernels/runtime/stream.h"
-#include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
 
 namespace gradring::train {

@@ -8,7 +8,7 @@
 
 #include "comm/process_group.h"
 #include "kernels/runtime/device.h"
-#include "nn/parameter/parameter.h"
+#include "nn/program/arena.h"
 
 namespace gradring::train {
 

@@ -8,7 +8,6 @@
 #include "comm/process_group.h"
 #include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/runtime/device.h"
-#include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
 #include "train/core/ddp/buckets.h"
 #include "train/core/ddp/distributed_data_parallel.h"

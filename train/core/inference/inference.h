@@ -11,7 +11,6 @@
 #include "data/datasets/dataset.h"
 #include "kernels/runtime/dtype.h"
 #include "nn/models/model.h"
-#include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
 #include "train/core/ddp/compute_weights.h"
 #include "train/core/setup/compute.h"

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "nn/parameter/parameter.h"
+#include "nn/layers/parameter.h"
 #include "train/core/trainer/train_step.h"
 #include "train/core/trainer/trainer_world.h"
 

@@ -48,16 +48,15 @@ std::string stripped_from(const std::string& name, std::string_view kept) {
 }  // namespace
 
 ParameterNames::ParameterNames(const nn::Model& model) {
-  int convolutions = 0, linears = 0;
-  for (std::size_t index = 0; index < model.layers.size(); ++index) {
-    const auto& [name, layer] = model.layers[index];
-    std::string attribute;
-    if (std::holds_alternative<nn::Conv2d>(layer)) attribute = "conv" + std::to_string(++convolutions);
-    if (std::holds_alternative<nn::Linear>(layer)) attribute = "fc" + std::to_string(++linears);
-    if (attribute.empty()) continue;
-    for (const char* parameter : {".weight", ".bias"})
-      for (const std::string& spelling : {name, attribute, std::to_string(index)})
-        own_.emplace(spelling + parameter, name + parameter);
+  const std::vector<nn::Activations> inputs = nn::activations_of(model);
+  std::map<std::string_view, int> numbers;  // of each attribute
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const auto& [name, layer] = model.layers[i];
+    const std::string_view kind = std::visit([](const auto& one) { return one.kTorchAttribute; }, layer);
+    const std::string attribute = std::string(kind) + std::to_string(++numbers[kind]);
+    for (const nn::Parameter& parameter : nn::parameters_of(layer, inputs[i]))
+      for (const std::string& spelling : {name, attribute, std::to_string(i)})
+        own_.emplace(spelling + "." + parameter.name, name + "." + parameter.name);
   }
 }
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nn/parameter/parameter.h"
+#include "nn/program/arena.h"
 #include "train/records/checkpoint/tensor_record.h"
 #include "train/records/metrics/parameter_snapshot.h"
 

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "kernels/lib/variant.h"
-#include "nn/parameter/parameter.h"
 #include "train/core/trainer/finite_weights.h"
 #include "train/core/trainer/parameter_tensors.h"
 #include "train/records/checkpoint/error.h"

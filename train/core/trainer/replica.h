@@ -14,7 +14,6 @@
 #include "kernels/ops/kernel_set.h"
 #include "kernels/runtime/trace_track.h"
 #include "nn/backend/backend.h"
-#include "nn/parameter/parameter.h"
 #include "nn/program/program.h"
 #include "train/core/data_parallel/data_parallel.h"
 #include "train/core/ddp/compute_weights.h"

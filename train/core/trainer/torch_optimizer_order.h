@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/parameter/parameter.h"
+#include "nn/layers/parameter.h"
 #include "train/records/checkpoint/torch_optimizer.h"
 
 namespace gradring::train {

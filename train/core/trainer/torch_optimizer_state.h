@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "nn/parameter/parameter.h"
+#include "nn/layers/parameter.h"
 #include "train/core/config/train_config.h"
 #include "train/records/checkpoint/tensor_record.h"
 #include "train/records/checkpoint/torch_optimizer.h"

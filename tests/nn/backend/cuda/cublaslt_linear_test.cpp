@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "nn/models/model.h"
 #include "tests/nn/backend/cuda/fake_cublaslt.h"
 #include "tests/nn/backend/cuda/plan_rig.h"
 
@@ -140,7 +141,7 @@ TEST_F(RealCublasLt, AcceptsThePlansOfEveryModel) {
         nn::Shape shape{batch, 28, 28, 1};
         for (const nn::NamedLayer& named : nn::make_model(name, {28, 28, 1}, 10).layers) {
           const nn::Shape input = shape;
-          shape = nn::output_shape(named.layer, input);
+          shape = nn::output_of(named.layer, input).shape;
           if (!std::holds_alternative<nn::Linear>(named.layer)) continue;
           SCOPED_TRACE(testing::Message() << name << " " << named.name << " " << name_of(dtype) << " " << batch);
           EXPECT_NO_THROW(++plans;

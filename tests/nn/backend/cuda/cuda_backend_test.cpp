@@ -69,7 +69,7 @@ std::vector<nn::NodeSpec> pooled_convolution(kernels::DType dtype) {
   std::vector<nn::NodeSpec> nodes =
       layer_nodes(nn::Conv2d{.in_channels = 1, .out_channels = 2, .kernel = 3}, {2, 6, 6, 1}, true, dtype);
   const nn::Shape input = nodes.back().output;
-  nodes.push_back({nn::MaxPool2d{}, input, nn::output_shape(nn::MaxPool2d{}, input), dtype});
+  nodes.push_back({nn::MaxPool2d{}, input, nn::output_of(nn::MaxPool2d{}, input).shape, dtype});
   return nodes;
 }
 

@@ -172,7 +172,7 @@ TEST_F(CudnnConv2d, IsChosenForF32ByTheBackend) {
   kernels::HostDevice device;
   std::vector<nn::NodeSpec> nodes = layer_nodes(kConvolutions[0], {2, 6, 6, 1}, true, DType::f32);
   const nn::Shape input = nodes.back().output;
-  nodes.push_back({nn::MaxPool2d{}, input, nn::output_shape(nn::MaxPool2d{}, input), DType::f32});
+  nodes.push_back({nn::MaxPool2d{}, input, nn::output_of(nn::MaxPool2d{}, input).shape, DType::f32});
   const auto cudnn = std::make_shared<nn::Cudnn>(fake_.api(), device, nn::CudaBackendOptions{});
   nn::CudaBackend backend(kernels::kernel_set(), device, {}, {.cudnn = cudnn, .cublas = nullptr});
   EXPECT_EQ(backend.plan(nodes)->description(), "cudnn");

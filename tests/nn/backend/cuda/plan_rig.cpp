@@ -108,7 +108,7 @@ void expect_same(const PlanResult& actual, const PlanResult& expected) {
 }
 
 std::vector<nn::NodeSpec> layer_nodes(const nn::Layer& layer, const nn::Shape& input, bool relu, DType dtype) {
-  const nn::Shape output = nn::output_shape(layer, input);
+  const nn::Shape output = nn::output_of(layer, input).shape;
   std::vector<nn::NodeSpec> nodes = {{layer, input, output, dtype}};
   if (relu) nodes.push_back({nn::Relu{}, output, output, dtype});
   return nodes;

@@ -8,7 +8,6 @@
 
 #include "kernels/runtime/dtype.h"
 #include "nn/models/model.h"
-#include "nn/parameter/parameter.h"
 #include "tests/support/safetensors.h"
 #include "tests/train/records/checkpoint/tensors.h"
 #include "tests/train/support/host_arena.h"

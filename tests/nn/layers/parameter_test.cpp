@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/parameter/parameter.h"
+#include "nn/layers/parameter.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
 
 #include "kernels/base/error.h"
+#include "nn/models/model.h"
 #include "tests/support/safetensors.h"
 
 namespace gradring::nn {
@@ -80,6 +81,15 @@ TEST(TorchUniform, DrawsTheWeightsOfSeedZeroBitForBit) {
     EXPECT_EQ(parameters[i].torch_shape, Shape(std::span(stored.shape))) << parameters[i].name;
     EXPECT_EQ(drawn[i], stored.as<float>()) << parameters[i].name;
   }
+}
+
+TEST(TorchUniform, ConstantsTakeNoRandomWords) {
+  auto parameters = parameters_of(convnet({28, 28, 1}, 10));
+  const auto without = draw_torch_uniform(parameters, 0);
+  parameters.insert(parameters.begin() + 1, {.name = "scale", .shape = {3}, .torch_shape = {3}, .constant = 1});
+  const auto drawn = draw_torch_uniform(parameters, 0);
+  EXPECT_EQ(drawn[1], std::vector<float>(3, 1.0f));
+  EXPECT_EQ(drawn[2], without[1]);
 }
 
 TEST(TorchUniform, AnotherSeedGivesTheDocumentedValues) {

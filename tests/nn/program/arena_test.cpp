@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/parameter/parameter.h"
+#include "nn/program/arena.h"
 
 #include <gtest/gtest.h>
 

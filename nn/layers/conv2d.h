@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "nn/layers/parts.h"
+
+namespace gradring::nn {
+
+/// y = conv(x, w) + b: square windows, NHWC activations, OHWI weights.
+struct Conv2d {
+  std::int64_t in_channels = 0;
+  std::int64_t out_channels = 0;
+  std::int64_t kernel = 0;
+  std::int64_t stride = 1;
+  std::int64_t padding = 0;
+
+  static constexpr std::string_view kKind = "conv2d";
+  static constexpr std::string_view kTorchAttribute = "conv";
+  std::string sizes() const { return std::to_string(in_channels) + "->" + std::to_string(out_channels); }
+  std::string torch_module() const {
+    return "Conv2d(" + std::to_string(in_channels) + ", " + std::to_string(out_channels) + ", " +
+           std::to_string(kernel) + ", stride=" + std::to_string(stride) + ", padding=" + std::to_string(padding) + ")";
+  }
+
+  Activations output(const Activations& input) const {
+    const Shape& x = input.shape;
+    check_input(x.rank() == 4 && x[3] == in_channels, kKind, x, "[n, h, w, " + std::to_string(in_channels) + "]");
+    const std::int64_t height = x[1] + 2 * padding, width = x[2] + 2 * padding;
+    check_input(height >= kernel && width >= kernel, kKind, x, "an image no smaller than its window");
+    return Shape{x[0], (height - kernel) / stride + 1, (width - kernel) / stride + 1, out_channels};
+  }
+  std::int64_t multiplications() const { return kernel * kernel * in_channels; }
+
+  std::vector<Parameter> parameters(const Activations&) const {
+    return weight_and_bias({.shape = {out_channels, kernel, kernel, in_channels},
+                            .torch_shape = {out_channels, in_channels, kernel, kernel},
+                            .channels = in_channels,
+                            .positions = kernel * kernel});
+  }
+  std::vector<Parameter> buffers(const Activations&) const { return {}; }
+
+  OnnxNode onnx() const {
+    return {"Conv",
+            {{"kernel_shape", std::vector{kernel, kernel}},
+             {"strides", std::vector{stride, stride}},
+             {"pads", std::vector{padding, padding, padding, padding}}}};
+  }
+};
+
+}  // namespace gradring::nn

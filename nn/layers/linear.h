@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "nn/layers/parts.h"
+
+namespace gradring::nn {
+
+/// y = x w^T + b: x [n, in], w [out, in], b [out].
+struct Linear {
+  std::int64_t in_features = 0;
+  std::int64_t out_features = 0;
+
+  static constexpr std::string_view kKind = "linear";
+  static constexpr std::string_view kTorchAttribute = "fc";
+  std::string sizes() const { return std::to_string(in_features) + "->" + std::to_string(out_features); }
+  std::string torch_module() const {
+    return "Linear(" + std::to_string(in_features) + ", " + std::to_string(out_features) + ")";
+  }
+
+  Activations output(const Activations& input) const {
+    const Shape& x = input.shape;
+    check_input(x.rank() == 2 && x[1] == in_features, kKind, x, "[n, " + std::to_string(in_features) + "]");
+    return Shape{x[0], out_features};
+  }
+  std::int64_t multiplications() const { return in_features; }
+
+  std::vector<Parameter> parameters(const Activations& input) const {
+    return weight_and_bias({.shape = {out_features, in_features},
+                            .torch_shape = {out_features, in_features},
+                            .channels = input.channels,
+                            .positions = in_features / input.channels});
+  }
+  std::vector<Parameter> buffers(const Activations&) const { return {}; }
+
+  OnnxNode onnx() const { return {"Gemm", {{"transB", 1}}}; }
+};
+
+}  // namespace gradring::nn

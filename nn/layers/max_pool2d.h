@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "nn/layers/parts.h"
+
+namespace gradring::nn {
+
+/// y = the maximum of each window, NHWC; rows and columns that fill no whole window are dropped.
+struct MaxPool2d {
+  std::int64_t window = 2;
+  std::int64_t stride = 2;
+
+  static constexpr std::string_view kKind = "max_pool2d";
+  static constexpr std::string_view kTorchAttribute = "pool";
+  std::string sizes() const { return std::to_string(window); }
+  std::string torch_module() const {
+    return "MaxPool2d(" + std::to_string(window) + ", stride=" + std::to_string(stride) + ")";
+  }
+
+  Activations output(const Activations& input) const {
+    const Shape& x = input.shape;
+    check_input(x.rank() == 4 && x[1] >= window && x[2] >= window, kKind, x, "[n, h, w, c] no smaller than its window");
+    return Shape{x[0], (x[1] - window) / stride + 1, (x[2] - window) / stride + 1, x[3]};
+  }
+  std::int64_t multiplications() const { return window * window; }
+
+  std::vector<Parameter> parameters(const Activations&) const { return {}; }
+  std::vector<Parameter> buffers(const Activations&) const { return {}; }
+
+  OnnxNode onnx() const {
+    return {"MaxPool", {{"kernel_shape", std::vector{window, window}}, {"strides", std::vector{stride, stride}}}};
+  }
+};
+
+}  // namespace gradring::nn

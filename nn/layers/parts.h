@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "nn/layers/parameter.h"
+
+namespace gradring::nn {
+
+/// The values between two layers. Our order is [n, positions, channels], PyTorch's [n, channels, positions]: a Flatten
+/// changes the shape and keeps the channels, so that the layers after it find PyTorch's order.
+struct Activations {
+  Shape shape;  ///< batch first: [n, h, w, c] or [n, features]
+  std::int64_t channels = 1;
+
+  Activations(const Shape& activations)  // NOLINT(google-explicit-constructor): what most layers give
+      : Activations(activations, activations.rank() > 0 ? activations[activations.rank() - 1] : 1) {}
+  Activations(const Shape& activations, std::int64_t channels_of) : shape(activations), channels(channels_of) {}
+};
+
+/// A layer as an ONNX operator. Its inputs are the layer's input, its parameters and its buffers, in this order.
+struct OnnxNode {
+  using Value = std::variant<std::int64_t, std::vector<std::int64_t>>;
+
+  std::string_view op;
+  std::vector<std::pair<std::string_view, Value>> attributes = {};
+};
+
+/// Errors    InvalidArgument unless `condition`.
+inline void check_input(bool condition, std::string_view layer, const Shape& input, std::string_view expected) {
+  check(condition,
+        [&] { return std::string(layer) + " has input " + input.to_string() + ", expected " + std::string(expected); });
+}
+
+}  // namespace gradring::nn
