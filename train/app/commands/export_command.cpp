@@ -16,14 +16,15 @@
 #include "kernels/base/nearest_name.h"
 #include "nn/models/model.h"
 #include "train/app/commands/checkpoint_choice.h"
-#include "train/app/export/model_card.h"
-#include "train/app/export/model_facts.h"
-#include "train/app/export/onnx_model.h"
-#include "train/app/export/saved_optimizer.h"
+#include "train/app/export/exported_model.h"
+#include "train/core/config/train_config.h"
 #include "train/core/setup/run_directory.h"
+#include "train/core/setup/saved_schedule.h"
 #include "train/core/setup/start.h"
 #include "train/core/trainer/finite_weights.h"
 #include "train/core/trainer/parameter_names.h"
+#include "train/core/trainer/torch_optimizer_state.h"
+#include "train/core/trainer/training_state.h"
 #include "train/options/commands.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
@@ -124,6 +125,27 @@ void write_as_npy(FileSystem& files, const fs::path& path, const Exported& expor
         "a .npy file holds one tensor, but {} are selected: name one with --tensor; gradring ckpt inspect lists them",
         exported.tensors.size()));
   write_npy(files, path, exported.tensors.front());
+}
+
+/// The optimizer of a checkpoint, with the learning rate of the next step, as PyTorch saves it.
+///
+/// Errors    UsageError if `named` is a file, which holds no optimizer; CheckpointError if the settings are unknown or
+///           contradict the tensors.
+TorchOptimizer saved_optimizer(const NamedTensors& named, const nn::Model& model) {
+  if (named.is_file)
+    throw UsageError(fmt::format("{} holds no optimizer: name a checkpoint or a run directory", named.from.string()));
+  const TrainConfig config = saved_config(named.contents, named.from);
+  const TrainingState state = from_checkpoint(named.contents, named.from);
+  const std::int32_t applied = state.replica.step.applied_steps;
+  double rate = 0;
+  try {
+    rate = saved_schedule(named.contents, config).at(applied);
+  } catch (const InvalidArgument& error) {
+    throw CheckpointError(named.from, fmt::format("has an invalid schedule: {}", error.what()),
+                          "use another checkpoint");
+  }
+  return to_torch_optimizer({.state = state.replica.state, .applied_steps = applied}, config.optimizer, rate,
+                            nn::parameters_of(model), named.from);
 }
 
 void write_optimizer(FileSystem& files, const fs::path& path, const Exported& exported) {

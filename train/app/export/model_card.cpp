@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/app/export/model_card.h"
+#include "train/app/export/exported_model.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/app/export/onnx_model.h"
+#include "train/app/export/exported_model.h"
 
 #include <bit>
 #include <utility>

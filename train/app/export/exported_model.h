@@ -2,14 +2,18 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "nn/models/model.h"
 #include "train/core/setup/start.h"
+#include "train/records/checkpoint/tensor_record.h"
+#include "train/records/metrics/run_history.h"
 
 namespace gradring::train {
 
@@ -40,5 +44,34 @@ nlohmann::ordered_json to_json(const ModelFacts& facts, ModelInput input);
 
 /// The same for formats whose metadata is text: lists as JSON.
 std::map<std::string, std::string> to_texts(const ModelFacts& facts, ModelInput input);
+
+/// A model as an ONNX file, opset 17: raw images in, logits out, with any number of images.
+///
+///   images uint8 [N, H, W, C] -> Cast, Div 255, Sub mean, Div std, Transpose -> one node per layer
+///   -> logits f32 [N, classes]
+///
+/// Layers keep their names, and weights PyTorch's names and order. metadata_props has the texts of `facts`.
+///
+/// Errors    CheckpointError with `from` if `weights` are those of another model.
+/// Numerics  the graph computes what data::Normalize and the layers compute, in f32.
+/// Source    the ONNX specification: onnx.proto (IR version 8), operators of opset 17.
+/// Example   tests/train/app/commands/onnx_test.cpp
+std::string onnx_model(const ModelFacts& facts, std::span<const TensorRecord> weights,
+                       const std::filesystem::path& from);
+
+/// What a model card is made of.
+struct CardContents {
+  const ModelFacts& facts;
+  const NamedTensors& named;          ///< the checkpoint or file
+  bool averaged = false;              ///< its averaged weights (--ema)
+  std::optional<RunHistory> history;  ///< of the run that saved it, if its metrics.jsonl is there
+  std::string file;                   ///< what was exported; empty: nothing
+  std::string file_sha256;
+};
+
+/// Describes an exported model in Markdown: layers, input and preprocessing, labels, data, metrics with the split that
+/// they were measured on, the training command, limits, hashes. What is unknown is said to be unknown; the licence is
+/// left to whoever publishes the model.
+std::string model_card(const CardContents& contents);
 
 }  // namespace gradring::train
