@@ -33,6 +33,9 @@ __device__ inline __nv_bfloat16 from_f32<__nv_bfloat16>(float value) {
   return __float2bfloat16_rn(value);
 }
 
+/// 16-bit elements of a 16-byte vector: what one load, one cp.async and one row of ldmatrix move.
+inline constexpr int kVectorElements = 8;
+
 /// A type as a value: `using T = typename decltype(element)::type` inside with_element's visitor.
 template <class T>
 struct Element {
@@ -41,7 +44,7 @@ struct Element {
 
 /// Calls visit(Element<T>()) with the device's type for `dtype`.
 ///
-/// Errors    InvalidArgument if there is none; check_args has refused it before.
+/// Errors    InvalidArgument if there is none; check_args has rejected it before.
 template <class Visit>
 void with_element(DType dtype, Visit visit) {
   switch (dtype) {

@@ -44,17 +44,16 @@ class Divisor {
   std::uint32_t multiplier_ = 0;
 };
 
-/// The matrix that turns a convolution into a matrix product, as a view ("implicit GEMM": it is never stored). A row is
-/// a position, a column a place in the kernel and a channel, and the element is the number of the source that the two
-/// meet in, if there is one:
+/// The im2col matrix as a view ("implicit GEMM": it is never stored). A row is a position of the result; a column is a
+/// position in the kernel and a channel; the element is the one of the source that this product takes, or nothing:
 ///
 ///   of_outputs   row (n, oh, ow), column (kh, kw, i): x[n, oh * stride + kh - padding, ow * stride + kw - padding, i]
 ///                y = patches * w^T, dw = dy^T * patches
 ///   of_inputs    row (n, ih, iw), column (kh, kw, o):
 ///                dy[n, (ih + padding - kh) / stride, (iw + padding - kw) / stride, o] where both divide
-///                dx = patches * w, turned so that its rows are (kh, kw, o)
+///                dx = patches * w, stored with rows (kh, kw, o)
 ///
-/// Columns that differ in the channel alone lie side by side in memory.
+/// Columns that differ in the channel alone are neighbours in memory.
 /// Limits    rows, columns and the elements of an image below 2^31; extents, with padding, below 2^30 (checked).
 class Patches {
  public:
@@ -71,8 +70,8 @@ class Patches {
   struct Column {
     int y, x, channel;
   };
-  /// An element of the source; y is negative where there is none.
-  struct Place {
+  /// Of an element of the source; y is negative where there is none.
+  struct Position {
     int image, y, x, channel;
   };
 
@@ -92,28 +91,27 @@ class Patches {
   }
   __device__ Column column(int index) const {
     if (index >= columns_) return {kOutside, kOutside, 0};
-    const auto [place, channel] = channels_.divide(index);
-    const auto [down, across] = kernel_width_.divide(place);
-    return {down * turn_, across * turn_, channel};
+    const auto [kernel_position, channel] = channels_.divide(index);
+    const auto [down, across] = kernel_width_.divide(kernel_position);
+    return {down * direction_, across * direction_, channel};
   }
-  __device__ Place place(const Row& row, const Column& column) const {
-    constexpr Place kNone{0, -1, -1, 0};
+  __device__ Position position(const Row& row, const Column& column) const {
+    constexpr Position kNone{0, -1, -1, 0};
     int y = row.y + column.y;
     int x = row.x + column.x;
     if (y < 0 || x < 0) return kNone;
-    if (gap_ > 1) {
-      const auto down = gap_divisor_.divide(y);
-      const auto across = gap_divisor_.divide(x);
+    if (dilation_ > 1) {
+      const auto down = dilation_divisor_.divide(y);
+      const auto across = dilation_divisor_.divide(x);
       if (down.remainder || across.remainder) return kNone;
       y = down.quotient;
       x = across.quotient;
     }
-    return y < source_height_ && x < source_width_ ? Place{row.image, y, x, column.channel} : kNone;
+    return y < source_height_ && x < source_width_ ? Position{row.image, y, x, column.channel} : kNone;
   }
-  /// Where the element lies in the source.
-  __device__ std::int64_t offset(const Place& place) const {
-    return std::int64_t{place.image} * image_elements_ + (place.y * source_width_ + place.x) * source_channels_ +
-           place.channel;
+  /// Of the element from the start of the source.
+  __device__ std::int64_t offset(const Position& at) const {
+    return std::int64_t{at.image} * image_elements_ + (at.y * source_width_ + at.x) * source_channels_ + at.channel;
   }
 
  private:
@@ -122,13 +120,14 @@ class Patches {
 
   struct Shape {
     std::int64_t grid_height, grid_width, source_height, source_width, channels;
-    int origin, step, turn, gap;
+    int origin, step, direction;
+    int dilation;  ///< of the source, by zeros
   };
   Patches(const Geometry& g, const Shape& shape);
 
   int rows_, columns_;
-  Divisor grid_height_, grid_width_, kernel_width_, channels_, gap_divisor_;
-  int origin_, step_, turn_, gap_;
+  Divisor grid_height_, grid_width_, kernel_width_, channels_, dilation_divisor_;
+  int origin_, step_, direction_, dilation_;
   int source_height_, source_width_, source_channels_, image_elements_;
 };
 
@@ -139,11 +138,11 @@ inline Patches::Patches(const Geometry& g, const Shape& shape)
       grid_width_(static_cast<int>(shape.grid_width)),
       kernel_width_(static_cast<int>(g.kernel_width)),
       channels_(static_cast<int>(shape.channels)),
-      gap_divisor_(shape.gap),
+      dilation_divisor_(shape.dilation),
       origin_(shape.origin),
       step_(shape.step),
-      turn_(shape.turn),
-      gap_(shape.gap),
+      direction_(shape.direction),
+      dilation_(shape.dilation),
       source_height_(static_cast<int>(shape.source_height)),
       source_width_(static_cast<int>(shape.source_width)),
       source_channels_(static_cast<int>(shape.channels)),
@@ -166,8 +165,8 @@ inline Patches Patches::of_outputs(const Geometry& g, const Outputs& outputs) {
            .channels = g.in_channels,
            .origin = -static_cast<int>(g.padding),
            .step = static_cast<int>(g.stride),
-           .turn = 1,
-           .gap = 1}};
+           .direction = 1,
+           .dilation = 1}};
 }
 
 inline Patches Patches::of_inputs(const Geometry& g, const Outputs& outputs) {
@@ -179,8 +178,8 @@ inline Patches Patches::of_inputs(const Geometry& g, const Outputs& outputs) {
            .channels = g.out_channels,
            .origin = static_cast<int>(g.padding),
            .step = 1,
-           .turn = -1,
-           .gap = static_cast<int>(g.stride)}};
+           .direction = -1,
+           .dilation = static_cast<int>(g.stride)}};
 }
 
 }  // namespace GRADRING_KERNEL_COPY

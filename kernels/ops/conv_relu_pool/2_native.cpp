@@ -16,6 +16,7 @@
 
 #include "kernels/lib/element.h"
 #include "kernels/lib/rows.h"
+#include "kernels/lib/split_k.h"
 #include "kernels/ops/conv_relu_pool/native.h"
 #include "kernels/simt/simt.h"
 
@@ -193,15 +194,11 @@ void backward_kernel(SIMT_GRID_CONST(Layout) layout, SIMT_GRID_CONST(Backward) p
   backward_samples(layout, pass, *samples.begin(), *samples.end(), scratch + blockIdx.x * layout.backward_scratch());
 }
 
-/// Adds up the workers' shares, in their order, in the layout of the caller.
-void add_shares_kernel(SIMT_GRID_CONST(Layout) layout, const float* __restrict__ shares, int workers,
+/// Adds up the workers' partial gradients, in their order, in the layout of the caller.
+void sum_slices_kernel(SIMT_GRID_CONST(Layout) layout, const float* __restrict__ slices, int workers,
                        float* __restrict__ dw, float* __restrict__ db, bool accumulate) {
-  const std::size_t stride = layout.backward_scratch();
-  const auto total = [&](std::size_t at) {
-    float sum = 0;
-    for (int i = 0; i < workers; ++i) sum += shares[static_cast<std::size_t>(i) * stride + at];
-    return sum;
-  };
+  const auto stride = static_cast<std::int64_t>(layout.backward_scratch());
+  const auto total = [&](std::size_t at) { return lib::sum_of_slices(slices, workers, 1, stride, at); };
   const std::size_t biases = layout.gradient_elements() - layout.bias_elements();
   for (int o = 0; o < layout.outputs; ++o) {
     const auto channel = static_cast<std::size_t>(o);
@@ -261,7 +258,7 @@ void backward(Stream& stream, const BackwardArgs& args) {
                                               .codes = args.codes,
                                               .dx = static_cast<float*>(args.dx)},
                                      scratch);
-  simt::launch_flat<add_shares_kernel>(stream, one_thread_each(1), layout, scratch, workers, args.dw, args.db,
+  simt::launch_flat<sum_slices_kernel>(stream, one_thread_each(1), layout, scratch, workers, args.dw, args.db,
                                        args.accumulate);
 }
 

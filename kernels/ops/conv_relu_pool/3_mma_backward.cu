@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: the gradients straight from dy and the codes. dz, of which three quarters are zeros, is unfolded while a tile
-//   of it is laid into shared memory, and multiplied there by tensor cores, zeros and all: for them that is cheaper
-//   than looking for the rest. A column of ones beside the patches of x makes db a column of the same product as dw.
-// Mapping: dw, db: a block per 64 x 64 results (32 x 32 where there are few) and share of the outputs, added up in a
-//   second stage, always in the same order. dx: a block per 128 inputs and 64 (or 32) channels.
+// Idea: the gradients straight from dy and the codes. dz, three quarters of which are zeros, is computed while a k-tile of
+//   it is stored in shared memory, and multiplied there by tensor cores, zeros and all: that is cheaper than looking for
+//   the rest. A column of ones beside the patches of x makes db a column of the same product as dw.
+// Mapping: dw, db: each block computes 64 x 64 of C (32 x 32 where that covers it) over one split-K slice of the
+//   outputs; a second kernel adds up the slices. dx: each block computes 128 inputs and 64 (or 32) channels.
 // Traffic and bound: x and dy are read for each tile of dw; dy and codes kernel_height * kernel_width times for dx;
 //   mostly from the caches. 2 * out_elements * window^2 * filter_elements operations for dw, and about as many for dx.
-//   Bound by unfolding: loads, comparisons and stores for eight elements of dz serve 64 columns.
+//   Bound by computing dz: the loads, comparisons and stores for eight elements of it serve 64 columns.
 // Gains over the steps before: tensor cores; no thread walks through all outputs; db costs nothing.
-// Still slow because: dw and dx unfold the same dz twice; its copies cannot run ahead, because they are computed.
-// Limits: f16 and bf16; those of conv2d::Patches. An infinity in dy, x or w meets zeros as NaN.
+// Still slow because: dw and dx compute the same dz twice; cp.async cannot copy it ahead, because it is computed.
+// Limits: f16 and bf16; those of conv2d::Patches. An infinity in dy, x or w times a zero is NaN.
 
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv_relu_pool/mma.cuh"
@@ -27,24 +27,22 @@ constexpr bool is_small(std::int64_t rows, std::int64_t columns) {
   return rows <= Small::kRows && columns <= Small::kColumns;
 }
 
-/// The shares of dw, then those of db.
 template <class Tile, class P>
 __global__ void __launch_bounds__(Tile::kThreads)
-    conv_relu_pool_wgrad_mma_kernel(SIMT_GRID_CONST(P) product, float* __restrict__ dw_shares,
-                                    float* __restrict__ db_shares, int share_depth) {
+    conv_relu_pool_wgrad_mma_kernel(SIMT_GRID_CONST(P) product, float* __restrict__ dw_slices,
+                                    float* __restrict__ db_slices, int k_of_slice) {
   const int first_row = static_cast<int>(blockIdx.x) * Tile::kRows;
   const int first_column = static_cast<int>(blockIdx.y) * Tile::kColumns;
-  const int begin = static_cast<int>(blockIdx.z) * share_depth;
-  const int end = product.depth - begin < share_depth ? product.depth : begin + share_depth;
-  conv2d::MmaSums<Tile> sums = {};
-  conv2d::add_mma_product<Tile>(sums, product.a, product.b, first_row, first_column, begin, end);
+  const conv2d::KOfBlock k(product.k, k_of_slice);
+  typename Tile::Accumulators sums;
+  conv2d::add_mma_product<Tile>(sums, product.a, product.b, first_row, first_column, k.begin, k.end);
   const int weights = product.columns - 1;  // of a filter
   const std::int64_t filter = std::int64_t{blockIdx.z} * product.rows + first_row;
   conv2d::for_each_sum<Tile>(sums, [&](int row, int tile_column, float sum) {
     const int column = first_column + tile_column;
     if (first_row + row >= product.rows) return;
-    if (column < weights) dw_shares[(filter + row) * weights + column] = sum;
-    if (column == weights) db_shares[filter + row] = sum;
+    if (column < weights) dw_slices[(filter + row) * weights + column] = sum;
+    if (column == weights) db_slices[filter + row] = sum;
   });
 }
 
@@ -53,8 +51,8 @@ __global__ void __launch_bounds__(Tile::kThreads)
     conv_relu_pool_dgrad_mma_kernel(SIMT_GRID_CONST(P) product, T* __restrict__ dx) {
   const int first_row = static_cast<int>(blockIdx.x) * Tile::kRows;
   const int first_column = static_cast<int>(blockIdx.y) * Tile::kColumns;
-  conv2d::MmaSums<Tile> sums = {};
-  conv2d::add_mma_product<Tile>(sums, product.a, product.b, first_row, first_column, 0, product.depth);
+  typename Tile::Accumulators sums;
+  conv2d::add_mma_product<Tile>(sums, product.a, product.b, first_row, first_column, 0, product.k);
   conv2d::for_each_sum<Tile>(sums, [&](int tile_row, int tile_column, float sum) {
     const int row = first_row + tile_row;
     const int column = first_column + tile_column;
@@ -64,9 +62,9 @@ __global__ void __launch_bounds__(Tile::kThreads)
 }
 
 struct WgradSizes {
-  std::int64_t rows, columns, depth;
+  std::int64_t rows, columns, k;
   conv2d::TileShape tile() const { return is_small(rows, columns) ? Small::kShape : Long::kShape; }
-  conv2d::Shares shares() const { return conv2d::shares_of(rows, columns, depth, tile()); }
+  int slices() const { return conv2d::slices_of(rows, columns, k, tile()); }
 };
 
 WgradSizes wgrad_sizes(const Geometry& g) {
@@ -75,10 +73,11 @@ WgradSizes wgrad_sizes(const Geometry& g) {
 }
 
 template <class Tile, class P>
-void launch_wgrad(Stream& stream, const P& product, const conv2d::Shares& shares, float* dw_shares, float* db_shares) {
-  const simt::Config config{.grid = conv2d::grid_of(product.rows, product.columns, Tile::kShape, shares),
+void launch_wgrad(Stream& stream, const P& product, int slices, float* dw_slices, float* db_slices) {
+  const simt::Config config{.grid = conv2d::grid_of(product.rows, product.columns, Tile::kShape, slices),
                             .block = dim3(Tile::kThreads)};
-  simt::launch<conv_relu_pool_wgrad_mma_kernel<Tile, P>>(stream, config, product, dw_shares, db_shares, shares.depth);
+  simt::launch<conv_relu_pool_wgrad_mma_kernel<Tile, P>>(stream, config, product, dw_slices, db_slices,
+                                                         conv2d::k_of_slice(product.k, Tile::kShape, slices));
 }
 
 template <class T>
@@ -89,26 +88,25 @@ void wgrad(Stream& stream, const BackwardArgs& args) {
   const auto* x = static_cast<const T*>(args.x);
   const auto dz = pooled_gradient<T>(args);
   const PatchesAndOnes<T> b{
-      {conv2d::Patches::of_outputs(g.conv, pooled_outputs(g)), x, conv2d::has_wide_runs(x, g.conv.in_channels)},
+      {conv2d::Patches::of_outputs(g.conv, pooled_outputs(g)), x, conv2d::has_aligned_rows(x, g.conv.in_channels)},
       dz.windows};
   const WgradSizes sizes = wgrad_sizes(g);
-  const conv2d::Shares shares = sizes.shares();
-  const conv2d::Product product{GradientLines<T>{dz}, b, dz.channels, b.patches.columns() + 1,
-                                lib::narrow<int>("conv_relu_pool", "positions", sizes.depth)};
-  auto* dw_shares = static_cast<float*>(args.workspace);
-  float* db_shares = dw_shares + shares.count * g.conv.weight_elements();
+  const int slices = sizes.slices();
+  const conv2d::Product product{GradientMatrix<T>{dz}, b, dz.channels, b.patches.columns() + 1,
+                                lib::narrow<int>("conv_relu_pool", "positions", sizes.k)};
+  auto* dw_slices = static_cast<float*>(args.workspace);
+  float* db_slices = dw_slices + slices * g.conv.weight_elements();
   if (is_small(sizes.rows, sizes.columns))
-    launch_wgrad<Small>(stream, product, shares, dw_shares, db_shares);
+    launch_wgrad<Small>(stream, product, slices, dw_slices, db_slices);
   else
-    launch_wgrad<Long>(stream, product, shares, dw_shares, db_shares);
-  conv2d::add_shares(stream, dw_shares, shares.count, g.conv.weight_elements(), args.dw, args.accumulate);
-  conv2d::add_shares(stream, db_shares, shares.count, g.conv.out_channels, args.db, args.accumulate);
+    launch_wgrad<Long>(stream, product, slices, dw_slices, db_slices);
+  lib::sum_slices(stream, dw_slices, slices, g.conv.weight_elements(), args.dw, args.accumulate);
+  lib::sum_slices(stream, db_slices, slices, g.conv.out_channels, args.db, args.accumulate);
 }
 
 template <class Tile, class T, class P>
 void launch_dgrad(Stream& stream, const P& product, T* dx) {
-  const conv2d::Shares whole{1, product.depth};
-  const simt::Config config{.grid = conv2d::grid_of(product.rows, product.columns, Tile::kShape, whole),
+  const simt::Config config{.grid = conv2d::grid_of(product.rows, product.columns, Tile::kShape, 1),
                             .block = dim3(Tile::kThreads)};
   simt::launch<conv_relu_pool_dgrad_mma_kernel<Tile, T, P>>(stream, config, product, dx);
 }
@@ -118,7 +116,7 @@ void dgrad(Stream& stream, const BackwardArgs& args) {
   const Geometry& g = args.geometry;
   if (g.conv.in_elements() == 0) return;
   const GradientPatches<T> a{conv2d::Patches::of_inputs(g.conv, pooled_outputs(g)), pooled_gradient<T>(args)};
-  const auto b = conv2d::turned_filters(g.conv, static_cast<const T*>(args.w));
+  const auto b = conv2d::dgrad_filters(g.conv, static_cast<const T*>(args.w));
   const conv2d::Product product{a, b, a.patches.rows(), b.channels, a.patches.columns()};
   if (product.columns <= Narrow::kColumns)
     launch_dgrad<Narrow>(stream, product, static_cast<T*>(args.dx));
@@ -140,7 +138,7 @@ void backward(Stream& stream, const BackwardArgs& args) {
 
 std::size_t workspace_bytes(const Geometry& g) {
   const WgradSizes sizes = wgrad_sizes(g);
-  return conv2d::share_bytes(sizes.rows, sizes.columns, sizes.depth, sizes.tile());
+  return conv2d::slice_bytes(sizes.rows, sizes.columns, sizes.k, sizes.tile());
 }
 
 }  // namespace mma

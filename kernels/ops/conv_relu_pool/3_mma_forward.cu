@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: the convolution as a matrix product on tensor cores (kernels/ops/conv2d), its rows in such an order that the places
-//   of a window meet in one thread's registers: bias, maximum, ReLU and code are taken there, and the convolution's
+// Idea: the convolution as a matrix product on tensor cores (kernels/ops/conv2d), its rows in such an order that all cells
+//   of a window are accumulators of one thread: bias, maximum, ReLU and code are computed there, and the convolution's
 //   output is never stored, nor computed where pooling leaves it out.
-// Mapping: a block of 4 warps per 32 windows and 64 (or 32) filters. In the accumulators of a warp's 32 rows a thread
-//   has rows r, r + 8, r + 16 and r + 24: so row 8 q + r of a warp is place q of window r. A window of more than 4
-//   places takes several products, and the maximum goes on.
-// Traffic and bound: x is read kernel_height * kernel_width times, mostly from the first-level cache, w once a block; y
-//   and half a byte of code an output are written. Bound by the tensor cores for many inputs; with one input channel,
-//   by index arithmetic.
+// Mapping: each block of 4 warps computes 32 windows and 64 (or 32) filters. Of a warp's 32 rows a thread has rows r, r +
+//   8, r + 16 and r + 24: so row 8 q + r of a warp is cell q of window r. A window of more than 4 cells takes several
+//   products, and the maximum continues over them.
+// Traffic and bound: x is read kernel_height * kernel_width times, mostly from the L1 cache, w once a block; y and half
+//   a byte of code an output are written. Bound by the tensor cores for many inputs; with one input channel, by index
+//   arithmetic.
 // Gains over the steps before: tensor cores; a weight that is loaded serves 128 positions, an input 64 filters.
-// Still slow because: neighbouring positions load their common inputs again; nearly half of a first convolution's depth
-//   (9 of 16) is empty; w is loaded again for each block.
-// Limits: f16 and bf16; 2^31 positions and 2 million filters. An infinity in w meets the padding's zeros as NaN.
+// Still slow because: neighbouring positions load their common inputs again; nearly half of a first convolution's K (9
+//   of 16) is empty; w is loaded again for each block.
+// Limits: f16 and bf16; 2^31 positions and 2 million filters. An infinity in w times the padding's zeros is NaN.
 
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv_relu_pool/mma.cuh"
@@ -21,7 +21,7 @@ inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 using Wide = conv2d::MmaTile<4, 64, 32>;
-using Narrow = conv2d::MmaTile<4, 32, 16>;  // few filters: the first convolution, whose depth is short
+using Narrow = conv2d::MmaTile<4, 32, 16>;  // few filters: the first convolution, whose K is short
 
 /// For how many blocks a multiprocessor must have registers; 0: ptxas decides. By itself it takes so few for the narrow
 /// tile on sm_90 that it spills; with 4 for the wide one, which are enough for it on sm_90, it would spill on sm_80.
@@ -29,27 +29,27 @@ template <class Tile>
 constexpr int kResidentBlocks = Tile::kColumns > Narrow::kColumns ? 0 : 4;
 
 constexpr int kWarpWindows = 8;
-constexpr int kWarpPlaces = 4;  // of each window
-constexpr int kWarpRows = kWarpWindows * kWarpPlaces;
+constexpr int kWarpCells = 4;  // of each window
+constexpr int kWarpRows = kWarpWindows * kWarpCells;
 
-/// Patches, 32 lines for four places of eight windows, from `first_place` on.
+/// Patches with 32 rows for four cells of eight windows, from `first_cell` on.
 template <class T>
-struct WindowPatches : conv2d::PatchLines<T, conv2d::Lines::outer> {
+struct WindowPatches : conv2d::PatchMatrix<T, conv2d::Major::k> {
   Windows windows;
-  int first_place = 0;
+  int first_cell = 0;
 
-  __device__ conv2d::Patches::Row line(int index) const {
+  __device__ conv2d::Patches::Row row(int index) const {
     const int window = index / kWarpRows * kWarpWindows + index % kWarpWindows;
-    const int place = first_place + index / kWarpWindows % kWarpPlaces;
-    if (window >= windows.count() || place >= windows.places()) return conv2d::Patches::no_row();
-    const Windows::Position at = windows.position({window, place});
+    const int cell = first_cell + index / kWarpWindows % kWarpCells;
+    if (window >= windows.count() || cell >= windows.cells_of_window()) return conv2d::Patches::no_row();
+    const Windows::Position at = windows.position({window, cell});
     return this->patches.row_at(at.image, at.y, at.x);
   }
 };
 
 struct Maximum {
   float value;
-  int place;
+  int cell;
 };
 
 template <class Tile, class T, class P>
@@ -61,13 +61,13 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
   const int first_column = static_cast<int>(blockIdx.y) * Tile::kColumns;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int window = (first_row / kWarpRows + static_cast<int>(threadIdx.x) / 32) * kWarpWindows + lane / 4;
-  // Of a thread's sums, [i][j][2 h + c] is place 2 i + h of its window, at column 8 j + c after its first.
+  // Of a thread's sums, [i][j][2 h + c] is cell 2 i + h of its window, at column 8 j + c after its first.
   const int column = first_column + simt::mma_place_in_c(lane, 0).column;
   Maximum maxima[kTiles][2] = {};
   auto a = product.a;
-  for (a.first_place = 0; a.first_place < a.windows.places(); a.first_place += kWarpPlaces) {
-    conv2d::MmaSums<Tile> sums = {};
-    conv2d::add_mma_product<Tile>(sums, a, product.b, first_row, first_column, 0, product.depth);
+  for (a.first_cell = 0; a.first_cell < a.windows.cells_of_window(); a.first_cell += kWarpCells) {
+    typename Tile::Accumulators products;
+    conv2d::add_mma_product<Tile>(products, a, product.b, first_row, first_column, 0, product.k);
     SIMT_UNROLL_ON_GPU
     for (int j = 0; j < kTiles; ++j) {
       SIMT_UNROLL_ON_GPU
@@ -75,11 +75,11 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
         const float bias = column + 8 * j + c < product.columns ? lib::to_f32(b[column + 8 * j + c]) : 0.0f;
         Maximum& best = maxima[j][c];
         SIMT_UNROLL_ON_GPU
-        for (int q = 0; q < kWarpPlaces; ++q) {
-          const int place = a.first_place + q;
-          const float z = sums[q / 2][j][q % 2 * 2 + c] + bias;
-          const bool takes = place == 0 || z > best.value || z != z;  // a NaN takes all, and no number takes it back
-          if (takes && place < a.windows.places()) best = {z, place};
+        for (int q = 0; q < kWarpCells; ++q) {
+          const int cell = a.first_cell + q;
+          const float z = products.sums[q / 2][j][q % 2 * 2 + c] + bias;
+          const bool takes = cell == 0 || z > best.value || z != z;  // a NaN takes all, and no number takes it back
+          if (takes && cell < a.windows.cells_of_window()) best = {z, cell};
         }
       }
     }
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
       const Maximum& best = maxima[j][c];
       const bool cut_off = best.value <= 0;
       y[std::int64_t{window} * product.columns + channel + c] = lib::from_f32<T>(cut_off ? 0.0f : best.value);
-      if (!cut_off) code[c] = static_cast<unsigned>(best.place);
+      if (!cut_off) code[c] = static_cast<unsigned>(best.cell);
     }
     codes[std::int64_t{window} * pairs + channel / 2] = packed_codes(code[0], code[1]);
   }
@@ -105,8 +105,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
 
 template <class Tile, class T, class P>
 void launch(Stream& stream, const P& product, const ForwardArgs& args) {
-  const conv2d::Shares whole{1, product.depth};
-  const simt::Config config{.grid = conv2d::grid_of(product.rows, product.columns, Tile::kShape, whole),
+  const simt::Config config{.grid = conv2d::grid_of(product.rows, product.columns, Tile::kShape, 1),
                             .block = dim3(Tile::kThreads)};
   simt::launch<conv_relu_pool_forward_mma_kernel<Tile, T, P>>(stream, config, product, static_cast<const T*>(args.b),
                                                               static_cast<T*>(args.y), args.codes);
@@ -124,14 +123,14 @@ void forward(Stream& stream, const ForwardArgs& args) {
     const auto* x = static_cast<const T*>(args.x);
     const auto* w = static_cast<const T*>(args.w);
     const WindowPatches<T> a{
-        {conv2d::Patches::of_outputs(g.conv, pooled_outputs(g)), x, conv2d::has_wide_runs(x, g.conv.in_channels)},
+        {conv2d::Patches::of_outputs(g.conv, pooled_outputs(g)), x, conv2d::has_aligned_rows(x, g.conv.in_channels)},
         Windows(g)};
     const int filters = lib::narrow<int>("conv_relu_pool", "out_channels", g.conv.out_channels);
-    const int depth = a.patches.columns();
-    const std::int64_t rows = conv2d::tiles_of(g.out_elements() / filters, kWarpWindows) * kWarpRows;
+    const int k = a.patches.columns();
+    const std::int64_t rows = lib::ceil_div(g.out_elements() / filters, kWarpWindows) * kWarpRows;
     const conv2d::Product product{
-        a, conv2d::MatrixLines<T, conv2d::Lines::outer>{w, filters, depth, conv2d::has_wide_runs(w, depth)},
-        lib::narrow<int>("conv_relu_pool", "rows", rows), filters, depth};
+        a, conv2d::StoredMatrix<T, conv2d::Major::k>{w, filters, k, conv2d::has_aligned_rows(w, k)},
+        lib::narrow<int>("conv_relu_pool", "rows", rows), filters, k};
     if (filters <= Narrow::kColumns)
       launch<Narrow, T>(stream, product, args);
     else

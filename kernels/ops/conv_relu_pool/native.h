@@ -17,7 +17,7 @@ namespace native {
 
 /// Output channels that are computed together: two vectors.
 inline constexpr int kBlock = 2 * lib::kNativeLanes;
-/// Threads that may share out a batch; each has scratch memory of its own.
+/// Most workers that a batch is divided among; each has scratch memory of its own.
 inline constexpr int kMostWorkers = 16;
 /// Samples whose gradients are worked on together: as many as a first-level cache holds of the ConvNet's second layer.
 inline constexpr int kGroup = 2;
@@ -121,7 +121,7 @@ struct Backward {
   const std::uint8_t* codes;
   float* dx;  // or null
 };
-/// Leaves this worker's share of dw in front of `scratch` ([outputs][rows][padded_run], but [rows][run][blocks *
+/// Leaves this worker's partial dw in front of `scratch` ([outputs][rows][padded_run], but [rows][run][blocks *
 /// kBlock] where the layout has few taps), and of db after it, at the end of gradient_elements().
 void backward_samples(const Layout& layout, const Backward& pass, std::int64_t begin, std::int64_t end, float* scratch);
 

@@ -264,7 +264,7 @@ void add_products_by_taps(const Layout& layout, const Backward& pass, std::int64
   }
 }
 
-/// A worker's scratch memory: its share of the gradients first (see backward_samples), then its tools.
+/// A worker's scratch memory: its partial gradients first (see backward_samples), then its tools.
 struct Scratch {
   float* dw;
   float* db;

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the variants with tiles share: the operands as they lie in memory, C, and the dispatch on transposes.
+// What the tiled variants share: the operands and C in global memory, split-K, and the dispatch on layouts.
 //
-// A variant sees op(A) as outer x inner and op(B) as inner x outer: "outer" are the rows of C for A, its columns for B.
-// A factor lies "along" if its inner index is the contiguous one: A as it is, B transposed.
+// M rows and N columns of C, K summed over. An operand is K-major if K is its contiguous dimension: A as stored, B
+// transposed; else it is M-major (A) or N-major (B).
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
 #include "kernels/lib/element.h"
 #include "kernels/lib/reference.h"
+#include "kernels/lib/split_k.h"
 #include "kernels/ops/gemm/gemm.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/simt.h"
@@ -19,28 +19,26 @@
 namespace gradring::kernels::gemm {
 inline namespace GRADRING_KERNEL_COPY {
 
-/// Eight neighbours in a row: 16 bytes of 16-bit elements, what one load and one row of ldmatrix take.
-inline constexpr int kPiece = 8;
 template <class T>
-struct alignas(16) Piece {
-  T x[kPiece];
+struct alignas(16) Vector {
+  T x[lib::kVectorElements];
 };
 
-/// A factor as it lies in memory.
+/// An operand as stored.
 template <class T>
 struct Matrix {
   const T* data;
   int rows, columns;
-  bool wide;  ///< every piece begins at a multiple of 16 bytes, and none is cut by the end of a row
+  bool aligned;  ///< rows are whole 16-byte vectors at multiples of 16 bytes
 
   __device__ bool holds(int row, int column) const { return row < rows && column < columns; }
   __device__ const T* at(int row, int column) const { return data + std::int64_t{row} * columns + column; }
   /// 0 outside, so that edges need no other code.
   __device__ T value(int row, int column) const { return holds(row, column) ? *at(row, column) : lib::from_f32<T>(0); }
-  __device__ Piece<T> piece(int row, int column) const {
-    if (wide && holds(row, column)) return simt::load_as<Piece<T>>(at(row, column));
-    Piece<T> elements;
-    for (int i = 0; i < kPiece; ++i) elements.x[i] = value(row, column + i);
+  __device__ Vector<T> vector(int row, int column) const {
+    if (aligned && holds(row, column)) return simt::load_as<Vector<T>>(at(row, column));
+    Vector<T> elements;
+    for (int i = 0; i < lib::kVectorElements; ++i) elements.x[i] = value(row, column + i);
     return elements;
   }
 };
@@ -51,7 +49,7 @@ struct alignas(2 * sizeof(C)) Pair {
   C x[2];
 };
 
-/// C, and what becomes of a sum.
+/// C, and how a sum is stored.
 template <class T>
 struct Output {
   void* data;
@@ -99,12 +97,13 @@ struct Output {
   }
 };
 
-/// The part of a factor that is multiplied at once, with its rows and columns in memory's order.
-template <int kOuterExtent, int kInnerExtent, bool kAlong>
+/// A k-tile of an operand: kMN rows of op(A) or columns of op(B), kK of K; its rows and columns in memory's order.
+template <int kMN, int kK, bool kIsKMajor>
 struct TileShape {
-  static constexpr int kRows = kAlong ? kOuterExtent : kInnerExtent;
-  static constexpr int kColumns = kAlong ? kInnerExtent : kOuterExtent;
-  static constexpr int kPieces = kRows * kColumns / kPiece;
+  static constexpr bool kKMajor = kIsKMajor;
+  static constexpr int kRows = kKMajor ? kMN : kK;
+  static constexpr int kColumns = kKMajor ? kK : kMN;
+  static constexpr int kVectors = kRows * kColumns / lib::kVectorElements;
 };
 
 /// The product of `args` as kernels see it.
@@ -112,13 +111,13 @@ template <class T>
 struct Problem {
   Matrix<T> a, b;
   Output<T> c;
-  int inner;
+  int k;
 
   explicit Problem(const Args& args)
       : a(matrix(args.a, args.transpose_a ? args.k : args.m, args.transpose_a ? args.m : args.k)),
         b(matrix(args.b, args.transpose_b ? args.n : args.k, args.transpose_b ? args.k : args.n)),
         c{args.c, extent(args.m), extent(args.n), args.c_dtype == DType::f32, args.accumulate},
-        inner(extent(args.k)) {}
+        k(extent(args.k)) {}
 
   /// A block for each tile of C.
   dim3 tiles(int tile_rows, int tile_columns) const {
@@ -134,19 +133,20 @@ struct Problem {
     return static_cast<int>(value);
   }
   static Matrix<T> matrix(const void* data, std::int64_t rows, std::int64_t columns) {
-    const bool wide = columns % kPiece == 0 && reinterpret_cast<std::uintptr_t>(data) % sizeof(Piece<T>) == 0;
-    return {static_cast<const T*>(data), extent(rows), extent(columns), wide};
+    const bool aligned =
+        columns % lib::kVectorElements == 0 && reinterpret_cast<std::uintptr_t>(data) % sizeof(Vector<T>) == 0;
+    return {static_cast<const T*>(data), extent(rows), extent(columns), aligned};
   }
 };
 
-/// Calls visit(a_along, b_along), two std::bool_constant.
+/// Calls visit(a_k_major, b_k_major), two std::bool_constant.
 template <class Visit>
-void with_storage(const Args& args, Visit visit) {
-  const auto with_b = [&](auto a_along) {
+void with_layouts(const Args& args, Visit visit) {
+  const auto with_b = [&](auto a_k_major) {
     if (args.transpose_b)
-      visit(a_along, std::true_type());
+      visit(a_k_major, std::true_type());
     else
-      visit(a_along, std::false_type());
+      visit(a_k_major, std::false_type());
   };
   if (args.transpose_a)
     with_b(std::false_type());
@@ -154,48 +154,25 @@ void with_storage(const Args& args, Visit visit) {
     with_b(std::true_type());
 }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::gemm
+inline constexpr int kBlocksWanted = 128;  // about as many as a GPU has multiprocessors
 
-/// A small C has few tiles, and leaves most of a GPU without work. So several blocks share the inner index of a tile:
-/// block z adds up the z-th part of it, into a matrix of its own in the workspace, and a second kernel adds those up,
-/// always in the same order.
-namespace gradring::kernels::gemm {
-inline namespace GRADRING_KERNEL_COPY {
-
-inline constexpr int kBlocksWanted = 128;  // about as many as a GPU has processors
-
-/// `rounds` of a block's loop along the inner index for each of `count` shares; the last may have fewer, but not none.
-struct Shares {
-  int rounds, count;
-
-  /// Of `inner` indices, `of_round` of which are a round, for so many tiles of C; a share has at least `least_rounds`.
-  Shares(int inner, int of_round, int least_rounds, std::int64_t tiles) {
-    const int all = inner == 0 ? 0 : (inner - 1) / of_round + 1;
-    const auto wanted = static_cast<int>(std::clamp<std::int64_t>(kBlocksWanted / tiles, 1, kBlocksWanted));
-    const int most = std::max(all / least_rounds, 1);
-    rounds = (all - 1) / std::min(wanted, most) + 1;
-    count = all == 0 ? 1 : (all - 1) / rounds + 1;
-  }
-};
-
-/// Enough for the shares of any product: there are kBlocksWanted of tiles at most.
-constexpr std::size_t share_bytes(int tile_rows, int tile_columns) {
+/// Enough for the slices of any product: there are kBlocksWanted tiles at most.
+constexpr std::size_t workspace_bytes(int tile_rows, int tile_columns) {
   return sizeof(float) * kBlocksWanted * static_cast<std::size_t>(tile_rows * tile_columns);
 }
 
-/// The rounds of this block: blockIdx.z is the number of its share.
-struct RoundsOfBlock {
+/// The k-tiles of this block's slice.
+struct KTilesOfBlock {
   int first, count;
 
-  __device__ RoundsOfBlock(int inner, int of_round, int rounds_of_share)
-      : first(static_cast<int>(blockIdx.z) * rounds_of_share) {
-    const int left = (inner + of_round - 1) / of_round - first;
-    count = left < rounds_of_share ? left : rounds_of_share;
+  __device__ KTilesOfBlock(int k, int tile_k, int k_tiles_of_slice)
+      : first(static_cast<int>(blockIdx.z) * k_tiles_of_slice) {
+    const int left = (k + tile_k - 1) / tile_k - first;
+    count = left < k_tiles_of_slice ? left : k_tiles_of_slice;
   }
 };
 
-/// Where this block's sums go: to C itself, or to its share.
+/// Where this block's sums go: to C itself, or to its slice.
 template <class T>
 __device__ Output<T> output_of_block(const Output<T>& c) {
   Output<T> to = c;
@@ -203,20 +180,26 @@ __device__ Output<T> output_of_block(const Output<T>& c) {
   return to;
 }
 
-/// Adds up `count` shares of C, with grid_range. T is __half or __nv_bfloat16.
+/// Adds up `count` slices of C. T is __half or __nv_bfloat16.
 template <class T>
-void add_shares(Stream& stream, const float* shares, int count, const Output<T>& c);
+void sum_slices(Stream& stream, const float* slices, int count, const Output<T>& c);
 
-/// Calls product(to) to enqueue the kernel that computes C in these shares, with gridDim.z = shares.count, and adds
-/// them up if there are several.
+/// Calls product(to, k_tiles_of_slice) to enqueue the kernel that computes C, after setting `grid`.z to the number of
+/// slices, and adds these up if there are several.
 ///
 /// Errors    InvalidArgument if there is no workspace for them.
 template <class T, class Product>
-void with_shares(Stream& stream, const Args& args, const Output<T>& c, const Shares& shares, Product product) {
-  if (shares.count == 1) return product(c);
+void with_slices(Stream& stream, const Args& args, const Problem<T>& problem, int tile_k, int min_k_tiles, dim3& grid,
+                 Product product) {
+  const std::int64_t k_tiles = lib::ceil_div(problem.k, tile_k);
+  const int slices = lib::slices_of(k_tiles, kBlocksWanted / (std::int64_t{grid.x} * grid.y), min_k_tiles);
+  const int k_tiles_of_slice = static_cast<int>(lib::ceil_div(k_tiles, slices));
+  const Output<T>& c = problem.c;
+  grid.z = static_cast<unsigned>(slices);
+  if (slices == 1) return product(c, k_tiles_of_slice);
   lib::check_pointer("gemm", "workspace", args.workspace);
-  product(Output<T>{args.workspace, c.rows, c.columns, true, false});
-  add_shares(stream, static_cast<const float*>(args.workspace), shares.count, c);
+  product(Output<T>{args.workspace, c.rows, c.columns, true, false}, k_tiles_of_slice);
+  sum_slices(stream, static_cast<const float*>(args.workspace), slices, c);
 }
 
 }  // namespace GRADRING_KERNEL_COPY

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/lib/split_k.h"
 #include "tests/kernels/lib/kernels.h"
 #include "tests/support/each_stream.h"
 
@@ -117,6 +118,33 @@ TEST(Divisor, DividesAsTheProcessorDoes) {
         EXPECT_EQ(remainders[i], dividends[i] % divisor) << dividends[i] << " / " << divisor;
       }
     });
+}
+
+TEST(SplitK, SumsAnyNumberOfSlices) {
+  constexpr std::int64_t kElements = 5;
+  for (int count : {1, 2, 31, 32, 33, 64, 100})
+    for (bool accumulate : {false, true})
+      for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
+        std::vector<float> slices = counting(static_cast<std::size_t>(count * kElements)), sums(kElements, 1000);
+        kernels::lib::sum_slices(stream, slices.data(), count, kElements, sums.data(), accumulate);
+        finish(stream);
+        const float rows = static_cast<float>(count) * (static_cast<float>(count) - 1) / 2 * kElements;
+        for (std::size_t i = 0; i < kElements; ++i)
+          EXPECT_EQ(sums[i], (accumulate ? 1000 : 0) + rows + static_cast<float>(count) * static_cast<float>(i + 1))
+              << count;
+      });
+}
+
+TEST(SplitK, CutsKIntoSlicesOfWholeTiles) {
+  for (std::int64_t k_tiles = 0; k_tiles < 200; ++k_tiles)
+    for (std::int64_t wanted : {0, 1, 2, 7, 128}) {
+      const int slices = kernels::lib::slices_of(k_tiles, wanted, 4);
+      const std::int64_t of_slice = kernels::lib::ceil_div(k_tiles, slices);
+      EXPECT_LE(slices, kernels::lib::max_slices(k_tiles, wanted, 4));
+      EXPECT_GE(slices * of_slice, k_tiles);
+      EXPECT_TRUE(k_tiles == 0 || (slices - 1) * of_slice < k_tiles) << "the last slice is empty: " << k_tiles;
+      EXPECT_TRUE(slices == 1 || of_slice >= 4) << k_tiles;
+    }
 }
 
 }  // namespace

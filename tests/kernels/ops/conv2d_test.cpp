@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "kernels/base/error.h"
-#include "kernels/ops/conv2d/shares.h"
 #include "kernels/ops/kernel_set.h"
 #include "tests/support/each_stream.h"
 #include "tests/support/expect_close.h"
@@ -195,22 +194,6 @@ TEST(Conv2d, WgradStaysWithinItsBound) {
           c.expect_sums(dw, expected, g.batch * g.out_height() * g.out_width());
         });
       }
-}
-
-TEST(Conv2d, AddsUpAnyNumberOfShares) {
-  constexpr std::int64_t kElements = 5;
-  for (int count : {1, 2, 31, 32, 33, 64, 100})
-    for (bool accumulate : {false, true})
-      for_each_stream([&](Device&, Stream& stream) {
-        std::vector<float> shares(static_cast<std::size_t>(count * kElements)), sums(kElements, 1000);
-        std::iota(shares.begin(), shares.end(), 1.0f);
-        add_shares(stream, shares.data(), count, kElements, sums.data(), accumulate);
-        finish(stream);
-        const float rows = static_cast<float>(count) * (static_cast<float>(count) - 1) / 2 * kElements;
-        for (std::size_t i = 0; i < kElements; ++i)
-          EXPECT_EQ(sums[i], (accumulate ? 1000 : 0) + rows + static_cast<float>(count) * static_cast<float>(i + 1))
-              << count;
-      });
 }
 
 TEST(Conv2d, ASmallerBatchNeedsNoLargerWorkspace) {
