@@ -37,7 +37,7 @@ if [[ ! -f build/fuzz/build.ninja ]]; then
   say "Configuring build/fuzz"
   cmake -S . -B build/fuzz -G Ninja -DCMAKE_CXX_COMPILER="clang++-$clang" -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DCMAKE_CXX_FLAGS='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined' \
-    -DGRADRING_ARCH=native -DGRADRING_CUDA=OFF -DGRADRING_ONEDNN=OFF -DGRADRING_CURL=OFF \
+    -DGRADRING_ARCH=native -DGRADRING_CUDA=OFF -DGRADRING_ONEDNN=OFF \
     -DGRADRING_TESTS=ON -DGRADRING_FUZZ=ON
 fi
 say "Building ${#parsers[@]} fuzzers"

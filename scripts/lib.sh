@@ -8,7 +8,7 @@ started_in=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libdnnl-dev
-  zlib1g-dev libssl-dev libcurl4-openssl-dev libpng-dev)
+  zlib1g-dev libssl-dev curl libpng-dev)
 test_packages=(libgtest-dev libgmock-dev python3-jsonschema)
 # Packages of PyPI with which tests read what the program writes; .ci/run installs them.
 python_test_packages=(tensorboard onnx onnxruntime wandb mlflow-skinny perfetto viztracer)

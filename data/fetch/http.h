@@ -58,19 +58,19 @@ class HttpBody {
   virtual void write(std::span<const std::byte> bytes) = 0;
 };
 
-/// HTTP GET. Follows redirects (from https to https only).
+/// HTTP GET by the program curl. Follows redirects (from https to https only).
 ///
 /// Errors    InvalidArgument for a scheme other than http and https. FetchError if the server is not found, does not
 ///           answer, stalls or disconnects, and as require_http; HttpStatusError for any status but 200 and 206. `body`
 ///           has received what arrived before.
 /// Threads   safe from any thread.
-/// Source    RFC 9110 (HTTP, ranges), by libcurl.
+/// Source    RFC 9110 (HTTP, ranges).
 void http_get(const HttpRequest& request, HttpBody& body);
 
-/// Errors    FetchError if this build has no libcurl or it does not load; says what to install.
+/// Errors    FetchError if there is no program curl on PATH; says what to install.
 void require_http();
 
-/// "libcurl/7.88.1 OpenSSL/3.0.19 ...", empty if require_http would throw.
-std::string http_library();
+/// "7.88.1", empty if require_http would throw.
+std::string curl_version();
 
 }  // namespace gradring::data

@@ -43,13 +43,15 @@ std::vector<char*> c_strings(const std::vector<std::string>& texts) {
 }
 
 /// The child between fork and exec: async-signal-safe calls only.
-[[noreturn]] void become(char* const* words, char* const* environment, int socket, bool keep_stderr, pid_t parent) {
+[[noreturn]] void become(char* const* words, char* const* environment, int socket, const ChildCommand& command,
+                         pid_t parent) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::getppid() != parent) ::_exit(127);  // the parent died before prctl
   ::dup2(socket, STDIN_FILENO);
   ::dup2(socket, STDOUT_FILENO);
-  const int nowhere = keep_stderr ? -1 : ::open("/dev/null", O_WRONLY | O_CLOEXEC);
-  if (nowhere >= 0) ::dup2(nowhere, STDERR_FILENO);
+  int errors = command.error_fd;
+  if (errors < 0 && !command.keep_stderr) errors = ::open("/dev/null", O_WRONLY | O_CLOEXEC);
+  if (errors >= 0) ::dup2(errors, STDERR_FILENO);
   ::execvpe(words[0], words, environment);
   ::_exit(127);
 }
@@ -71,7 +73,7 @@ ChildProcess::ChildProcess(const ChildCommand& command) {
   const pid_t parent = ::getpid();
   pid_ = ::fork();
   if (pid_ < 0) throw DeviceError("cannot start " + command.words.front() + ": " + reason_of_failed_fork(errno));
-  if (pid_ == 0) become(words.data(), variables.data(), theirs.get(), command.keep_stderr, parent);
+  if (pid_ == 0) become(words.data(), variables.data(), theirs.get(), command, parent);
 }
 
 ChildProcess::~ChildProcess() {
@@ -111,14 +113,28 @@ std::string ChildProcess::read_line(Deadline deadline) {
       unread_.erase(0, end + 1);
       return line;
     }
+    char buffer[4096];
+    const std::size_t count = read_socket(buffer, deadline);
+    if (count == 0) throw DeviceError("the child process ended without an answer");
+    unread_.append(buffer, count);
+  }
+}
+
+std::size_t ChildProcess::read(std::span<char> out, Deadline deadline) {
+  if (unread_.empty()) return read_socket(out, deadline);
+  const std::size_t count = unread_.copy(out.data(), out.size());
+  unread_.erase(0, count);
+  return count;
+}
+
+std::size_t ChildProcess::read_socket(std::span<char> out, Deadline deadline) {
+  for (;;) {
     pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
     const int ready = ::poll(&readable, 1, poll_timeout(deadline));
-    if (ready < 0 && errno == EINTR) continue;
     if (ready == 0 && deadline.passed()) throw DeviceError("the child process did not answer before the deadline");
-    char buffer[4096];
-    const ssize_t count = ready > 0 ? ::read(socket_.get(), buffer, sizeof buffer) : -1;
-    if (ready > 0 && count <= 0) throw DeviceError("the child process ended without an answer");
-    if (count > 0) unread_.append(buffer, static_cast<std::size_t>(count));
+    const ssize_t count = ready > 0 ? ::read(socket_.get(), out.data(), out.size()) : -1;
+    if (count >= 0) return static_cast<std::size_t>(count);
+    if (ready > 0 && errno != EINTR) return 0;
   }
 }
 

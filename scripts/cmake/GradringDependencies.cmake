@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds what is needed and what may be there; sets GRADRING_HAVE_ONEDNN, GRADRING_HAVE_CURL, GRADRING_HAVE_PNG and
+# Finds what is needed and what may be there; sets GRADRING_HAVE_ONEDNN, GRADRING_HAVE_PNG and
 # GRADRING_HAVE_CUDA.
 
 # A package that is a shared library and headers alike, taken as headers: target, one of its headers, the definition.
@@ -41,16 +41,6 @@ if(NOT GRADRING_ONEDNN STREQUAL OFF)
   endif()
   if(GRADRING_ONEDNN STREQUAL ON AND NOT GRADRING_HAVE_ONEDNN)
     message(FATAL_ERROR "GRADRING_ONEDNN is ON, but something was not found: install ${GRADRING_ONEDNN_MISSING}, or set DNNL_ROOT")
-  endif()
-endif()
-
-set(GRADRING_HAVE_CURL OFF)
-if(NOT GRADRING_CURL STREQUAL OFF)  # GRADRING_STATIC needs its headers only: the program loads it when it fetches
-  find_package(CURL 7.85)
-  if(CURL_FOUND)
-    set(GRADRING_HAVE_CURL ON)
-  elseif(GRADRING_CURL STREQUAL ON)
-    message(FATAL_ERROR "GRADRING_CURL is ON, but libcurl 7.85 or later was not found: install libcurl4-openssl-dev")
   endif()
 endif()
 

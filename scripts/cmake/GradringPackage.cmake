@@ -51,7 +51,7 @@ set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_COMPRESSION_TYPE xz)
 
 set(CPACK_DEBIAN_PROGRAM_PACKAGE_NAME gradring)
-set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "libcurl4 | libcurl4t64, ca-certificates")  # opened by gradring data fetch
+set(CPACK_DEBIAN_PROGRAM_PACKAGE_RECOMMENDS "curl, ca-certificates")  # used by gradring data fetch
 set(CPACK_DEBIAN_PROGRAM_DESCRIPTION "data-parallel trainer for ConvNets
 Trains convolutional networks on one or many ranks, on CPUs or, with the
 package gradring-cuda, on NVIDIA GPUs. Includes a launcher with torchrun's

@@ -104,9 +104,9 @@ try_tar() {
   in_system user 'tar -xf /packages/*.tar.gz && mkdir "moved here" && mv gradring-* "moved here/gradring"'
   train_there "$path"
   if has_module tar -tf "$tar"; then check_module "$path"; else check_no_module "$path"; fi
-  in_system user "$path; gradring doctor | grep -A 1 -E 'libcurl +none' | grep libcurl4"
-  install_in "$work/$system" libcurl4
-  in_system user "$path; gradring doctor | grep -E 'libcurl +libcurl/'"
+  in_system user "$path; gradring doctor | grep -A 1 -E 'curl +none' | grep ca-certificates"
+  install_in "$work/$system" curl
+  in_system user "$path; gradring doctor | grep -E 'curl +[0-9]'"
 }
 
 try_wheel() {

@@ -35,7 +35,6 @@ const std::vector<Door>& doors() {
       {Pattern("^(cudnn|cublas)"), {"nn/backend/cuda"}},
       {Pattern("^(oneapi/dnnl/|dnnl)"), {"nn/backend/cpu"}},
       {Pattern("^nccl"), {"comm/transport/nccl"}},
-      {Pattern("^curl/"), {"data/fetch"}},
       {Pattern("^CLI/"), {"train/options/command_line.cpp"}},
       {Pattern("^(libpng.*/)?png(conf)?\\.h$"), {"data/images"}},
       {Pattern("^cupti"), {"kernels/runtime/cuda"}},

@@ -44,9 +44,12 @@ class HttpGet : public tests::HttpTest {
   Kept body_;
 };
 
-TEST(WithoutHttp, SaysWhatToInstall) {
-  if (!http_library().empty()) GTEST_SKIP() << "built with " << http_library();
-  EXPECT_THAT(tests::message_of<FetchError>([] { require_http(); }), HasSubstr("install libcurl4-openssl-dev"));
+TEST(WithoutCurl, SaysWhatToInstall) {
+  const std::string path = std::getenv("PATH");
+  ::setenv("PATH", "/nowhere", 1);
+  EXPECT_EQ(curl_version(), "");
+  EXPECT_THAT(tests::message_of<FetchError>([] { require_http(); }), HasSubstr("install it (Debian: curl"));
+  ::setenv("PATH", path.c_str(), 1);
 }
 
 TEST_F(HttpGet, BringsTheWholeFile) {

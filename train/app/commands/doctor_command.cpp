@@ -22,7 +22,7 @@ void print(const Sections& sections) {
   }
 }
 
-/// {"Built in": {"libcurl": {"found": ..., "advice": ...}}, ...}
+/// {"Built in": {"curl": {"found": ..., "advice": ...}}, ...}
 nlohmann::ordered_json to_json(const Sections& sections) {
   nlohmann::ordered_json json;
   for (const doctor::Section& section : sections)

@@ -35,13 +35,12 @@ Finding onednn() {
           "convolutions of other shapes than the seed model's are slow: install libdnnl-dev and build again"};
 }
 
-Finding libcurl() {
+Finding curl() {
   try {
     data::require_http();
-    const std::string library = data::http_library();
-    return {"libcurl", library.substr(0, library.find(' '))};  // without its components
+    return {"curl", data::curl_version()};
   } catch (const data::FetchError& error) {
-    return {"libcurl", "none", fmt::format("gradring data fetch cannot work: {}", error.what())};
+    return {"curl", "none", fmt::format("gradring data fetch cannot work: {}", error.what())};
   }
 }
 
@@ -95,7 +94,7 @@ std::string openmp_wait(const VariableLookup& environment) {
 }
 
 std::vector<Finding> built_in() {
-  return {{"commit", kCommit}, cpu_level(), onednn(), libcurl(), libpng(), cuda_module(), simulated_gpu_module()};
+  return {{"commit", kCommit}, cpu_level(), onednn(), curl(), libpng(), cuda_module(), simulated_gpu_module()};
 }
 
 std::vector<Finding> used_here(const VariableLookup& environment, const std::string& simulate_gpu) {

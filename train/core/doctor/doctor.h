@@ -12,8 +12,8 @@ namespace gradring::train::doctor {
 
 /// The result of one check.
 struct Finding {
-  std::string name;      ///< "libcurl"
-  std::string found;     ///< "libcurl/7.88.1", "none"
+  std::string name;      ///< "curl"
+  std::string found;     ///< "7.88.1", "none"
   std::string advice{};  ///< how to fix it, in one line; empty if nothing is missing
 };
 
