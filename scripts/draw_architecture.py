@@ -2,18 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """Draws which folders include which, as the Mermaid flowchart of docs/architecture.md.
 
-Usage: scripts/draw_architecture.py [--check]
+Usage: scripts/draw_architecture.py [--check] [FOLDER]
 
-Reads the includes of production code and replaces the chart in docs/architecture.md. An arrow from A to B: A includes
-B. An arrow is left out where longer ways lead to the same folder. --check changes nothing, and fails if the chart is
-not what the includes say.
+Reads the includes of production code in FOLDER (default: this checkout) and replaces the chart in docs/architecture.md
+there. An arrow from A to B: A includes B. An arrow is left out where longer ways lead to the same folder. --check
+changes nothing, and fails if the chart is not what the includes say.
 """
 import pathlib
 import re
 import sys
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent
-PAGE = ROOT / "docs/architecture.md"
 PACKAGES = ("train", "nn", "comm", "data", "kernels")
 INCLUDE = re.compile(r'^\s*#\s*include "([^"]+)"', re.MULTILINE)
 CHART = re.compile(r"```mermaid\n.*?```\n", re.DOTALL)
@@ -24,18 +22,19 @@ def folder_of(path):
     return "/".join(pathlib.PurePosixPath(path).parts[:-1][:2])
 
 
-def includes():
+def includes(root):
     """For each folder, those that its files include."""
     graph = {}
     for package in PACKAGES:
-        for file in sorted((ROOT / package).rglob("*")):
+        for file in sorted((root / package).rglob("*")):
             if file.suffix not in (".h", ".cpp", ".cu", ".cuh"):
                 continue
-            folder = folder_of(file.relative_to(ROOT))
+            folder = folder_of(file.relative_to(root))
             targets = graph.setdefault(folder, set())
             for target in INCLUDE.findall(file.read_text()):
                 if target.startswith(PACKAGES) and folder_of(target) != folder:
                     targets.add(folder_of(target))
+                    graph.setdefault(folder_of(target), set())
     return graph
 
 
@@ -55,8 +54,8 @@ def without_shortcuts(graph):
     }
 
 
-def chart():
-    graph = without_shortcuts(includes())
+def chart(root):
+    graph = without_shortcuts(includes(root))
     lines = ["```mermaid", "flowchart TD"]
     name = {folder: folder.replace("/", "_") for folder in graph}
     for package in PACKAGES:
@@ -70,19 +69,20 @@ def chart():
     return "\n".join(lines) + "\n```\n"
 
 
-def main():
-    page = PAGE.read_text()
-    drawn = CHART.sub(lambda _: chart(), page, count=1)
-    if not CHART.search(page):
-        sys.exit(f"{PAGE.relative_to(ROOT)} has no Mermaid chart to replace")
-    if "--check" in sys.argv[1:]:
-        if drawn != page:
-            sys.exit(f"{PAGE.relative_to(ROOT)} shows other includes than there are: run scripts/draw_architecture.py")
-    else:
-        PAGE.write_text(drawn)
+def main(root, check):
+    page = root / "docs/architecture.md"
+    text = page.read_text()
+    drawn, count = CHART.subn(lambda _: chart(root), text, count=1)
+    if not count:
+        sys.exit(f"{page} has no Mermaid chart to replace")
+    if not check:
+        page.write_text(drawn)
+    elif drawn != text:
+        sys.exit(f"{page} shows other includes than there are: run scripts/draw_architecture.py")
 
 
 if __name__ == "__main__":
-    if set(sys.argv[1:]) - {"--check"}:
+    words = [word for word in sys.argv[1:] if word != "--check"]
+    if len(words) > 1 or any(word.startswith("-") for word in words):
         sys.exit(__doc__)
-    main()
+    main(pathlib.Path(words[0]) if words else pathlib.Path(__file__).resolve().parent.parent, "--check" in sys.argv)
