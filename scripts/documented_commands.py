@@ -50,10 +50,12 @@ EXIT_CODES = {
     ("docs/checkpoints.md", r"^timeout "): {0, 124},
     ("docs/checkpoints.md", r"ckpt diff runs/a runs/b *(#|$)"): {0, 1},
     ("docs/benchmarks.md", r"bench diff"): {0, 1},  # a machine that is busy with something else is slower
+    ("docs/troubleshooting.md", r"--inject stop"): {162},
 }
 # What stands for the reader's own runs and files.
 BEFORE = {
     "docs/reports.md": "gradring train --run-dir runs/second --epochs 1",
+    "docs/troubleshooting.md": "gradring train --run-dir runs/a --epochs 1",
     "docs/runs.md": "gradring train --run-dir runs/NAME --epochs 1; gradring train --run-dir runs/OTHER --epochs 1",
 }
 

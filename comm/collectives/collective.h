@@ -22,7 +22,7 @@ struct CollectiveSpec {
 
 /// One running collective. It posts the steps of its schedule in order, each as soon as the step before has received
 /// its data. It never waits; its driver does: a CPU stream blocks in Transport::wait, a CUDA stream has nothing to wait
-/// for, a simulator advances its clock.
+/// for.
 ///
 /// Threads   one thread at a time; the transport must outlive it.
 class Collective {

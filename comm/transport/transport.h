@@ -90,8 +90,8 @@ class VendorAllReduce {
 ///
 /// On the CPU, `submit` enqueues the collective as work of the stream, and steps are completed by polling in the thread
 /// that runs the stream. On a GPU, the stream orders the work: `submit` runs the collective at once, `enqueue` puts one
-/// group of sends and receives and then the add kernel on the stream, and `poll` returns done. In a simulator, `poll`
-/// reads a virtual clock. submit, enqueue and poll never wait for a peer, except to connect to it for the first time.
+/// group of sends and receives and then the add kernel on the stream, and `poll` returns done. submit, enqueue and poll
+/// never wait for a peer, except to connect to it for the first time.
 ///
 /// Order     all ranks post the same collectives, in the same order, on one stream at a time. A step may be posted when
 ///           the step before it is received or done.
