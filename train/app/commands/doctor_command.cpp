@@ -35,7 +35,7 @@ nlohmann::ordered_json to_json(const Sections& sections) {
 }
 
 struct DoctorOptions {
-  std::string simulate_gpu = "none";
+  SimulatedGpu simulate_gpu{};
   bool json = false;
 };
 
@@ -43,10 +43,9 @@ CommandLine command_line(DoctorOptions& options) {
   return {.command = "gradring doctor",
           .purpose = "features of this program and this machine, and remedies for what is missing",
           .usage = {"gradring doctor [OPTIONS]"},
-          .options = {
-              choice_option("simulate-gpu", kSimulatedGpus,
-                            "card whose simulated GPU is examined as the device (default none)", options.simulate_gpu),
-              json_switch(options.json)}};
+          .options = {choice_option("simulate-gpu", "card whose simulated GPU is examined as the device (default none)",
+                                    options.simulate_gpu),
+                      json_switch(options.json)}};
 }
 
 void run(DoctorOptions& options) {

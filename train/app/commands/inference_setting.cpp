@@ -49,7 +49,7 @@ Compute compute_for(const TrainConfig& config) {
 
 }  // namespace
 
-kernels::DType InferenceSetting::precision() const { return precision_named(config.precision, compute.device->id()); }
+kernels::DType InferenceSetting::precision() const { return dtype_of(config.precision, compute.device->id()); }
 
 Option option_of_training(const std::string& name, const std::string& help, OptionTexts& given) {
   return {.name = name,

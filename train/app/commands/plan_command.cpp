@@ -71,7 +71,7 @@ void run(PlanOptions& options) {
   const ProgramMemories programs = plan_programs(spec, where);
   const MemoryTable table = plan_memory(spec, where, programs);
   print_text("{} on {}, batches of {} a rank, {}, {}; {} rank{}; device {}, backend {}\n\n", config.model,
-             config.dataset, config.batch_size, precision_name(spec.replica.precision), config.optimizer.name,
+             config.dataset, config.batch_size, precision_name(spec.replica.precision), word_of(config.optimizer.kind),
              world_size, world_size == 1 ? "" : "s", compute.device->id().to_string(), compute.backend->name());
   nlohmann::ordered_json json{{"world_size", world_size}, {"planned_bytes", to_json(table)}};
   print_table(config.data_parallel > 1 ? "first device" : "on each rank", table);

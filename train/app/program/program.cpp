@@ -8,6 +8,7 @@
 #include "kernels/base/nearest_name.h"
 #include "train/bench/commands/commands.h"
 #include "train/launch/launcher.h"
+#include "train/launch/launcher.h"
 #include "train/launch/options/parse_launch.h"
 #include "train/options/commands.h"
 #include "train/options/help.h"

@@ -102,7 +102,7 @@ Rank::Rank(const TrainConfig& config, const WorkerEnvironment& environment)
 
 comm::ProcessGroup& Rank::join(const TrainConfig& config, const WorkerEnvironment& environment) {
   const GroupSpec spec{.timeout = config.timeout,
-                       .comm = config.allreduce == "nccl" ? "nccl" : config.comm,
+                       .comm = config.allreduce == AllReduce::nccl ? TransportKind::nccl : config.comm,
                        .allow_shared_gpu = config.allow_shared_gpu,
                        .program = fmt::format("gradring {}, commit {}", GRADRING_VERSION, kCommit)};
   ranks_ = make_group(environment, spec, &compute_);

@@ -260,7 +260,7 @@ void RankRun::Outputs::write_start(const RankRun& run, const Rank& rank, const F
   built.faults.announce_to([&metrics](const PlannedFault& fault) {
     metrics.event(FaultRecord{.step = fault.step, .rank = fault.rank, .kind = std::string(name_of(fault.kind))});
   });
-  if (run.leads_ && run.config_.progress != "none")
+  if (run.leads_ && run.config_.progress != ProgressStyle::none)
     print_start(built.out, header, found.output.shown_path(), found.output.shown_source());
 }
 
@@ -344,7 +344,7 @@ void RankRun::close(const Summary& summary, FoundStart& found, Built& built) con
     print_to_stderr(fmt::format("gradring train: {}\n", remark));
   if (!leads_) return;
   found.output.finish(summary);
-  if (config_.progress != "none")
+  if (config_.progress != ProgressStyle::none)
     print_result(built.out, finished_run(summary, config_, started_by(environment_), found.output));
   finish_output(built.out);
 }

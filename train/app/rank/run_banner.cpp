@@ -204,7 +204,7 @@ std::string longer_advice(const TrainConfig& config) {
   return fmt::format(
       "to train longer, start a new run with more --epochs or --steps: a resume with more would raise the learning "
       "rate, since the {} schedule spans the whole training",
-      config.schedule.name);
+      word_of(config.schedule.kind));
 }
 
 std::string aligned(const std::vector<BannerRow>& rows, std::size_t columns, const TextLook& look) {
@@ -239,7 +239,7 @@ void print_finished(Console& out, const FinishedRun& run) {
   make_progress(run.config.progress, out)
       ->remark(fmt::format("the run is already finished ({} steps): nothing was trained; {}", run.summary.steps,
                            longer_advice(run.config)));
-  if (run.config.progress == "none") return;
+  if (run.config.progress == ProgressStyle::none) return;
   out.write("Results of the finished run:\n");
   print_rows(out, run);
 }

@@ -78,8 +78,8 @@ UnfinishedRun unfinished_run(const std::exception& error, const TrainingProgress
           .samples_per_second = made.seconds > 0 ? static_cast<double>(made.samples) / made.seconds : 0,
           .world_size = world_size,
           .device = shown_device(resolved.device, resolved.simulate_gpu),
-          .backend = resolved.backend,
-          .precision = resolved.precision};
+          .backend = std::string(word_of(resolved.backend)),
+          .precision = std::string(word_of(resolved.precision))};
 }
 
 }  // namespace gradring::train

@@ -153,7 +153,8 @@ void run_as_process(const AllReduceOptions& options, const WorkerEnvironment& en
                                         .simulate_seed = options.simulated.seed,
                                         .timeout = options.timeout,
                                         .local_rank = environment.local_rank});
-  const Ranks ranks = make_group(environment, {.timeout = options.timeout, .comm = options.comm}, &compute);
+  const Ranks ranks = make_group(
+      environment, {.timeout = options.timeout, .comm = parse_choice<TransportKind>("comm", options.comm)}, &compute);
   run_rank(options, {*ranks.group, *compute.device, &compute});
   check_simulation(compute);
 }

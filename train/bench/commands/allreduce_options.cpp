@@ -102,7 +102,7 @@ Option with_letter(char letter, Option option) {
 }  // namespace
 
 const char* AllReduceOptions::transport() const {
-  if (simulated.card != "none") return "simulated nccl";
+  if (is_simulated(simulated.card)) return "simulated nccl";
   if (on_gpu()) return "nccl";
   return comm == "auto" ? "shm" : comm.c_str();
 }

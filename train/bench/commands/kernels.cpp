@@ -116,10 +116,10 @@ CommandLine command_line(KernelsBenchOptions& options) {
 void check_options(const KernelsBenchOptions& options) {
   if (!options.shapes.front().empty() && options.operation.empty())
     throw UsageError("--shape needs --op, the operation whose extents it gives");
-  if (options.ncu && options.simulated.card != "none")
-    throw UsageError("--ncu profiles a GPU, and --simulate-gpu " + options.simulated.card +
-                     " needs none: leave one out");
-  if (!options.common.files.csv.empty() && options.simulated.card != "none" && !options.simulated.counters)
+  if (options.ncu && is_simulated(options.simulated.card))
+    throw UsageError(fmt::format("--ncu profiles a GPU, and --simulate-gpu {} needs none: leave one out",
+                                 word_of(options.simulated.card)));
+  if (!options.common.files.csv.empty() && is_simulated(options.simulated.card) && !options.simulated.counters)
     throw UsageError("--csv-file is a table of times, which a simulated GPU does not have: add --counters, or use -J");
   if (options.ncu && options.operation.empty())
     throw UsageError("--ncu needs --op, the operation whose kernels are profiled");

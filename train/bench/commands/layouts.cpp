@@ -55,7 +55,7 @@ struct Series {
   std::vector<std::int64_t> passes;
 };
 
-TrainConfig config_of(const LayoutsBenchOptions& options, const char* precision, bool reproducible) {
+TrainConfig config_of(const LayoutsBenchOptions& options, Precision precision, bool reproducible) {
   TrainConfig config;
   config.epochs = 1;
   config.steps = options.steps;
@@ -68,9 +68,9 @@ TrainConfig config_of(const LayoutsBenchOptions& options, const char* precision,
 }
 
 std::vector<Series> series_of(const LayoutsBenchOptions& options) {
-  return {{"sums in floats, FP32", config_of(options, "fp32", false), {1, 2, 3}},
-          {"--reproducible, FP32", config_of(options, "fp32", true), {0}},
-          {"--reproducible, FP16", config_of(options, "fp16", true), {0}}};
+  return {{"sums in floats, FP32", config_of(options, Precision::fp32, false), {1, 2, 3}},
+          {"--reproducible, FP32", config_of(options, Precision::fp32, true), {0}},
+          {"--reproducible, FP16", config_of(options, Precision::fp16, true), {0}}};
 }
 
 std::string passes_text(const Layout& layout) {

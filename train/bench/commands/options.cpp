@@ -36,7 +36,7 @@ std::vector<Option> with_common_options(std::vector<Option> own, CommonBenchOpti
 }
 
 Option simulate_gpu_option(SimulatedGpuOptions& options) {
-  return choice_option("simulate-gpu", kSimulatedGpus,
+  return choice_option("simulate-gpu",
                        "card that is simulated instead of using a GPU, with --device cuda: slow, and without times "
                        "(default none)",
                        options.card);
@@ -78,7 +78,7 @@ std::string missing_gpu() {
 }
 
 std::string kind_of(const Compute& compute) {
-  if (compute.simulator) return "simulated " + compute.simulated;
+  if (compute.simulator) return fmt::format("simulated {}", word_of(compute.simulated));
   return compute.device->id().kind == kernels::DeviceKind::cuda ? "cuda" : "cpu";
 }
 

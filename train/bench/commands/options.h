@@ -32,7 +32,7 @@ Option nprocs_option(const std::string& help, const std::string& old_name, Integ
 
 /// --simulate-gpu, --simulate-seed and --counters.
 struct SimulatedGpuOptions {
-  std::string card = "none";
+  SimulatedGpu card{};
   std::uint64_t seed = 0;
   bool counters = false;
 };

@@ -88,7 +88,7 @@ nlohmann::json results_of(const RankReport& of_rank, const StepBenchOptions& opt
           {"threads", options.threads},
           {"device", options.device},
           {"ranks", of_rank.world_size},
-          {"comm", options.comm},
+          {"comm", word_of(options.comm)},
           {"slowest_rank_microseconds", to_json(of_rank.slowest, kMicroseconds)},
           {"step_microseconds", to_json(report.times.step, kMicroseconds)},
           {"parts", parts},
@@ -161,13 +161,13 @@ bench::MeasurementKey key_of(const StepBenchOptions& options, const StepRank& ra
   return {{"model", options.spec.model},
           {"dataset", options.dataset},
           {"batch_size", std::to_string(options.spec.batch_size)},
-          {"optimizer", options.spec.optimizer.name},
+          {"optimizer", std::string(word_of(options.spec.optimizer.kind))},
           {"device", kind_of(rank.compute)},
           {"backend", std::string(rank.compute.backend->name())},
           {"precision", precision_name(options.spec.precision)},
           {"threads", std::to_string(options.threads)},
           {"ranks", std::to_string(rank.group.world_size())},
-          {"comm", rank.group.world_size() > 1 ? options.comm : "none"}};
+          {"comm", rank.group.world_size() > 1 ? std::string(word_of(options.comm)) : "none"}};
 }
 
 /// Of a real device: a simulated GPU's times tell nothing.
@@ -203,11 +203,12 @@ void add_counters(nlohmann::json& results, const std::vector<simulated_gpu::Coun
 /// Measures one batch size. Collective; `run`: rank 0's.
 nlohmann::json measure_steps(const StepBenchOptions& options, const StepRank& rank, bench::BenchRun* run) {
   if (rank.leads())
-    print_text(
-        "\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}{}\n\n", options.spec.model,
-        options.dataset, options.spec.batch_size, options.spec.steps, shown_device(rank.compute),
-        rank.compute.backend->name(), precision_name(options.spec.precision), options.threads,
-        rank.group.world_size() > 1 ? fmt::format("; {} ranks over {}", rank.group.world_size(), options.comm) : "");
+    print_text("\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}{}\n\n", options.spec.model,
+               options.dataset, options.spec.batch_size, options.spec.steps, shown_device(rank.compute),
+               rank.compute.backend->name(), precision_name(options.spec.precision), options.threads,
+               rank.group.world_size() > 1
+                   ? fmt::format("; {} ranks over {}", rank.group.world_size(), word_of(options.comm))
+                   : "");
   const bool alone = options.checkpointing.kind == nn::Checkpointing::Kind::none;
   bench::StepBenchSpec spec = options.spec;
   spec.checkpointing = options.checkpointing;
@@ -254,12 +255,13 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& environme
                                         .backend = options.backend,
                                         .threads = threads,
                                         .local_rank = environment.local_rank});
-  options.spec.precision = precision_named(options.precision, compute.device->id());
+  options.spec.precision = dtype_of(options.precision, compute.device->id());
   options.device = shown_device(compute);
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   const auto timeout = compute.simulator ? default_timeout(compute.simulated) : kStepRankTimeout;
   const Ranks ranks = make_group(environment, {.timeout = timeout, .comm = options.comm}, &compute);
-  if (options.comm == "auto") options.comm = compute.module ? "nccl" : "shm";
+  if (options.comm == TransportKind::automatic)
+    options.comm = compute.module ? TransportKind::nccl : TransportKind::shm;
   const StepRank rank{.compute = compute,
                       .group = *ranks.group,
                       .dataset = *dataset,

@@ -8,11 +8,6 @@
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
-namespace {
-
-constexpr std::string_view kStepComm[] = {"auto", "shm", "tcp", "nccl"};
-
-}  // namespace
 
 CommandLine command_line(StepBenchOptions& options) {
   return {
@@ -37,13 +32,11 @@ CommandLine command_line(StepBenchOptions& options) {
                     "node of the step's graph that --counters leaves out of the total, if it cannot be counted; may "
                     "be repeated",
                 .read = [&](std::string_view text) { options.excluded.emplace_back(text); }},
-               text_option("backend", "auto|cpu|reference|cuda", "implementation of the layers (default auto)",
-                           options.backend),
+               choice_option("backend", "implementation of the layers (default auto)", options.backend),
                nprocs_option("ranks, each a process (default 1, or the launcher's)", "nproc", options.nprocs),
-               choice_option("comm", kStepComm, "transport between ranks (default auto: shm on the CPU, nccl on GPUs)",
+               choice_option("comm", "transport between ranks (default auto: shm on the CPU, nccl on GPUs)",
                              options.comm),
-               text_option("precision", "auto|fp32|fp16|bf16", "compute type of the layers (default auto)",
-                           options.precision),
+               choice_option("precision", "compute type of the layers (default auto)", options.precision),
                {.name = "checkpoint-activations",
                 .value = std::string(kCheckpointingValue),
                 .help = "activation checkpointing as in gradring train, measured alternately with none (default none)",
@@ -58,7 +51,7 @@ CommandLine command_line(StepBenchOptions& options) {
                     [&](std::string_view text) {
                       options.checkpointing.budget_bytes = parse_budget("activation-budget-mb", text);
                     }},
-               text_option("optimizer", "adam|adamw|sgd", "optimizer (default adam)", options.spec.optimizer.name),
+               choice_option("optimizer", "optimizer (default adam)", options.spec.optimizer.kind),
                count_option("threads", "compute threads; 0: OMP_NUM_THREADS, or all usable processors (default 1)", 0,
                             options.threads),
                count_option("steps", "measured steps (default 50; 1 on a simulated GPU)", 1, options.steps),

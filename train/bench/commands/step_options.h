@@ -21,10 +21,10 @@ struct StepBenchOptions {
   std::string device = "cpu";
   SimulatedGpuOptions simulated;
   std::vector<std::string> excluded;  ///< from the total of the counters
-  std::string backend = "auto";
+  BackendKind backend{};
   int nprocs = 0;  ///< 0: not given
-  std::string comm = "auto";
-  std::string precision = "auto";
+  TransportKind comm{};
+  Precision precision{};
   std::string dataset = "digits";
   std::string data_dir;
   std::int64_t threads = 1;

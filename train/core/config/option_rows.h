@@ -43,9 +43,19 @@ inline TrainOption text_option(const std::string& name, std::string value, std::
   return option(name, std::move(value), std::move(help), field, read, quoted);
 }
 
-template <class Field>
-TrainOption word_option(const std::string& name, std::string help, std::span<const std::string_view> words,
-                        Field field) {
+/// `words`: those of the choice that the option takes.
+template <class Choice, class Field>
+TrainOption choice_option(const std::string& name, std::string help, Field field,
+                          std::span<const std::string_view> words = kWords<Choice>) {
+  const auto read = [words](std::string_view of, std::string_view given) {
+    return parse_choice<Choice>(of, given, words);
+  };
+  return option(name, fmt::format("{}", fmt::join(words, "|")), std::move(help), field, read,
+                [](Choice value) { return quoted(std::string(word_of(value))); });
+}
+
+inline TrainOption word_option(const std::string& name, std::string help, std::span<const std::string_view> words,
+                               std::string TrainConfig::*field) {
   const auto read = [words](std::string_view of, std::string_view given) { return parse_word(of, given, words); };
   return option(name, fmt::format("{}", fmt::join(words, "|")), std::move(help), field, read, quoted);
 }

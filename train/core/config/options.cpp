@@ -18,12 +18,8 @@ namespace {
 
 using namespace option_rows;
 
-constexpr std::string_view kOptimizers[] = {"adam", "adamw", "sgd"};
-constexpr std::string_view kSchedules[] = {"constant", "step", "cosine", "one-cycle"};
-constexpr std::string_view kSamplers[] = {"auto", "distributed", "sharded"};
-constexpr std::string_view kMeans[] = {"samples", "ranks"};
-constexpr std::string_view kOnNan[] = {"auto", "skip", "halt", "rollback"};
-constexpr std::string_view kPrecisions[] = {"auto", "fp32", "fp16", "bf16"};
+/// All but that of a range test.
+constexpr auto kTrainingSchedules = std::span(kWords<ScheduleKind>).first(4);
 constexpr std::int64_t kMostAccumulated = 1 << 20;
 
 /// Reading leaves the budget as it is.
@@ -54,11 +50,11 @@ Options data_options() {
               "validation set held out of the training set at random (by --seed): a fraction below 1, or a number of "
               "samples; it is evaluated instead of the test set, which is kept for the end; 0: none",
               &TrainConfig::val_split, parse_val_split, show_val_split)),
-      word_option(
+      choice_option<Sampler>(
           "sampler",
           "assignment of samples to ranks; distributed: as PyTorch's DistributedSampler, which may repeat some; "
           "sharded: each once an epoch, in whole shards; auto: sharded with --reproducible, else distributed",
-          kSamplers, &TrainConfig::sampler),
+          &TrainConfig::sampler),
       integer_option("shard-size", "samples per shard with --sampler sharded; 0: --batch-size", {.least = 0},
                      &TrainConfig::shard_size),
   };
@@ -100,18 +96,20 @@ Options batch_options() {
                              "samples per step over all ranks, in micro-batches of --batch-size; 0: --batch-size times "
                              "--accumulate times ranks",
                              {.least = 0}, &TrainConfig::global_batch)),
-      word_option("gradient-mean",
-                  "mean of gradients over the samples of a step, or over the ranks' means as in PyTorch, which differs "
-                  "where ranks have different numbers of samples",
-                  kMeans, &TrainConfig::gradient_mean),
+      choice_option<GradientMean>(
+          "gradient-mean",
+          "mean of gradients over the samples of a step, or over the ranks' means as in PyTorch, which differs "
+          "where ranks have different numbers of samples",
+          &TrainConfig::gradient_mean),
       number_option("clip-norm",
                     "largest global L2 norm of the gradients, to which larger ones are scaled; 0: no limit",
                     &TrainConfig::clip_norm),
-      word_option("on-nan",
-                  "response to gradients that are not finite; skip: no update in this step; halt: error that names the "
-                  "origin; rollback: return to the newest checkpoint if a smaller loss scale does not help; auto: "
-                  "skip in fp16, else halt",
-                  kOnNan, &TrainConfig::on_nan),
+      choice_option<OnNan>(
+          "on-nan",
+          "response to gradients that are not finite; skip: no update in this step; halt: error that names the "
+          "origin; rollback: return to the newest checkpoint if a smaller loss scale does not help; auto: "
+          "skip in fp16, else halt",
+          &TrainConfig::on_nan),
       resumed(
           OnResume::must_fit_within_epoch,
           seed_option("seed",
@@ -123,8 +121,8 @@ Options batch_options() {
 
 Options optimizer_options() {
   return {
-      resumed(OnResume::must_fit,
-              word_option("optimizer", "optimizer", kOptimizers, in(&TrainConfig::optimizer, &OptimizerSpec::name))),
+      resumed(OnResume::must_fit, choice_option<OptimizerKind>("optimizer", "optimizer",
+                                                               in(&TrainConfig::optimizer, &OptimizerSpec::kind))),
       number_option("lr", "peak learning rate", &TrainConfig::learning_rate),
       resumed(OnResume::must_fit,
               number_option("momentum", "momentum (sgd)", in(&TrainConfig::optimizer, &OptimizerSpec::momentum))),
@@ -139,8 +137,8 @@ Options optimizer_options() {
                                                 "decay of an exponential moving average of the weights, evaluated "
                                                 "beside them, such as 0.999; 0: no average",
                                                 in(&TrainConfig::optimizer, &OptimizerSpec::ema))),
-      word_option("schedule", "learning rate schedule over the steps", kSchedules,
-                  in(&TrainConfig::schedule, &ScheduleSpec::name)),
+      choice_option<ScheduleKind>("schedule", "learning rate schedule over the steps",
+                                  in(&TrainConfig::schedule, &ScheduleSpec::kind), kTrainingSchedules),
       integer_option("warmup-steps", "steps of linear warm-up to --lr", {.least = 0},
                      in(&TrainConfig::schedule, &ScheduleSpec::warmup_steps)),
       integer_option("schedule-step-size", "steps between decays of the learning rate (step)", {.least = 0},
@@ -152,8 +150,9 @@ Options optimizer_options() {
 
 Options precision_options() {
   return {
-      word_option("precision", "compute type of the layers; master weights stay fp32; auto: fp16 on a GPU, else fp32",
-                  kPrecisions, &TrainConfig::precision),
+      choice_option<Precision>("precision",
+                               "compute type of the layers; master weights stay fp32; auto: fp16 on a GPU, else fp32",
+                               &TrainConfig::precision),
       resumed(OnResume::checkpoint, number_option("loss-scale", "initial loss scale (fp16), halved on overflow",
                                                   &TrainConfig::loss_scale, std::numeric_limits<float>::min())),
       integer_option("loss-scale-interval", "steps without overflow before the loss scale doubles (fp16)", {.least = 1},

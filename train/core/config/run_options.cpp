@@ -7,18 +7,12 @@
 #include "train/core/config/option_rows.h"
 #include "train/core/faults/fault.h"
 #include "train/options/usage_error.h"
+#include "train/records/metrics/progress.h"
 
 namespace gradring::train::option_rows {
 namespace {
 
-constexpr std::string_view kBackends[] = {"auto", "reference", "cpu", "cuda"};
-constexpr std::string_view kResident[] = {"auto", "on", "off"};
-constexpr std::string_view kOnSaveError[] = {"stop", "continue"};
-constexpr std::string_view kComm[] = {"auto", "nccl", "shm", "tcp"};
-constexpr std::string_view kAllReduce[] = {"auto", "ring", "direct", "nccl"};
-constexpr std::string_view kWireTypes[] = {"fp32", "fp16", "bf16"};
 constexpr std::string_view kLogs[] = {kTensorBoard};
-constexpr std::string_view kProgress[] = {"auto", "bar", "plain", "none"};
 constexpr std::int64_t kMostRanks = 4096;
 constexpr std::int64_t kMostDevices = 64;
 constexpr std::int64_t kMostKept = 1 << 30;
@@ -94,14 +88,15 @@ Options parallelism_options() {
 
 Options communication_options() {
   return {
-      word_option("comm", "transport between ranks; auto: nccl on GPUs, else shm (shared memory)", kComm,
-                  &TrainConfig::comm),
-      word_option("allreduce", "all-reduce algorithm; auto: direct in shared memory, else ring", kAllReduce,
-                  &TrainConfig::allreduce),
-      word_option("wire-dtype",
-                  "type of gradients in transit between ranks; 16 bits halve the bytes and round (fp16 requires "
-                  "--precision fp16)",
-                  kWireTypes, &TrainConfig::wire_dtype),
+      choice_option<TransportKind>("comm", "transport between ranks; auto: nccl on GPUs, else shm (shared memory)",
+                                   &TrainConfig::comm),
+      choice_option<AllReduce>("allreduce", "all-reduce algorithm; auto: direct in shared memory, else ring",
+                               &TrainConfig::allreduce),
+      choice_option<Precision>(
+          "wire-dtype",
+          "type of gradients in transit between ranks; 16 bits halve the bytes and round (fp16 requires "
+          "--precision fp16)",
+          &TrainConfig::wire_dtype, std::span(kWords<Precision>).subspan(1)),
       on_or_off_option("overlap", "overlap of the all-reduce with backward", &TrainConfig::overlap),
       megabytes_option("bucket-mb", "size of a gradient bucket in MiB", &BucketLimits::rest_bytes),
       megabytes_option("first-bucket-mb", "size of the first gradient bucket of a step in MiB",
@@ -121,8 +116,9 @@ Options checkpoint_options() {
                      &TrainConfig::keep_last),
       integer_option("keep-best", "number of checkpoints with the highest accuracy to keep besides",
                      {.least = 0, .most = kMostKept}, &TrainConfig::keep_best),
-      word_option("on-save-error", "response to checkpoints that cannot be saved; stop: end after two in a row",
-                  kOnSaveError, &TrainConfig::on_save_error),
+      choice_option<OnSaveError>("on-save-error",
+                                 "response to checkpoints that cannot be saved; stop: end after two in a row",
+                                 &TrainConfig::on_save_error),
       text_option("resume", "auto|auto-or-restart|none|PATH",
                   "checkpoint to resume from; auto: the newest valid one in --run-dir, if there is one; "
                   "auto-or-restart: the same, or step 0 if all are corrupt",
@@ -148,8 +144,8 @@ Options output_options() {
              parse_step_range,
              [](const StepRange& range) { return quoted(fmt::format("{}:{}", range.first, range.last)); }),
       log_option(),
-      word_option("progress", "progress display; auto: bar on a terminal, else plain lines", kProgress,
-                  &TrainConfig::progress),
+      choice_option<ProgressStyle>("progress", "progress display; auto: bar on a terminal, else plain lines",
+                                   &TrainConfig::progress),
   };
 }
 
@@ -164,14 +160,14 @@ Options device_options() {
             return std::string(given);
           },
           quoted),
-      word_option(
+      choice_option<SimulatedGpu>(
           "simulate-gpu",
           "card that is simulated instead of using a GPU, with --device cuda: executes the PTX of our kernels on "
           "the CPU, checks every access, and is slow; none: real GPUs",
-          kSimulatedGpus, &TrainConfig::simulate_gpu),
+          &TrainConfig::simulate_gpu),
       seed_option("simulate-seed", "seed of the order in which simulated GPUs do what CUDA leaves unordered",
                   &TrainConfig::simulate_seed),
-      word_option("backend", "implementation of the layers", kBackends, &TrainConfig::backend),
+      choice_option<BackendKind>("backend", "implementation of the layers", &TrainConfig::backend),
       text_option("conv", "auto|NAME",
                   "convolution kernel: a variant from `gradring bench kernels --op conv2d`, onednn or cudnn",
                   &TrainConfig::conv),
@@ -182,8 +178,8 @@ Options device_options() {
                   &TrainConfig::autotune),
       on_or_off_option("cuda-graph", "CUDA graph of forward, backward, all-reduce and update",
                        &TrainConfig::cuda_graph),
-      word_option("resident", "training set in device memory, as bytes; auto: on a GPU", kResident,
-                  &TrainConfig::resident),
+      choice_option<Resident>("resident", "training set in device memory, as bytes; auto: on a GPU",
+                              &TrainConfig::resident),
       integer_option("threads",
                      "compute threads per rank, or device of --data-parallel; 0: OMP_NUM_THREADS, or its share of the "
                      "usable processors",

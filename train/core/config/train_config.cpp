@@ -6,6 +6,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "comm/process_group.h"
 #include "data/datasets/open_dataset.h"
 #include "train/core/config/train_config.h"
 #include "train/options/parse_value.h"
@@ -36,7 +37,7 @@ void validate_data_parallel(const TrainConfig& config) {
           "the first trains on several devices from one process, the second starts a process for each");
   require(config.zero == 0, fmt::format("--zero {}", config.zero),
           "the first keeps all optimizer state on the first device, the second shards it over ranks");
-  require(config.wire_dtype == "fp32", "--wire-dtype " + config.wire_dtype,
+  require(config.wire_dtype == Precision::fp32, fmt::format("--wire-dtype {}", word_of(config.wire_dtype)),
           "gradients are gathered from the devices in fp32");
   require(!config.reproducible, "--reproducible", "sums would depend on the number of devices");
   require(!config.device.starts_with("cuda:"), "--device " + config.device,
@@ -49,13 +50,13 @@ void validate_data_parallel(const TrainConfig& config) {
 
 }  // namespace
 
-void check_simulated_gpu(const std::string& card, const std::string& device) {
+void check_simulated_gpu(SimulatedGpu card, const std::string& device) {
   if (is_simulated(card) && !device.starts_with("cuda"))
-    throw UsageError("--simulate-gpu " + card + " requires --device cuda, found " + device);
+    throw UsageError(fmt::format("--simulate-gpu {} requires --device cuda, found {}", word_of(card), device));
 }
 
-std::string shown_device(const std::string& id, const std::string& simulated) {
-  return is_simulated(simulated) ? id + ", simulated " + simulated : id;
+std::string shown_device(const std::string& id, SimulatedGpu simulated) {
+  return is_simulated(simulated) ? fmt::format("{}, simulated {}", id, word_of(simulated)) : id;
 }
 
 bool logs_to(const TrainConfig& config, std::string_view sink) {
@@ -71,24 +72,27 @@ void validate(const TrainConfig& config) {
   require(config.dataset == "digits" || !config.data_dir.empty(), data::needs_folder_message(config.dataset));
   require(config.global_batch == 0 || config.accumulate == 1,
           "--global-batch and --accumulate both set the samples per step: leave one out");
-  const bool sharded = config.sampler == "sharded" || (config.sampler == "auto" && config.reproducible);
+  const bool sharded = is_sharded(config);
   require(sharded || config.shard_size == 0,
           "--shard-size has no effect without --sampler sharded: add it, or leave out --shard-size");
   require(sharded || !config.reproducible,
           "--sampler distributed depends on the number of ranks, which --reproducible forbids: leave it out");
-  require(!config.reproducible || config.gradient_mean == "samples",
+  require(!config.reproducible || config.gradient_mean == GradientMean::samples,
           "--gradient-mean ranks depends on the number of ranks, which --reproducible forbids: leave it out");
-  require(!config.reproducible || config.wire_dtype == "fp32",
+  require(!config.reproducible || config.wire_dtype == Precision::fp32,
           "--reproducible sums gradients as integers: leave out --wire-dtype");
-  require(config.allreduce != "direct" || (config.comm != "tcp" && config.comm != "nccl"),
-          "--allreduce direct requires shared memory: leave out --comm " + config.comm);
-  require(config.zero == 0 || config.allreduce == "auto" || config.allreduce == "ring",
-          "--zero uses the ring's reduce-scatter: leave out --allreduce " + config.allreduce);
+  require(config.allreduce != AllReduce::direct ||
+              (config.comm != TransportKind::tcp && config.comm != TransportKind::nccl),
+          fmt::format("--allreduce direct requires shared memory: leave out --comm {}", word_of(config.comm)));
+  require(config.zero == 0 || config.allreduce == AllReduce::automatic || config.allreduce == AllReduce::ring,
+          fmt::format("--zero uses the ring's reduce-scatter: leave out --allreduce {}", word_of(config.allreduce)));
   require(config.zero >= 2 || !config.sync_every_pass,
           "--sync-every-pass has no effect with --zero 0 or 1, which keep all gradients: leave it out, or use --zero 2 "
           "or 3");
-  require(optimizer.name == "sgd" || (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
-          "--momentum, --dampening and --nesterov require --optimizer sgd, found " + optimizer.name);
+  require(
+      optimizer.kind == OptimizerKind::sgd ||
+          (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
+      fmt::format("--momentum, --dampening and --nesterov require --optimizer sgd, found {}", word_of(optimizer.kind)));
   require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),
           "--nesterov needs a --momentum above 0 and no --dampening");
   require(!optimizer.no_bias_decay || optimizer.weight_decay > 0,
@@ -111,7 +115,8 @@ void validate(const TrainConfig& config) {
   require(is_utf8(config.optimizer_state), "--optimizer-state is not UTF-8: rename the file, or make a link to it");
   require(config.optimizer_state.empty() || !config.weights.empty(),
           "--optimizer-state requires the --weights that it belongs to: add them");
-  require(config.optimizer_state.empty() || (config.schedule.name == "constant" && config.schedule.warmup_steps == 0),
+  require(config.optimizer_state.empty() ||
+              (config.schedule.kind == ScheduleKind::constant && config.schedule.warmup_steps == 0),
           "--optimizer-state counts its steps from another training, which --schedule and --warmup-steps do not know: "
           "leave them out");
   require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
@@ -119,13 +124,13 @@ void validate(const TrainConfig& config) {
   validate_data_parallel(config);
   check_simulated_gpu(config.simulate_gpu, config.device);
   const ScheduleSpec& schedule = config.schedule;
-  require((schedule.name == "step") == (schedule.step_size > 0),
+  require((schedule.kind == ScheduleKind::step) == (schedule.step_size > 0),
           "--schedule step and --schedule-step-size require each other: give both or neither");
-  require(schedule.name == "step" || schedule.gamma == ScheduleSpec().gamma,
+  require(schedule.kind == ScheduleKind::step || schedule.gamma == ScheduleSpec().gamma,
           "--schedule-gamma requires --schedule step");
-  require(schedule.name == "cosine" || schedule.least == 0, "--min-lr requires --schedule cosine");
+  require(schedule.kind == ScheduleKind::cosine || schedule.least == 0, "--min-lr requires --schedule cosine");
   require(schedule.least <= config.learning_rate, "--min-lr is above --lr: lower it");
-  require(schedule.name != "one-cycle" || schedule.warmup_steps == 0,
+  require(schedule.kind != ScheduleKind::one_cycle || schedule.warmup_steps == 0,
           "--schedule one-cycle includes a warm-up: leave out --warmup-steps");
 }
 

@@ -9,12 +9,15 @@
 
 #include "kernels/runtime/device.h"
 #include "nn/program/activation_memory.h"
+#include "train/core/config/choices.h"
 #include "train/core/config/val_split.h"
 #include "train/core/ddp/buckets.h"
 #include "train/core/faults/fault.h"
 #include "train/core/optim/optimizer.h"
 
 namespace gradring::train {
+
+enum class ProgressStyle : std::uint8_t;  // records/metrics/progress.h
 
 /// The largest number of threads of a rank; larger values are refused.
 constexpr std::int64_t kMostThreads = 1024;
@@ -32,67 +35,67 @@ struct TrainConfig {
   std::string data_dir;
   ValSplit val_split;  ///< validation samples, held out of the training set
   std::string model = "convnet";
-  std::int64_t epochs = 2;                ///< 0: until `steps`
-  std::int64_t steps = 0;                 ///< 0: until the end of `epochs`
-  std::int64_t batch_size = 64;           ///< samples per rank and micro-batch
-  std::int64_t accumulate = 1;            ///< micro-batches per step
-  std::int64_t global_batch = 0;          ///< samples per step over all ranks; 0: batch_size * accumulate * ranks
-  std::string sampler = "auto";           ///< auto, distributed, sharded
-  std::int64_t shard_size = 0;            ///< samples per shard (sharded); 0: batch_size
-  std::string gradient_mean = "samples";  ///< what gradients are averaged over: samples, ranks
-  std::uint64_t seed = 0;                 ///< of the initial weights and of the shuffles
+  std::int64_t epochs = 2;        ///< 0: until `steps`
+  std::int64_t steps = 0;         ///< 0: until the end of `epochs`
+  std::int64_t batch_size = 64;   ///< samples per rank and micro-batch
+  std::int64_t accumulate = 1;    ///< micro-batches per step
+  std::int64_t global_batch = 0;  ///< samples per step over all ranks; 0: batch_size * accumulate * ranks
+  Sampler sampler{};
+  std::int64_t shard_size = 0;  ///< samples per shard (sharded); 0: batch_size
+  GradientMean gradient_mean{};
+  std::uint64_t seed = 0;  ///< of the initial weights and of the shuffles
 
   OptimizerSpec optimizer;
   double learning_rate = 1e-3;  ///< peak
   ScheduleSpec schedule;
-  double clip_norm = 0;         ///< largest global L2 norm; 0: no clipping
-  std::string on_nan = "auto";  ///< response to non-finite gradients: auto, skip, halt, rollback
+  double clip_norm = 0;  ///< largest global L2 norm; 0: no clipping
+  OnNan on_nan{};
 
   nn::Checkpointing checkpointing;  ///< which activations are recomputed in backward
 
-  std::string precision = "auto";           ///< auto, fp32, fp16, bf16
+  Precision precision{};
   double loss_scale = 65536;                ///< initial, in fp16
   std::int64_t loss_scale_interval = 2000;  ///< steps without overflow before it doubles
 
-  std::string device = "auto";        ///< auto, cpu, cuda, cuda:<index>
-  std::string simulate_gpu = "none";  ///< card whose GPUs are simulated: none, a100, h100
-  std::uint64_t simulate_seed = 0;    ///< of the order of work on simulated GPUs
-  std::string backend = "auto";       ///< auto, reference, cpu, cuda
-  std::string conv = "auto";          ///< convolution kernel: auto, or a name that the backend knows
-  std::string gemm = "auto";          ///< the same for matrix products
-  bool autotune = false;              ///< measure cuDNN's algorithms instead of taking its first
-  bool reproducible = false;          ///< bitwise equal results in every run
-  bool cuda_graph = true;             ///< a step on a GPU is one CUDA graph
-  std::string resident = "auto";      ///< training set in device memory: auto, on, off
+  std::string device = "auto";  ///< auto, cpu, cuda, cuda:<index>
+  SimulatedGpu simulate_gpu{};
+  std::uint64_t simulate_seed = 0;  ///< of the order of work on simulated GPUs
+  BackendKind backend{};
+  std::string conv = "auto";  ///< convolution kernel: auto, or a name that the backend knows
+  std::string gemm = "auto";  ///< the same for matrix products
+  bool autotune = false;      ///< measure cuDNN's algorithms instead of taking its first
+  bool reproducible = false;  ///< bitwise equal results in every run
+  bool cuda_graph = true;     ///< a step on a GPU is one CUDA graph
+  Resident resident{};
   std::int64_t threads = 0;  ///< compute threads per rank; 0: OMP_NUM_THREADS, or its share of the usable processors
   bool pin = false;          ///< every rank is bound to cores of its own
   std::int64_t zero = 0;     ///< ZeRO stage: see ReplicaSpec
-  bool sync_every_pass = false;     ///< reduce-scatter after every micro-batch (ZeRO 2, 3)
-  bool overlap = true;              ///< all-reduce overlaps with backward
-  std::string comm = "auto";        ///< auto, nccl, shm, tcp
-  std::string allreduce = "auto";   ///< auto, ring, direct, nccl
-  std::string wire_dtype = "fp32";  ///< type of gradients in transit: fp32, fp16, bf16
-  bool allow_shared_gpu = false;    ///< several ranks on one GPU, for tests
+  bool sync_every_pass = false;  ///< reduce-scatter after every micro-batch (ZeRO 2, 3)
+  bool overlap = true;           ///< all-reduce overlaps with backward
+  TransportKind comm{};
+  AllReduce allreduce{};
+  Precision wire_dtype = Precision::fp32;  ///< of gradients in transit
+  bool allow_shared_gpu = false;           ///< several ranks on one GPU, for tests
 
   BucketLimits buckets;
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
   std::int64_t eval_every = 0;      ///< steps between evaluations, besides those after each epoch; 0: none
   std::int64_t check_replicas = 0;  ///< steps between comparisons of the ranks' weights; 0: never
 
-  std::int64_t save_every_steps = 0;   ///< between checkpoints, besides those after each epoch; 0: none
-  std::int64_t keep_last = 3;          ///< newest checkpoints to keep; 0: all
-  std::int64_t keep_best = 1;          ///< checkpoints with the highest accuracy to keep besides
-  std::string on_save_error = "stop";  ///< response to checkpoints that cannot be saved: stop, continue
-  std::string resume = "none";         ///< none, auto, auto-or-restart, or the path of a checkpoint
-  std::string weights;                 ///< file with initial weights; empty: drawn from the seed
-  std::string optimizer_state;         ///< PyTorch's, which belongs to `weights`; empty: a new optimizer
+  std::int64_t save_every_steps = 0;  ///< between checkpoints, besides those after each epoch; 0: none
+  std::int64_t keep_last = 3;         ///< newest checkpoints to keep; 0: all
+  std::int64_t keep_best = 1;         ///< checkpoints with the highest accuracy to keep besides
+  OnSaveError on_save_error{};
+  std::string resume = "none";  ///< none, auto, auto-or-restart, or the path of a checkpoint
+  std::string weights;          ///< file with initial weights; empty: drawn from the seed
+  std::string optimizer_state;  ///< PyTorch's, which belongs to `weights`; empty: a new optimizer
 
   std::string run_dir;          ///< empty: runs/<name>-<time>, or runs/<dataset>-<model>-<time>
   std::string name;             ///< of the run, for people; empty: none
   std::string tags;             ///< labels of the run, separated by commas
   std::int64_t log_every = 10;  ///< steps between collections of every rank's times
   std::string log;              ///< further forms of the metrics, separated by commas: tensorboard
-  std::string progress = "auto";
+  ProgressStyle progress{};
   std::string trace;               ///< file for the trace of all ranks; empty: none
   StepRange trace_steps{};         ///< that it records
   std::vector<Fault> faults;       ///< to inject
@@ -100,23 +103,19 @@ struct TrainConfig {
   std::int64_t data_parallel = 1;  ///< devices of this process, which split each micro-batch
 };
 
-/// The words that --simulate-gpu takes.
-inline constexpr std::string_view kSimulatedGpus[] = {"none", "a100", "h100"};
-
-/// `card`: one of kSimulatedGpus.
-inline bool is_simulated(std::string_view card) { return card != kSimulatedGpus[0]; }
+inline bool is_simulated(SimulatedGpu card) { return card != SimulatedGpu::none; }
 inline bool is_simulated(const TrainConfig& config) { return is_simulated(config.simulate_gpu); }
 
-/// The default of --timeout. `card`: one of kSimulatedGpus, on which a step may take minutes.
-inline std::chrono::milliseconds default_timeout(std::string_view card) {
+/// The default of --timeout; a step on a simulated GPU may take minutes.
+inline std::chrono::milliseconds default_timeout(SimulatedGpu card) {
   return is_simulated(card) ? std::chrono::hours(1) : TrainConfig().timeout;
 }
 
 /// Errors    UsageError if a GPU is to be simulated on another device than cuda.
-void check_simulated_gpu(const std::string& card, const std::string& device);
+void check_simulated_gpu(SimulatedGpu card, const std::string& device);
 
-/// "cuda:1", or "cuda:1, simulated h100": nobody may take a result for a GPU's. `simulated`: the card, or none.
-std::string shown_device(const std::string& id, const std::string& simulated);
+/// "cuda:1", or "cuda:1, simulated h100": nobody may take a result for a GPU's.
+std::string shown_device(const std::string& id, SimulatedGpu simulated);
 
 /// Whether --resume looks for checkpoints in --run-dir.
 inline bool resumes_automatically(const TrainConfig& config) {
@@ -136,6 +135,11 @@ inline bool shows_parameters(const TrainConfig& config) { return logs_to(config,
 /// must not depend on the machine.
 inline std::int64_t threads_option(const TrainConfig& config) {
   return config.reproducible && config.threads == 0 ? 1 : config.threads;
+}
+
+/// Whether each sample is trained on once per epoch, in whole shards.
+inline bool is_sharded(const TrainConfig& config) {
+  return config.sampler == Sampler::sharded || (config.sampler == Sampler::automatic && config.reproducible);
 }
 
 /// Checks of several options together: counts that must match, options that the chosen optimizer does not have.

@@ -97,7 +97,7 @@ std::vector<Finding> built_in() {
   return {{"commit", kCommit}, cpu_level(), onednn(), curl(), libpng(), cuda_module(), simulated_gpu_module()};
 }
 
-std::vector<Finding> used_here(const VariableLookup& environment, const std::string& simulate_gpu) {
+std::vector<Finding> used_here(const VariableLookup& environment, SimulatedGpu simulate_gpu) {
   const unsigned threads = threads_of_rank(0, WorkerEnvironment{}, environment);
   const Compute compute = make_compute(
       {.device = is_simulated(simulate_gpu) ? "cuda" : "auto", .simulate_gpu = simulate_gpu, .threads = threads});
@@ -116,7 +116,7 @@ std::vector<Finding> used_here(const VariableLookup& environment, const std::str
 
 }  // namespace
 
-std::vector<Section> examine(const VariableLookup& environment, const std::string& simulate_gpu) {
+std::vector<Section> examine(const VariableLookup& environment, SimulatedGpu simulate_gpu) {
   return {{"Built in", built_in()}, {"Found", found_here(environment)}, {"Used", used_here(environment, simulate_gpu)}};
 }
 

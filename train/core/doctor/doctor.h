@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "train/core/config/choices.h"
 #include "train/options/environment_variable.h"
 
 namespace gradring::train::doctor {
@@ -25,7 +26,7 @@ struct Section {
 /// Examines this program and this machine: what was built in, what was found, what a training would use. Starts every
 /// Python on PATH until one imports torch, which takes seconds. Changes nothing. `simulate_gpu`: the card whose simulated
 /// GPU a training would use; none: the device that it would choose itself.
-std::vector<Section> examine(const VariableLookup& environment, const std::string& simulate_gpu = "none");
+std::vector<Section> examine(const VariableLookup& environment, SimulatedGpu simulate_gpu = SimulatedGpu::none);
 
 /// The first processor of /proc/cpuinfo.
 struct Processor {

@@ -133,18 +133,15 @@ class Ema final : public Optimizer {
 std::unique_ptr<Optimizer> make_plain(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
                                       kernels::Device& device, std::size_t elements) {
   const auto pick = [&device](const auto& table) { return kernels::pick_variant(table, device, kernels::DType::f32); };
-  if (spec.name == "adam" || spec.name == "adamw") {
-    const kernels::adam::Hyper hyper{.weight_decay = spec.weight_decay, .decoupled = spec.name == "adamw"};
-    return std::make_unique<Adam>(hyper, pick(kernels.adam), device, elements);
-  }
-  if (spec.name == "sgd") {
+  if (spec.kind == OptimizerKind::sgd) {
     const kernels::sgd::Hyper hyper{.momentum = spec.momentum,
                                     .dampening = spec.dampening,
                                     .weight_decay = spec.weight_decay,
                                     .nesterov = spec.nesterov};
     return std::make_unique<Sgd>(hyper, pick(kernels.sgd), device, elements);
   }
-  throw InvalidArgument("optimizer '" + spec.name + "' is unknown: expected adam, adamw or sgd");
+  const kernels::adam::Hyper hyper{.weight_decay = spec.weight_decay, .decoupled = spec.kind == OptimizerKind::adamw};
+  return std::make_unique<Adam>(hyper, pick(kernels.adam), device, elements);
 }
 
 constexpr std::int64_t kMostListed = 1 << 24;
@@ -192,11 +189,13 @@ double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t step
   if (step < spec.warmup_steps) return peak * static_cast<double>(step + 1) / static_cast<double>(spec.warmup_steps);
   const std::int64_t since = step - spec.warmup_steps;
   const auto part_of = static_cast<double>(steps - spec.warmup_steps);
-  if (spec.name == "constant") return peak;
-  if (spec.name == "exponential") return exponential(peak, spec.least, static_cast<double>(since) / (part_of - 1));
-  if (spec.name == "cosine") return cosine(peak, spec.least, static_cast<double>(since) / part_of);
-  if (spec.name == "one-cycle") return one_cycle(peak, part_of, static_cast<double>(since));
-  check(spec.name == "step", "schedule '" + spec.name + "' is unknown: expected constant, step, cosine or one-cycle");
+  switch (spec.kind) {
+    case ScheduleKind::constant: return peak;
+    case ScheduleKind::exponential: return exponential(peak, spec.least, static_cast<double>(since) / (part_of - 1));
+    case ScheduleKind::cosine: return cosine(peak, spec.least, static_cast<double>(since) / part_of);
+    case ScheduleKind::one_cycle: return one_cycle(peak, part_of, static_cast<double>(since));
+    case ScheduleKind::step: break;
+  }
   check(spec.step_size >= 1,
         fmt::format("schedule step has step size {}, expected 1 or more: set --schedule-step-size", spec.step_size));
   const std::int64_t decays = since / spec.step_size;
@@ -205,7 +204,8 @@ double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t step
 
 std::vector<float> learning_rates(const ScheduleSpec& spec, double peak, std::int64_t steps) {
   check_warmup(spec, steps);
-  const std::int64_t count = spec.name == "constant" && spec.warmup_steps < steps ? spec.warmup_steps + 1 : steps;
+  const std::int64_t count =
+      spec.kind == ScheduleKind::constant && spec.warmup_steps < steps ? spec.warmup_steps + 1 : steps;
   check(count >= 1 && count <= kMostListed,
         fmt::format("schedule has {} steps, expected at most {}: lower --steps or --epochs", count, kMostListed));
   std::vector<float> rates(static_cast<std::size_t>(count));

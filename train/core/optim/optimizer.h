@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "kernels/ops/step_state/step_state.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
+#include "train/options/choice.h"
 
 namespace gradring::train {
 
@@ -60,9 +62,13 @@ class Optimizer {
   virtual std::size_t bytes() const = 0;
 };
 
+enum class OptimizerKind : std::uint8_t { adam, adamw, sgd };
+template <>
+inline constexpr auto kWords<OptimizerKind> = std::to_array<std::string_view>({"adam", "adamw", "sgd"});
+
 /// The user's choice of an optimizer. Validation rejects values that the optimizer does not use.
 struct OptimizerSpec {
-  std::string name = "adam";  ///< adam, adamw, sgd
+  OptimizerKind kind{};
   double momentum = 0;
   double dampening = 0;
   bool nesterov = false;
@@ -74,15 +80,26 @@ struct OptimizerSpec {
 /// An optimizer of `elements` weights: Adam (L2 in the gradient), AdamW (decoupled decay) or SGD with momentum, with
 /// PyTorch's numbers; with spec.ema, an exponential moving average of the weights besides.
 ///
-/// Errors    InvalidArgument for an unknown name; DeviceError if there is no memory for the state.
+/// Errors    DeviceError if there is no memory for the state.
 /// Source    Kingma, Ba: "Adam", 2015; Loshchilov, Hutter: "Decoupled weight decay regularization", 2019;
 ///           torch.optim.swa_utils.AveragedModel with an avg_fn.
 std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
                                           kernels::Device& device, std::size_t elements);
 
+enum class ScheduleKind : std::uint8_t {
+  constant,
+  step,
+  cosine,
+  one_cycle,
+  exponential
+};  ///< the last of a range test
+template <>
+inline constexpr auto kWords<ScheduleKind> =
+    std::to_array<std::string_view>({"constant", "step", "cosine", "one-cycle", "exponential"});
+
 /// The user's choice of a learning rate schedule.
 struct ScheduleSpec {
-  std::string name = "constant";  ///< constant, step, cosine, one-cycle; exponential, for a range test
+  ScheduleKind kind{};
   std::int64_t warmup_steps = 0;  ///< linear rise to the peak; one-cycle has its own
   std::int64_t step_size = 0;     ///< step: applied steps between two decays
   double gamma = 0.1;             ///< step: factor of each decay
@@ -90,7 +107,9 @@ struct ScheduleSpec {
 };
 
 /// Whether a schedule's rates depend on the number of steps in all: a longer training has other rates from its start.
-inline bool spans_training(const ScheduleSpec& spec) { return spec.name != "constant" && spec.name != "step"; }
+inline bool spans_training(const ScheduleSpec& spec) {
+  return spec.kind != ScheduleKind::constant && spec.kind != ScheduleKind::step;
+}
 
 /// The learning rate of step `step` of `steps`, counted from 0, skipped steps excluded; w = warmup_steps, t = step - w,
 /// T = steps - w:
@@ -101,7 +120,7 @@ inline bool spans_training(const ScheduleSpec& spec) { return spec.name != "cons
 ///   exponential: least * (peak / least) ^ (t / (T - 1))
 ///   one-cycle:   cosine from peak / 25 to peak over the first 30 % of the steps, then to peak / 250,000
 ///
-/// Errors    InvalidArgument for another name, a step_size below 1, or w > steps.
+/// Errors    InvalidArgument for a step_size below 1, or w > steps.
 /// Source    torch.optim.lr_scheduler: StepLR, CosineAnnealingLR(T_max = T) and OneCycleLR(cycle_momentum = False), in
 ///           closed form; Loshchilov, Hutter: "SGDR", 2017; Smith, Topin: "Super-convergence", 2018.
 /// Example   tests/train/core/optim/schedule_test.cpp

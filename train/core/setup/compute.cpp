@@ -70,19 +70,18 @@ void check_can_start(unsigned threads) {
 
 std::unique_ptr<nn::Backend> make_host_backend(const ComputeSpec& spec, const kernels::Device& device) {
   const bool named = spec.conv != kAuto || spec.gemm != kAuto;
-  if (spec.backend == "reference") {
+  if (spec.backend == BackendKind::reference) {
     if (named) throw UsageError("--backend reference has no kernel variants: leave --conv and --gemm out");
     return std::make_unique<nn::ReferenceBackend>(device);
   }
   check_can_start(spec.threads);
-  if (spec.backend == kAuto || spec.backend == "cpu")
-    return std::make_unique<nn::CpuBackend>(device, spec.threads,
-                                            nn::VariantChoice{.conv = spec.conv, .gemm = spec.gemm});
-  throw UsageError("unknown backend '" + spec.backend + "' for the CPU: expected reference or cpu");
+  return std::make_unique<nn::CpuBackend>(device, spec.threads,
+                                          nn::VariantChoice{.conv = spec.conv, .gemm = spec.gemm});
 }
 
 Compute on_host(const ComputeSpec& spec) {
-  if (spec.backend == "cuda") throw UsageError("--backend cuda computes on a GPU, not on --device cpu: leave one out");
+  if (spec.backend == BackendKind::cuda)
+    throw UsageError("--backend cuda computes on a GPU, not on --device cpu: leave one out");
   Compute compute;
   compute.kernels = kernels::kernel_set();
   compute.device = std::make_unique<kernels::HostDevice>(simt::ExecutorOptions{.workers = spec.threads},
@@ -107,7 +106,8 @@ SimulatedModule simulated_gpus(const ComputeSpec& spec) {
     throw DeviceError(
         "this build cannot simulate GPUs (no libgradring_simulated_gpu.so beside the program, or in "
         "../" GRADRING_MODULE_DIR "): build with GRADRING_CUDA=ON and the CUDA toolkit, 12.8 or later");
-  return open_simulated_gpus(file, {.card = spec.simulate_gpu, .seed = spec.simulate_seed, .threads = spec.threads});
+  return open_simulated_gpus(
+      file, {.card = std::string(word_of(spec.simulate_gpu)), .seed = spec.simulate_seed, .threads = spec.threads});
 }
 
 /// Errors    DeviceError if the module or the device is missing.
@@ -142,9 +142,9 @@ Compute on_cuda(const ComputeSpec& spec, int index) {
 
 /// A GPU, without falling back to the CPU.
 Compute on_named_gpu(const ComputeSpec& spec, int index) {
-  if (spec.backend != kAuto && spec.backend != "cuda")
-    throw UsageError("--backend " + spec.backend + " computes on the CPU, not on --device " + spec.device +
-                     ": leave one out");
+  if (spec.backend != BackendKind::automatic && spec.backend != BackendKind::cuda)
+    throw UsageError(fmt::format("--backend {} computes on the CPU, not on --device {}: leave one out",
+                                 word_of(spec.backend), spec.device));
   try {
     return on_cuda(spec, index);
   } catch (const DeviceError& error) {
@@ -170,9 +170,9 @@ bool gpu_is_there(std::string& why_not) {
 }
 
 Compute on_best(const ComputeSpec& spec) {
-  if (spec.backend == "cuda") return on_named_gpu(spec, spec.local_rank);
+  if (spec.backend == BackendKind::cuda) return on_named_gpu(spec, spec.local_rank);
   std::string why_not;
-  if (spec.backend == kAuto && gpu_is_there(why_not)) return on_named_gpu(spec, spec.local_rank);
+  if (spec.backend == BackendKind::automatic && gpu_is_there(why_not)) return on_named_gpu(spec, spec.local_rank);
   Compute compute = on_host(spec);
   if (!why_not.empty()) compute.remarks.push_back("no GPU is used: " + why_not);
   return compute;

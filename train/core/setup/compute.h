@@ -43,10 +43,10 @@ std::filesystem::path simulated_gpu_module_file();
 
 /// The options that select device, backend and kernels.
 struct ComputeSpec {
-  std::string device = "auto";        ///< auto, cpu, cuda, cuda:<index>
-  std::string simulate_gpu = "none";  ///< the card whose GPUs are simulated, with the device cuda
+  std::string device = "auto";  ///< auto, cpu, cuda, cuda:<index>
+  SimulatedGpu simulate_gpu{};  ///< with the device cuda
   std::uint64_t simulate_seed = 0;
-  std::string backend = "auto";  ///< auto, reference, cpu, cuda
+  BackendKind backend{};
   std::string conv = "auto";
   std::string gemm = "auto";
   bool autotune = false;                 ///< for a GPU; results are kept in plan_cache_file()
@@ -66,7 +66,7 @@ struct Compute {
   std::unique_ptr<kernels::Device> device;
   std::unique_ptr<nn::Backend> backend;
   const simulated_gpu::SimulatedGpu* simulator = nullptr;  ///< of the GPU; null if it is real
-  std::string simulated = "none";                          ///< the card of a simulated GPU
+  SimulatedGpu simulated{};                                ///< the card of a simulated GPU
   unsigned threads = 1;                                    ///< of a CPU backend
   std::vector<std::string> remarks;                        ///< for the log: why no GPU is used, missing libraries
 };
@@ -76,7 +76,7 @@ std::filesystem::path plan_cache_file();
 
 /// auto selects a GPU if this build has the CUDA module and the machine a GPU, else the CPU, with a remark.
 ///
-/// Errors    UsageError if backend and device contradict each other, or a name is unknown; EnvironmentError if the
+/// Errors    UsageError if backend and device contradict each other, or a kernel's name is unknown; EnvironmentError if the
 ///           device is missing; says what to install, or how many devices there are.
 Compute make_compute(const ComputeSpec& spec);
 

@@ -55,7 +55,7 @@ comm::TcpGroupOptions tcp_options(const WorkerEnvironment& environment, const Gr
 /// Gradients are in host memory.
 std::unique_ptr<comm::ProcessGroup> join_cpus(comm::Store& store, const WorkerEnvironment& environment,
                                               const GroupSpec& spec) {
-  if (spec.comm == "tcp" || spans_nodes(environment))
+  if (spec.comm == TransportKind::tcp || spans_nodes(environment))
     return comm::make_tcp_group(store, tcp_options(environment, spec));
   return comm::make_shared_memory_group(store, {.rank = environment.rank,
                                                 .world_size = environment.world_size,
@@ -76,7 +76,8 @@ std::unique_ptr<comm::Transport> make_control_transport(comm::Store& store, cons
 std::unique_ptr<comm::Transport> make_gpu_transport(comm::Store& store, const WorkerEnvironment& environment,
                                                     const GroupSpec& spec, const Compute& compute,
                                                     comm::HostChannel& control) {
-  if (environment.world_size == 1 && spec.comm == "auto") return comm::make_single_rank_transport(*compute.device);
+  if (environment.world_size == 1 && spec.comm == TransportKind::automatic)
+    return comm::make_single_rank_transport(*compute.device);
   comm::NcclOptions options{
       .store = store, .device = *compute.device, .kernels = compute.kernels, .timeout = spec.timeout};
   options.rank = environment.rank;
@@ -98,17 +99,18 @@ std::unique_ptr<comm::ProcessGroup> join_gpus(comm::Store& store, const WorkerEn
 }
 
 void check_comm(const GroupSpec& spec, const Compute* compute) {
-  if (on_gpu(compute) && (spec.comm == "shm" || spec.comm == "tcp"))
+  if (on_gpu(compute) && (spec.comm == TransportKind::shm || spec.comm == TransportKind::tcp))
     throw UsageError(fmt::format("--comm {} transfers host memory, but gradients are on {}: leave --comm out",
-                                 spec.comm, compute->device->id().to_string()));
-  if (!on_gpu(compute) && spec.comm == "nccl")
+                                 word_of(spec.comm), compute->device->id().to_string()));
+  if (!on_gpu(compute) && spec.comm == TransportKind::nccl)
     throw UsageError(
         "--comm nccl and --allreduce nccl are for GPUs, but this rank computes on the CPU: leave them out");
 }
 
 void check_nodes(const WorkerEnvironment& environment, const GroupSpec& spec) {
   if (!spans_nodes(environment)) return;
-  if (spec.comm == "shm") throw UsageError("--comm shm connects ranks of one machine only: use --comm tcp");
+  if (spec.comm == TransportKind::shm)
+    throw UsageError("--comm shm connects ranks of one machine only: use --comm tcp");
   if (environment.store_path.empty())
     throw EnvironmentError(
         fmt::format("{} ranks on several machines ({} on this one) need a launcher to connect: start `gradring launch "
@@ -128,7 +130,7 @@ std::string gpus_of(const Compute& compute) { return compute.simulator ? "simula
 
 /// Ranks that connect in different ways would wait for each other: they compare this before, through the store.
 RankFacts facts_of(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute) {
-  const bool uses_tcp = spec.comm == "tcp" || spans_nodes(environment);
+  const bool uses_tcp = spec.comm == TransportKind::tcp || spans_nodes(environment);
   const std::string transport = on_gpu(compute) ? fmt::format("NCCL between {}", gpus_of(*compute))
                                 : uses_tcp      ? "TCP between CPUs"
                                                 : "shared memory between CPUs";

@@ -41,9 +41,9 @@ class RankRendezvous {
 /// How the ranks of a run communicate.
 struct GroupSpec {
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
-  std::string comm = "auto";      ///< auto, nccl, shm, tcp
+  TransportKind comm{};
   bool allow_shared_gpu = false;  ///< several ranks on one GPU, for tests
-  std::string program;            ///< name, version and commit
+  std::string program{};          ///< name, version and commit
 };
 
 /// A rank's process group. On GPUs the store stays: ranks publish their errors there.

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "comm/process_group.h"
 #include "train/core/config/toml_text.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/training_state.h"
@@ -12,15 +13,15 @@
 namespace gradring::train {
 namespace {
 
-constexpr const char* kAuto = "auto";
-
-void replace_auto(std::string& value, std::string_view resolved) {
-  if (value == kAuto) value = resolved;
+/// Each of these enums has it.
+template <class Choice>
+void replace_auto(Choice& value, Choice resolved) {
+  if (value == Choice::automatic) value = resolved;
 }
 
 void resolve_sizes(TrainConfig& config, int world_size) {
   const StepSizes sizes = step_sizes(config, world_size);
-  config.sampler = sizes.sharded ? "sharded" : "distributed";
+  config.sampler = sizes.sharded ? Sampler::sharded : Sampler::distributed;
   if (sizes.sharded) config.shard_size = sizes.pass;
   config.global_batch = sizes.global;
   config.accumulate = 1;  // a rank's share of the global batch is divided into passes of the batch size anyway
@@ -28,10 +29,12 @@ void resolve_sizes(TrainConfig& config, int world_size) {
 
 void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironment& environment) {
   const bool spans_nodes = environment.world_size != environment.local_world_size;
-  if (config.allreduce == "nccl") config.comm = "nccl";
-  if (gpu && environment.world_size == 1 && config.comm == kAuto) return;  // a single GPU needs no transport
-  replace_auto(config.comm, gpu ? "nccl" : spans_nodes ? "tcp" : "shm");
-  replace_auto(config.allreduce, config.comm == "shm" && config.zero == 0 ? "direct" : "ring");
+  if (config.allreduce == AllReduce::nccl) config.comm = TransportKind::nccl;
+  // A single GPU needs no transport.
+  if (gpu && environment.world_size == 1 && config.comm == TransportKind::automatic) return;
+  replace_auto(config.comm, gpu ? TransportKind::nccl : spans_nodes ? TransportKind::tcp : TransportKind::shm);
+  replace_auto(config.allreduce,
+               config.comm == TransportKind::shm && config.zero == 0 ? AllReduce::direct : AllReduce::ring);
 }
 
 }  // namespace
@@ -40,12 +43,12 @@ TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, c
   TrainConfig resolved = config;
   const kernels::DeviceId device = compute.device->id();
   const bool gpu = device.kind == kernels::DeviceKind::cuda;
-  replace_auto(resolved.device, gpu ? "cuda" : "cpu");
-  replace_auto(resolved.backend, compute.backend->name());
-  resolved.precision = precision_name(precision_named(config.precision, device));
-  resolved.resident = is_resident(config, *compute.device) ? "on" : "off";
+  if (resolved.device == "auto") resolved.device = gpu ? "cuda" : "cpu";
+  replace_auto(resolved.backend, gpu ? BackendKind::cuda : BackendKind::cpu);
+  resolved.precision = precision_of(dtype_of(config.precision, device));
+  resolved.resident = is_resident(config, *compute.device) ? Resident::on : Resident::off;
   resolved.threads = compute.threads;
-  replace_auto(resolved.on_nan, resolved.precision == "fp16" ? "skip" : "halt");
+  replace_auto(resolved.on_nan, resolved.precision == Precision::fp16 ? OnNan::skip : OnNan::halt);
   resolve_sizes(resolved, environment.world_size);
   resolve_communication(resolved, gpu, environment);
   return resolved;

@@ -37,7 +37,7 @@ std::int64_t estimated_steps(const TrainConfig& config, const nlohmann::ordered_
 }
 
 bool same_shape(const ScheduleSpec& a, const ScheduleSpec& b) {
-  return a.name == b.name && a.warmup_steps == b.warmup_steps && a.step_size == b.step_size && a.gamma == b.gamma &&
+  return a.kind == b.kind && a.warmup_steps == b.warmup_steps && a.step_size == b.step_size && a.gamma == b.gamma &&
          a.least == b.least;
 }
 
@@ -45,13 +45,13 @@ bool same_shape(const ScheduleSpec& a, const ScheduleSpec& b) {
 std::vector<std::string> reasons_of(const RateSchedule& before, const RateSchedule& now) {
   std::vector<std::string> reasons;
   if (before.peak != now.peak) reasons.push_back(fmt::format("--lr is {} instead of {}", now.peak, before.peak));
-  if (before.spec.name != now.spec.name)
-    reasons.push_back(fmt::format("--schedule is {} instead of {}", now.spec.name, before.spec.name));
+  if (before.spec.kind != now.spec.kind)
+    reasons.push_back(fmt::format("--schedule is {} instead of {}", word_of(now.spec.kind), word_of(before.spec.kind)));
   else if (!same_shape(before.spec, now.spec))
-    reasons.push_back(fmt::format("the {} schedule has other options", now.spec.name));
+    reasons.push_back(fmt::format("the {} schedule has other options", word_of(now.spec.kind)));
   if (spans_training(now.spec) && before.steps != now.steps)
     reasons.push_back(
-        fmt::format("the {} schedule spans {} steps instead of {}", now.spec.name, now.steps, before.steps));
+        fmt::format("the {} schedule spans {} steps instead of {}", word_of(now.spec.kind), now.steps, before.steps));
   return reasons;
 }
 
@@ -90,7 +90,7 @@ std::string describe_rate_change(const RateChange& change) try {
   const double last = before.at(applied - 1);
   std::string text = fmt::format("the learning rate was {:.1e} in step {} and is {:.1e} in step {}: {}", last, steps,
                                  next, steps + 1, fmt::join(reasons, ", "));
-  if (spans_training(now.spec) && before.peak == now.peak && before.spec.name == now.spec.name)
+  if (spans_training(now.spec) && before.peak == now.peak && before.spec.kind == now.spec.kind)
     text += fmt::format("; --schedule constant --lr {:.3g} would keep it", last);
   return text;
 } catch (const InvalidArgument&) {

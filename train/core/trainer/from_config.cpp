@@ -15,16 +15,9 @@ namespace {
 
 using kernels::DType;
 
-comm::AllReduceAlgorithm algorithm_named(const std::string& name) {
-  if (name == "ring") return comm::AllReduceAlgorithm::ring;
-  if (name == "direct") return comm::AllReduceAlgorithm::direct;
-  if (name == "nccl") return comm::AllReduceAlgorithm::nccl;
-  return comm::AllReduceAlgorithm::automatic;
-}
-
 /// Checks what depends on the device and the data.
 void check_options(const TrainConfig& config, kernels::DType precision, std::int64_t steps) {
-  if (config.wire_dtype == "fp16" && precision != kernels::DType::f16)
+  if (config.wire_dtype == Precision::fp16 && precision != kernels::DType::f16)
     throw UsageError(
         "--wire-dtype fp16 requires --precision fp16, whose loss scale keeps gradients in range: use --wire-dtype "
         "bf16");
@@ -41,7 +34,7 @@ StepSizes step_sizes(const TrainConfig& config, int ranks) {
         fmt::format("--data-parallel {} trains on several devices from one process, but this run has {} ranks: start "
                     "one rank, or leave --data-parallel out",
                     config.data_parallel, ranks));
-  const bool sharded = config.sampler == "sharded" || (config.sampler == "auto" && config.reproducible);
+  const bool sharded = is_sharded(config);
   const StepSizes sizes{
       .sharded = sharded,
       .global = config.global_batch > 0 ? config.global_batch : config.batch_size * config.accumulate * ranks,
@@ -69,18 +62,21 @@ bool communicates_in_every_pass(const TrainConfig& config) {
   return config.zero == 3 || (config.zero == 2 && (config.sync_every_pass || config.reproducible));
 }
 
-kernels::DType precision_named(std::string_view name, const kernels::DeviceId& device) {
-  if (name == "auto") return device.kind == kernels::DeviceKind::cuda ? DType::f16 : DType::f32;
-  for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
-    if (precision_name(dtype) == name) return dtype;
-  throw InvalidArgument("precision '" + std::string(name) + "' is unknown: expected fp32, fp16 or bf16");
+kernels::DType dtype_of(Precision precision, const kernels::DeviceId& device) {
+  switch (precision) {
+    case Precision::fp32: return DType::f32;
+    case Precision::fp16: return DType::f16;
+    case Precision::bf16: return DType::bf16;
+    case Precision::automatic: break;
+  }
+  return device.kind == kernels::DeviceKind::cuda ? DType::f16 : DType::f32;
 }
 
-std::string precision_name(DType dtype) {
+Precision precision_of(DType dtype) {
   switch (dtype) {
-    case DType::f32: return "fp32";
-    case DType::f16: return "fp16";
-    case DType::bf16: return "bf16";
+    case DType::f32: return Precision::fp32;
+    case DType::f16: return Precision::fp16;
+    case DType::bf16: return Precision::bf16;
     default:
       throw InvalidArgument("type " + std::string(name_of(dtype)) + " is not a precision: expected f32, f16 or bf16");
   }
@@ -93,7 +89,8 @@ LossScaling loss_scaling_for(const TrainConfig& config, kernels::DType precision
 }
 
 bool is_resident(const TrainConfig& config, const kernels::Device& device) {
-  return config.resident == "on" || (config.resident == "auto" && device.id().kind == kernels::DeviceKind::cuda);
+  return config.resident == Resident::on ||
+         (config.resident == Resident::automatic && device.id().kind == kernels::DeviceKind::cuda);
 }
 
 std::unique_ptr<BatchLoader> make_batch_loader(const TrainConfig& config, BatchLoaderSpec spec, Replica& replica) {
@@ -126,7 +123,7 @@ MemoryPlanSpec memory_plan_spec(const TrainConfig& config, const kernels::Device
 ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, const StepSizes& sizes,
                          const data::StepSampler& sampler) {
   const std::int64_t steps = total_steps(config, sampler);
-  const kernels::DType precision = precision_named(config.precision, device.id());
+  const kernels::DType precision = dtype_of(config.precision, device.id());
   check_options(config, precision, steps);
   return {.model = config.model,
           .batch_size = sizes.pass,
@@ -138,8 +135,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
                    .recorded = records_steps(config, device)},
           .optimizer = config.optimizer,
           .buckets = config.buckets,
-          .wire = {.dtype = precision_named(config.wire_dtype, device.id()),
-                   .algorithm = algorithm_named(config.allreduce)},
+          .wire = {.dtype = dtype_of(config.wire_dtype, device.id()), .algorithm = config.allreduce},
           .zero = static_cast<int>(config.zero),
           .accumulates = sampler.most_of_rank() > sizes.pass,
           .sync_every_pass = config.sync_every_pass,

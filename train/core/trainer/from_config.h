@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "data/loader/sampler.h"
 #include "train/core/config/train_config.h"
@@ -45,13 +44,15 @@ bool records_steps(const TrainConfig& config, const kernels::Device& device);
 /// The steps of a whole run, unless it ends early.
 std::int64_t total_steps(const TrainConfig& config, const data::StepSampler& sampler);
 
-/// The compute type that --precision names: fp32, fp16, bf16, or auto, which is fp16 on a GPU and fp32 on a CPU.
-///
-/// Errors    InvalidArgument for another name.
-kernels::DType precision_named(std::string_view name, const kernels::DeviceId& device);
+/// The type of a precision; the automatic one is fp16 on a GPU and fp32 on a CPU.
+kernels::DType dtype_of(Precision precision, const kernels::DeviceId& device);
 
-/// The inverse: "fp32", "fp16", "bf16".
-std::string precision_name(kernels::DType dtype);
+/// The inverse.
+///
+/// Errors    InvalidArgument for another type.
+Precision precision_of(kernels::DType dtype);
+/// "fp32", "fp16", "bf16".
+inline std::string precision_name(kernels::DType dtype) { return std::string(word_of(precision_of(dtype))); }
 
 /// The loss scaling of a run in `precision`: dynamic in f16, none in f32 and bf16.
 LossScaling loss_scaling_for(const TrainConfig& config, kernels::DType precision);

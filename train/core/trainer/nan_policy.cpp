@@ -20,14 +20,6 @@ std::string text_of(double loss) { return std::isnan(loss) ? "NaN" : "infinite";
 
 }  // namespace
 
-OnNan on_nan_named(std::string_view name) {
-  if (name == "auto") return OnNan::automatic;
-  if (name == "skip") return OnNan::skip;
-  if (name == "halt") return OnNan::halt;
-  if (name == "rollback") return OnNan::roll_back;
-  throw InvalidArgument(fmt::format("--on-nan is '{}', but must be auto, skip, halt or rollback", name));
-}
-
 void check_finite(double loss, const std::string& what, double learning_rate) {
   if (!std::isfinite(loss)) give_up(fmt::format("the {} is {}", what, text_of(loss)), learning_rate);
 }

@@ -5,11 +5,11 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "kernels/base/error.h"
 #include "nn/layers/parameter.h"
+#include "train/core/config/choices.h"
 #include "train/core/trainer/train_step.h"
 #include "train/core/trainer/trainer_world.h"
 
@@ -21,17 +21,6 @@ class DivergedError : public Error, public ExitsWith<kDiverged> {
  public:
   using Error::Error;
 };
-
-/// The reaction to gradients that are not finite (--on-nan).
-enum class OnNan : std::uint8_t {
-  automatic,  ///< skip with loss scaling, else halt
-  skip,       ///< skip the step
-  halt,       ///< end with DivergedError
-  roll_back,  ///< resume from the newest checkpoint; overflow of the loss scale is skipped
-};
-
-/// Errors    InvalidArgument unless it is auto, skip, halt or rollback.
-OnNan on_nan_named(std::string_view name);
 
 /// Errors    DivergedError unless the loss is finite: "the test loss after step 12 is NaN: lower --lr (now 0.1)".
 void check_finite(double loss, const std::string& what, double learning_rate);

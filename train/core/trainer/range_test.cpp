@@ -16,11 +16,11 @@ constexpr std::int64_t kSkippedAtEnd = 5;  // points: there the loss may already
 }  // namespace
 
 TrainConfig range_test_config(TrainConfig config, const RangeTestSpec& spec) {
-  config.schedule = {.name = "exponential", .least = spec.least};
+  config.schedule = {.kind = ScheduleKind::exponential, .least = spec.least};
   config.learning_rate = spec.most;
   config.steps = spec.steps;
   config.epochs = 0;
-  config.on_nan = "skip";
+  config.on_nan = OnNan::skip;
   config.resume = "none";
   config.eval_every = config.save_every_steps = config.check_replicas = 0;
   return config;

@@ -21,14 +21,14 @@ constexpr double kMostApplied = 2e9;
 
 /// The states that PyTorch's optimizer has for each parameter.
 std::vector<std::string> state_names(const OptimizerSpec& spec) {
-  if (spec.name == "sgd")
+  if (spec.kind == OptimizerKind::sgd)
     return spec.momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum_buffer"};
   return {"exp_avg", "exp_avg_sq"};
 }
 
 std::vector<std::pair<std::string, TorchOptimizer::Value>> options_of(const OptimizerSpec& spec, double learning_rate) {
   using Value = TorchOptimizer::Value;
-  if (spec.name == "sgd")
+  if (spec.kind == OptimizerKind::sgd)
     return {{"lr", learning_rate},
             {"momentum", spec.momentum},
             {"dampening", spec.dampening},
@@ -49,7 +49,7 @@ std::vector<std::pair<std::string, TorchOptimizer::Value>> options_of(const Opti
           {"capturable", false},
           {"differentiable", false},
           {"fused", Value()},
-          {"decoupled_weight_decay", spec.name == "adamw"}};
+          {"decoupled_weight_decay", spec.kind == OptimizerKind::adamw}};
 }
 
 TensorRecord scalar(const char* name, float value) {
@@ -92,8 +92,9 @@ std::int32_t take_states(const std::vector<TensorRecord>& tensors, const nn::Par
       continue;
     }
     if (std::ranges::find(known, tensor.name) == known.end())
-      refuse_optimizer(from, fmt::format("has {}, which --optimizer {}{} lacks", in_quotes(tensor.name), spec.name,
-                                         spec.name == "sgd" && spec.momentum == 0 ? " without --momentum" : ""));
+      refuse_optimizer(from,
+                       fmt::format("has {}, which --optimizer {}{} lacks", in_quotes(tensor.name), word_of(spec.kind),
+                                   spec.kind == OptimizerKind::sgd && spec.momentum == 0 ? " without --momentum" : ""));
     taken.push_back(tensor);
     taken.back().name += "." + parameter.name;
   }
@@ -134,7 +135,8 @@ TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const Optimiz
     optimizer.groups[splits && is_bias(parameter) ? 1 : 0].parameters.push_back(number);
     if (stepped.applied_steps == 0 || state_names(spec).empty()) continue;
     std::vector<TensorRecord>& tensors = optimizer.state[number];
-    if (spec.name != "sgd") tensors.push_back(scalar(kOptimizerStep, static_cast<float>(stepped.applied_steps)));
+    if (spec.kind != OptimizerKind::sgd)
+      tensors.push_back(scalar(kOptimizerStep, static_cast<float>(stepped.applied_steps)));
     for (const std::string& state : state_names(spec)) {
       tensors.push_back(*std::ranges::find(stepped.state, state + "." + parameter.name, &TensorRecord::name));
       tensors.back().name = state;
@@ -155,7 +157,8 @@ SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const Opt
       steps.insert(take_states(state->second, parameters[order[i]], spec, stepped.state, from));
   if (steps.size() > 1) refuse_optimizer(from, "has parameters after different numbers of steps");
   const std::vector<TensorInfo> expected = expected_tensors(spec, parameters);
-  if (stepped.state.empty() && (steps.empty() || spec.name == "sgd")) {  // no step was made, or without momentum
+  if (stepped.state.empty() &&
+      (steps.empty() || spec.kind == OptimizerKind::sgd)) {  // no step was made, or without momentum
     stepped.state = zeros(expected);
     return stepped;
   }

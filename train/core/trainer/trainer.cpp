@@ -49,12 +49,12 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                                   .window = sampler_->most_of_rank(),
                                   .trace = world.trace ? &world.trace->loader() : nullptr},
                                  replica_)),
-      nan_policy_({.on_nan = on_nan_named(config.on_nan),
+      nan_policy_({.on_nan = config.on_nan,
                    .scales_loss = replica_.step().scales_loss(),
                    .learning_rate = config.learning_rate,
                    .parameters = replica_.parameters()}),
       rollback_(world_),
-      saver_(world_, config.timeout, config.on_save_error == "stop"),
+      saver_(world_, config.timeout, config.on_save_error == OnSaveError::stop),
       parameter_report_(config, {.group = world.group, .replica = replica_, .metrics = world.metrics}) {
   if (world.trace) replica_.trace(world.trace->work(), world.trace->communication());
 }
@@ -265,8 +265,9 @@ void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
   if (world_.step_hook) world_.step_hook->before_step(enqueued_ + 1);
   const data::StepShare share = sampler_->step(step);
   Pending pending{.epoch = epoch, .step_of_epoch = step, .samples = share.samples};
-  const std::int64_t divisor =
-      config_.gradient_mean == "ranks" ? (share.end - share.begin) * world_.group.world_size() : share.samples;
+  const std::int64_t divisor = config_.gradient_mean == GradientMean::ranks
+                                   ? (share.end - share.begin) * world_.group.world_size()
+                                   : share.samples;
   const auto enqueue = [&](std::int64_t count, GradientReducer::Pass pass) {
     replica_.step().enqueue(
         {.batch = *batches_, .count = count, .global_samples = share.samples, .divisor = divisor, .pass = pass});

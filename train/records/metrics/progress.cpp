@@ -206,9 +206,10 @@ const FileAt& with_folder(const FileAt& file) {
 
 }  // namespace
 
-std::unique_ptr<MetricsSink> make_progress(std::string_view style, Console& out) {
-  if (style == "none") return std::make_unique<NoProgress>();
-  if (style == "bar" || (style == "auto" && is_terminal(out.fd()))) return std::make_unique<BarProgress>(out);
+std::unique_ptr<MetricsSink> make_progress(ProgressStyle style, Console& out) {
+  if (style == ProgressStyle::none) return std::make_unique<NoProgress>();
+  if (style == ProgressStyle::bar || (style == ProgressStyle::automatic && is_terminal(out.fd())))
+    return std::make_unique<BarProgress>(out);
   return std::make_unique<PlainProgress>([&out](std::string_view line) { out.write(printable(line, "\n\t") + "\n"); });
 }
 

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "train/options/choice.h"
 #include "train/records/metrics/console.h"
 #include "train/records/metrics/metrics.h"
 
 namespace gradring::train {
 
-/// Shows the progress of a run on `out`, which must outlive the sink. `style` is one of
+enum class ProgressStyle : std::uint8_t { automatic, bar, plain, none };
+template <>
+inline constexpr auto kWords<ProgressStyle> = std::to_array<std::string_view>({"auto", "bar", "plain", "none"});
+
+/// Shows the progress of a run on `out`, which must outlive the sink:
 ///
 ///   bar     one line that is redrawn, as wide as the terminal is then; evaluations and skipped steps replace it
 ///             Epoch 1:  43%|#################                       | 403/938 [00:12<00:16, 33.1it/s, loss=0.2131]
@@ -23,7 +30,7 @@ namespace gradring::train {
 ///
 /// Units     Loss: of this step, and in parentheses the mean of the epoch; Data: seconds that the step waited for the
 ///           loader.
-std::unique_ptr<MetricsSink> make_progress(std::string_view style, Console& out);
+std::unique_ptr<MetricsSink> make_progress(ProgressStyle style, Console& out);
 
 /// Writes logs/rank_<N>.log in a run directory: where rank N runs, its progress in the plain style, and why it failed.
 /// Each line begins with the time.

@@ -118,7 +118,7 @@ ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::str
                        .sample = dataset->shape(),
                        .classes = dataset->classes(),
                        .batch_size = std::min(config.batch_size, dataset->size()),
-                       .precision = precision_named(config.precision, compute.device->id())},
+                       .precision = dtype_of(config.precision, compute.device->id())},
                       std::move(named.checkpoint.model), named.from, compute);
   const Inference::Result result = inference.run(*dataset);
   pictures.accuracy = result.evaluation.accuracy;

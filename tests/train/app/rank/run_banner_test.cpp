@@ -124,8 +124,8 @@ TEST(RunBanner, SuggestsANewRunWhereTheScheduleSpansTheTraining) {
   TrainConfig config;
   config.epochs = 0;
   config.steps = 9;
-  for (const char* schedule : {"cosine", "one-cycle"}) {
-    config.schedule.name = schedule;
+  for (const auto schedule : {ScheduleKind::cosine, ScheduleKind::one_cycle}) {
+    config.schedule.kind = schedule;
     EXPECT_THAT(
         text_of(next_steps(started_by, config, "r")),
         HasSubstr("train longer   gradring train --schedule cosine --steps 18 --run-dir r-18-steps  # a new run: "
@@ -133,9 +133,9 @@ TEST(RunBanner, SuggestsANewRunWhereTheScheduleSpansTheTraining) {
     EXPECT_EQ(longer_advice(config),
               "to train longer, start a new run with more --epochs or --steps: a resume with more would raise the "
               "learning rate, since the " +
-                  std::string(schedule) + " schedule spans the whole training");
+                  std::string(word_of(schedule)) + " schedule spans the whole training");
   }
-  config.schedule.name = "step";
+  config.schedule.kind = ScheduleKind::step;
   EXPECT_THAT(text_of(next_steps(started_by, config, "r")), HasSubstr("--steps 18 --run-dir r --resume auto\n"));
   EXPECT_EQ(longer_advice(config), "to train longer, raise --epochs or --steps");
 }

@@ -7,6 +7,7 @@
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
 #include "train/options/usage_error.h"
+#include "train/records/metrics/progress.h"
 
 namespace gradring::train {
 namespace {
@@ -221,7 +222,7 @@ TEST(ChangedOptions, DoNotIncludeWhereARunStartsAndHowItIsShown) {
   now.weights = "w.pt";
   now.run_dir = "run";
   now.nprocs = 4;
-  now.progress = "bar";
+  now.progress = ProgressStyle::bar;
   EXPECT_EQ(changes(to_toml(TrainConfig()), now, now), "");
 }
 

@@ -31,7 +31,7 @@ struct Split {
   int devices = 1;
   std::int64_t batch = 64;  ///< of a step
   std::int64_t passes = 1;  ///< of a step
-  std::string optimizer = "adam";
+  train::OptimizerKind optimizer = train::OptimizerKind::adam;
   float learning_rate = 1e-3f;
   kernels::DType precision = kernels::DType::f32;
 };
@@ -45,7 +45,7 @@ Trained train(const Split& split, int steps) {
     options.max_batch = (share + split.passes - 1) / split.passes;
     options.accumulates = split.passes > 1;
     options.devices = split.devices;
-    options.optimizer.name = split.optimizer;
+    options.optimizer.kind = split.optimizer;
     options.learning_rates = {split.learning_rate};
     options.precision = split.precision;
     RankRig rig(group, *dataset, options);
@@ -111,9 +111,9 @@ TEST(DataParallel, HalfPrecisionGivesTheGradientsOfOneDeviceUpToItsRoundings) {
 /// 1e-3 around.
 TEST(DataParallel, WeightsAfterTwentyStepsAreThoseOfOneDevice) {
   constexpr int kSteps = 20;
-  for (const auto& [optimizer, rate, bound] :
-       {std::tuple{"sgd", 0.05f, kGradientBound}, std::tuple{"adam", 1e-3f, 1e-3}}) {
-    SCOPED_TRACE(optimizer);
+  for (const auto& [optimizer, rate, bound] : {std::tuple{train::OptimizerKind::sgd, 0.05f, kGradientBound},
+                                               std::tuple{train::OptimizerKind::adam, 1e-3f, 1e-3}}) {
+    SCOPED_TRACE(word_of(optimizer));
     const Trained one = train({.optimizer = optimizer, .learning_rate = rate}, kSteps);
     const Trained two = train({.devices = 2, .optimizer = optimizer, .learning_rate = rate}, kSteps);
     EXPECT_LT(one.losses.back(), one.losses.front()) << "it must learn, or agreement means nothing";

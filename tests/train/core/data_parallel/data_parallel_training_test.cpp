@@ -126,8 +126,8 @@ DeviceRun train_on_devices(const train::TrainConfig& config, const train::Checkp
 }
 
 TEST(DataParallelTraining, PlansTheMemoryThatItTakes) {
-  for (const char* precision : {"fp32", "fp16"}) {
-    SCOPED_TRACE(precision);
+  for (const auto precision : {train::Precision::fp32, train::Precision::fp16}) {
+    SCOPED_TRACE(word_of(precision));
     train::TrainConfig config = config_for(3, 2);
     config.precision = precision;
     const DeviceRun run = train_on_devices(config);

@@ -17,9 +17,9 @@ class ExactGradients : public ::testing::Test {
   static train::TrainConfig config() {
     train::TrainConfig config = config_for(kThreadSanitizer ? 1 : 3, 64);
     config.global_batch = 24;
-    config.sampler = "sharded";
+    config.sampler = train::Sampler::sharded;
     config.shard_size = 24;
-    config.optimizer = {.name = "sgd", .momentum = 0.9};
+    config.optimizer = {.kind = train::OptimizerKind::sgd, .momentum = 0.9};
     config.learning_rate = 1e-2;
     return config;
   }
@@ -76,7 +76,7 @@ TEST_F(ExactGradients, AreTheSameByTheDistributedSamplerWhereItNeedNotRepeatSamp
   for (const int world : {1, 2, 3, 4})
     for (const std::int64_t pass : {5, 24}) {
       train::TrainConfig dealt = config();
-      dealt.sampler = "distributed";
+      dealt.sampler = train::Sampler::distributed;
       dealt.shard_size = 0;
       dealt.batch_size = pass;
       EXPECT_LT(farthest(train(world, dealt, even, test_set_), one), 1e-4) << world << " ranks, passes of " << pass;
@@ -88,13 +88,13 @@ TEST_F(ExactGradients, AreNotTheMeanOfUnequalRanksMeans) {
   uneven.shard_size = 8;  // two ranks have 16 and 8 samples
   uneven.epochs = 3;      // in which the difference grows, under ThreadSanitizer too
   const TrainingRun exact = run(2, uneven);
-  uneven.gradient_mean = "ranks";
+  uneven.gradient_mean = train::GradientMean::ranks;
   const TrainingRun as_pytorch = run(2, uneven);
   EXPECT_EQ(as_pytorch.rank0.steps[0].loss, exact.rank0.steps[0].loss) << "before the first update";
   EXPECT_GT(farthest(as_pytorch, exact), 1e-3);
   uneven.shard_size = 12;  // they have 12 each, but in the last step, of 13
   const TrainingRun even = run(2, uneven);
-  uneven.gradient_mean = "samples";
+  uneven.gradient_mean = train::GradientMean::samples;
   const TrainingRun even_exact = run(2, uneven);
   EXPECT_EQ(even.rank0.steps[2].loss, even_exact.rank0.steps[2].loss) << "after two steps of equal shares";
 }

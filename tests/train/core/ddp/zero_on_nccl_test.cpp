@@ -37,7 +37,7 @@ class ZeroOnNccl : public testing::TestWithParam<Case> {};
 TEST_P(ZeroOnNccl, TrainsLikeRanksThatShareMemory) {
   const auto& [zero, precision, captured, world] = GetParam();
   RankRig::Options options;
-  options.optimizer = {.name = "adam"};
+  options.optimizer = {.kind = train::OptimizerKind::adam};
   options.max_batch = kGlobalBatch / world;
   options.buckets = {.first_bytes = 1, .rest_bytes = 40'000};
   options.zero = zero;

@@ -24,14 +24,17 @@ struct StepsCase {
 void PrintTo(const StepsCase& c, std::ostream* out) { *out << c.golden; }
 
 std::vector<StepsCase> steps_cases() {
-  return {{"adam", {.name = "adam"}, 1e-3f},
-          {"adam_wd", {.name = "adam", .weight_decay = 1e-2}, 1e-3f},
-          {"adamw", {.name = "adamw", .weight_decay = 1e-2}, 1e-3f},
-          {"sgd", {.name = "sgd"}, 1e-2f},
-          {"sgd_momentum_wd", {.name = "sgd", .momentum = 0.9, .weight_decay = 5e-4}, 1e-2f},
-          {"sgd_nesterov", {.name = "sgd", .momentum = 0.9, .nesterov = true}, 1e-2f},
-          {"adamw_no_bias_decay", {.name = "adamw", .weight_decay = 20, .no_bias_decay = true}, 1e-3f},
-          {"sgd_no_bias_decay", {.name = "sgd", .momentum = 0.9, .weight_decay = 0.5, .no_bias_decay = true}, 1e-2f}};
+  return {
+      {"adam", {.kind = train::OptimizerKind::adam}, 1e-3f},
+      {"adam_wd", {.kind = train::OptimizerKind::adam, .weight_decay = 1e-2}, 1e-3f},
+      {"adamw", {.kind = train::OptimizerKind::adamw, .weight_decay = 1e-2}, 1e-3f},
+      {"sgd", {.kind = train::OptimizerKind::sgd}, 1e-2f},
+      {"sgd_momentum_wd", {.kind = train::OptimizerKind::sgd, .momentum = 0.9, .weight_decay = 5e-4}, 1e-2f},
+      {"sgd_nesterov", {.kind = train::OptimizerKind::sgd, .momentum = 0.9, .nesterov = true}, 1e-2f},
+      {"adamw_no_bias_decay", {.kind = train::OptimizerKind::adamw, .weight_decay = 20, .no_bias_decay = true}, 1e-3f},
+      {"sgd_no_bias_decay",
+       {.kind = train::OptimizerKind::sgd, .momentum = 0.9, .weight_decay = 0.5, .no_bias_decay = true},
+       1e-2f}};
 }
 
 class GoldenSteps : public testing::TestWithParam<std::tuple<std::string, StepsCase>> {};
@@ -76,7 +79,7 @@ TEST(GoldenAverage, FollowsPyTorch) {
   const auto dataset = golden_images();
   run_ranks(1, [&](comm::ProcessGroup& group) {
     RankRig::Options options;
-    options.optimizer = {.name = "adam", .ema = 0.7};
+    options.optimizer = {.kind = train::OptimizerKind::adam, .ema = 0.7};
     RankRig rig(group, *dataset, options);
     const std::size_t steps = !kSanitizer.empty() ? 2 : losses.size();
     for (std::size_t step = 0; step < steps; ++step) {
@@ -110,7 +113,7 @@ Moved one_step(double clip_norm) {
   const auto dataset = golden_images();
   run_ranks(1, [&](comm::ProcessGroup& group) {
     RankRig::Options options;
-    options.optimizer.name = "sgd";
+    options.optimizer.kind = train::OptimizerKind::sgd;
     options.learning_rates = {1};
     options.clip_norm = clip_norm;
     RankRig rig(group, *dataset, options);
@@ -150,7 +153,7 @@ TEST(LearningRates, AreReadByTheDeviceForAppliedStepsAlone) {
   const auto dataset = golden_images();
   run_ranks(1, [&](comm::ProcessGroup& group) {
     RankRig::Options options;
-    options.optimizer.name = "sgd";
+    options.optimizer.kind = train::OptimizerKind::sgd;
     options.learning_rates = {0.5f, 0.25f, 0.125f};
     options.precision = kernels::DType::f16;
     options.loss_scaling = {.dynamic = true, .initial = 0x1p127f, .policy = {}};  // overflows, till it is small enough

@@ -34,10 +34,10 @@ TEST(MakeCompute, AutoSaysWhyItTakesNoGpu) {
 }
 
 TEST(MakeCompute, KnowsTheBackendsByName) {
-  EXPECT_EQ(make_compute({.device = "cpu", .backend = "reference"}).backend->name(), "reference");
-  EXPECT_EQ(make_compute({.backend = "reference"}).device->id().kind, kernels::DeviceKind::cpu);
-  EXPECT_EQ(make_compute({.backend = "cpu"}).backend->name(), "cpu");
-  EXPECT_THROW(make_compute({.device = "cpu", .backend = "abacus"}), UsageError);
+  EXPECT_EQ(make_compute({.device = "cpu", .backend = BackendKind::reference}).backend->name(), "reference");
+  EXPECT_EQ(make_compute({.backend = BackendKind::reference}).device->id().kind, kernels::DeviceKind::cpu);
+  EXPECT_EQ(make_compute({.backend = BackendKind::cpu}).backend->name(), "cpu");
+  EXPECT_THROW(parse_choice<BackendKind>("backend", "abacus"), UsageError);
 }
 
 TEST(MakeCompute, StreamsOfACpuOutwaitCollectives) {
@@ -51,21 +51,22 @@ TEST(MakeCompute, StreamsOfACpuOutwaitCollectives) {
 
 TEST(MakeCompute, SaysWhatIsMissingForAGpu) {
   for (const ComputeSpec& spec : {ComputeSpec{.device = "cuda:99"}, ComputeSpec{.device = "cuda", .local_rank = 99},
-                                  ComputeSpec{.backend = "cuda", .local_rank = 99}})
+                                  ComputeSpec{.backend = BackendKind::cuda, .local_rank = 99}})
     EXPECT_THAT(message_of<EnvironmentError>([&] { make_compute(spec); }),
                 AllOf(HasSubstr("cuda:99"), HasSubstr("use --device cpu")));
   EXPECT_THROW(make_compute({.device = "tpu"}), InvalidArgument);
 }
 
 TEST(MakeCompute, SaysWhatIsMissingForASimulatedGpu) {  // no module is beside this program
-  EXPECT_THAT(message_of<EnvironmentError>([] { make_compute({.device = "cuda", .simulate_gpu = "h100"}); }),
-              AllOf(HasSubstr("this build cannot simulate GPUs"), HasSubstr("GRADRING_CUDA=ON")));
+  EXPECT_THAT(
+      message_of<EnvironmentError>([] { make_compute({.device = "cuda", .simulate_gpu = SimulatedGpu::h100}); }),
+      AllOf(HasSubstr("this build cannot simulate GPUs"), HasSubstr("GRADRING_CUDA=ON")));
 }
 
 TEST(MakeCompute, RefusesBackendsOfAnotherDevice) {
-  EXPECT_THAT(message_of<UsageError>([] { make_compute({.device = "cpu", .backend = "cuda"}); }),
+  EXPECT_THAT(message_of<UsageError>([] { make_compute({.device = "cpu", .backend = BackendKind::cuda}); }),
               HasSubstr("--backend cuda computes on a GPU"));
-  EXPECT_THAT(message_of<UsageError>([] { make_compute({.device = "cuda:1", .backend = "cpu"}); }),
+  EXPECT_THAT(message_of<UsageError>([] { make_compute({.device = "cuda:1", .backend = BackendKind::cpu}); }),
               HasSubstr("--backend cpu computes on the CPU, not on --device cuda:1"));
 }
 
@@ -75,7 +76,7 @@ TEST(MakeCompute, RefusesNamesThatNobodyHas) {
       AllOf(HasSubstr("--conv: "), HasSubstr("Did you mean 'direct'?"), HasSubstr("native"), HasSubstr("onednn")));
   EXPECT_THAT(message_of<UsageError>([] { make_compute({.device = "cpu", .gemm = "cublas"}); }),
               AllOf(HasSubstr("--gemm: "), HasSubstr("strips")));
-  EXPECT_THROW(make_compute({.device = "cpu", .backend = "reference", .conv = "direct"}), UsageError);
+  EXPECT_THROW(make_compute({.device = "cpu", .backend = BackendKind::reference, .conv = "direct"}), UsageError);
 }
 
 }  // namespace

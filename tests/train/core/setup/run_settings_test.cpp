@@ -26,26 +26,26 @@ class ResolvedConfigTest : public ::testing::Test {
 TEST_F(ResolvedConfigTest, NamesWhatAutoAndZeroStandFor) {
   const TrainConfig config = resolved({}, 2);
   EXPECT_EQ(config.device, "cpu");
-  EXPECT_EQ(config.backend, "cpu");
-  EXPECT_EQ(config.precision, "fp32");
-  EXPECT_EQ(config.resident, "off");
-  EXPECT_EQ(config.sampler, "distributed");
+  EXPECT_EQ(config.backend, BackendKind::cpu);
+  EXPECT_EQ(config.precision, Precision::fp32);
+  EXPECT_EQ(config.resident, Resident::off);
+  EXPECT_EQ(config.sampler, Sampler::distributed);
   EXPECT_EQ(config.threads, 3);
   EXPECT_EQ(config.global_batch, 2 * 64);
-  EXPECT_EQ(config.comm, "shm");
-  EXPECT_EQ(config.allreduce, "direct");
+  EXPECT_EQ(config.comm, TransportKind::shm);
+  EXPECT_EQ(config.allreduce, AllReduce::direct);
 }
 
 TEST_F(ResolvedConfigTest, KeepsWhatWasGiven) {
   const TrainConfig given{.global_batch = 96,
-                          .sampler = "distributed",
-                          .on_nan = "rollback",
-                          .precision = "bf16",
+                          .sampler = Sampler::distributed,
+                          .on_nan = OnNan::roll_back,
+                          .precision = Precision::bf16,
                           .device = "cpu",
-                          .backend = "cpu",
-                          .resident = "on",
-                          .comm = "tcp",
-                          .allreduce = "ring"};
+                          .backend = BackendKind::cpu,
+                          .resident = Resident::on,
+                          .comm = TransportKind::tcp,
+                          .allreduce = AllReduce::ring};
   TrainConfig expected = given;
   expected.threads = 3;
   EXPECT_EQ(to_toml(resolved(given, 2)), to_toml(expected));
@@ -62,19 +62,19 @@ TEST_F(ResolvedConfigTest, CountsAccumulatedBatchesInTheGlobalBatch) {
 
 TEST_F(ResolvedConfigTest, NamesShardsWhereSamplesAreDealtByThem) {
   const TrainConfig config = resolved({.batch_size = 8, .reproducible = true}, 2);
-  EXPECT_EQ(config.sampler, "sharded");
+  EXPECT_EQ(config.sampler, Sampler::sharded);
   EXPECT_EQ(config.shard_size, 8);
 }
 
 TEST_F(ResolvedConfigTest, JoinsNodesByTcpAndShardsByTheRing) {
-  EXPECT_EQ(resolved({}, 4, 2).comm, "tcp");
-  EXPECT_EQ(resolved({}, 4, 2).allreduce, "ring");
-  EXPECT_EQ(resolved({.zero = 2}, 4).allreduce, "ring");
+  EXPECT_EQ(resolved({}, 4, 2).comm, TransportKind::tcp);
+  EXPECT_EQ(resolved({}, 4, 2).allreduce, AllReduce::ring);
+  EXPECT_EQ(resolved({.zero = 2}, 4).allreduce, AllReduce::ring);
 }
 
 TEST_F(ResolvedConfigTest, NamesThePolicyForGradientsThatAreNotFinite) {
-  EXPECT_EQ(resolved({.precision = "fp16"}).on_nan, "skip");
-  EXPECT_EQ(resolved({}).on_nan, "halt");
+  EXPECT_EQ(resolved({.precision = Precision::fp16}).on_nan, OnNan::skip);
+  EXPECT_EQ(resolved({}).on_nan, OnNan::halt);
 }
 
 /// Whatever a run is asked to do, its config.resolved.toml can be given to --config, and comes to the same once more.
@@ -82,12 +82,12 @@ TEST_F(ResolvedConfigTest, ComesBackThroughConfig) {
   const TrainConfig configs[] = {{},
                                  {.accumulate = 3},
                                  {.global_batch = 96},
-                                 {.sampler = "sharded", .shard_size = 16},
-                                 {.precision = "fp16", .wire_dtype = "fp16"},
+                                 {.sampler = Sampler::sharded, .shard_size = 16},
+                                 {.precision = Precision::fp16, .wire_dtype = Precision::fp16},
                                  {.reproducible = true},
                                  {.zero = 3, .sync_every_pass = true},
-                                 {.comm = "tcp"},
-                                 {.allreduce = "direct"},
+                                 {.comm = TransportKind::tcp},
+                                 {.allreduce = AllReduce::direct},
                                  {.resume = "auto", .run_dir = "run"},
                                  {.resume = "runs/a/checkpoints/step-3"}};
   for (const TrainConfig& config : configs)

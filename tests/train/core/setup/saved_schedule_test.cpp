@@ -15,7 +15,9 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-RateSchedule cosine(std::int64_t steps) { return {.spec = {.name = "cosine"}, .peak = 1e-3, .steps = steps}; }
+RateSchedule cosine(std::int64_t steps) {
+  return {.spec = {.kind = ScheduleKind::cosine}, .peak = 1e-3, .steps = steps};
+}
 RateSchedule constant(double rate) { return {.spec = {}, .peak = rate, .steps = 20}; }
 
 std::string change(const RateSchedule& before, const RateSchedule& now, std::int64_t applied) {
@@ -45,14 +47,15 @@ TEST(RateChange, IsSilentWhereTheRateGoesOn) {
   EXPECT_EQ(change(cosine(20), {.spec = {}, .peak = cosine(20).at(19), .steps = 40}, 20), "")
       << "the advice of the remark";
   EXPECT_EQ(change(constant(1e-3), constant(2e-3), 0), "") << "nothing was trained before";
-  const RateSchedule step{.spec = {.name = "step", .step_size = 4, .gamma = 0.5}, .peak = 1e-3, .steps = 20};
+  const RateSchedule step{
+      .spec = {.kind = ScheduleKind::step, .step_size = 4, .gamma = 0.5}, .peak = 1e-3, .steps = 20};
   RateSchedule longer = step;
   longer.steps = 40;
   EXPECT_EQ(change(step, longer, 20), "") << "the decay that is due anyway";
 }
 
 TEST(RateChange, IgnoresAScheduleThatIsInvalid) {
-  EXPECT_EQ(change({.spec = {.name = "step", .step_size = 0}, .peak = 1, .steps = 20}, constant(1), 5), "");
+  EXPECT_EQ(change({.spec = {.kind = ScheduleKind::step, .step_size = 0}, .peak = 1, .steps = 20}, constant(1), 5), "");
   EXPECT_EQ(change({.spec = {.warmup_steps = 30}, .peak = 1, .steps = 20}, constant(2), 5), "");
 }
 
@@ -64,10 +67,10 @@ Checkpoint saved(const TrainConfig& config, const nlohmann::ordered_json& more) 
 
 TEST(SavedSchedule, IsThatOfTheRun) {
   TrainConfig config{.epochs = 2, .learning_rate = 0.125};
-  config.schedule = {.name = "cosine", .warmup_steps = 3, .least = 0.01};
+  config.schedule = {.kind = ScheduleKind::cosine, .warmup_steps = 3, .least = 0.01};
   const Checkpoint checkpoint = saved(config, {{"total_steps", 26}});
   const RateSchedule schedule = saved_schedule(checkpoint, saved_config(checkpoint, "step-3"));
-  EXPECT_EQ(schedule.spec.name, "cosine");
+  EXPECT_EQ(schedule.spec.kind, ScheduleKind::cosine);
   EXPECT_EQ(schedule.spec.warmup_steps, 3);
   EXPECT_EQ(schedule.peak, 0.125);
   EXPECT_EQ(schedule.steps, 26);

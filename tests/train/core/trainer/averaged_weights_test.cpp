@@ -13,7 +13,7 @@ class AveragedWeights : public ::testing::Test {
   std::unique_ptr<data::Dataset> digits_ = data::open_dataset("digits", data::Split::train, "");
   data::InMemoryDataset train_set_ = head_of(*digits_, 48), test_set_ = head_of(*digits_, 31);
 
-  train::TrainConfig config(const char* precision, std::int64_t zero) const {
+  train::TrainConfig config(train::Precision precision, std::int64_t zero) const {
     train::TrainConfig config = config_for(2, 8);
     config.optimizer.ema = 0.6;
     config.precision = precision;
@@ -31,9 +31,9 @@ train::Checkpoint averaged(train::Checkpoint checkpoint) {
 }
 
 TEST_F(AveragedWeights, AreEvaluatedBesideTheOthersAtEveryStage) {
-  for (const char* precision : {"fp32", "fp16"})
+  for (const auto precision : {train::Precision::fp32, train::Precision::fp16})
     for (std::int64_t zero = 0; zero <= 3; ++zero) {
-      SCOPED_TRACE(std::string(precision) + ", stage " + std::to_string(zero));
+      SCOPED_TRACE(std::string(word_of(precision)) + ", stage " + std::to_string(zero));
       const train::TrainConfig with = config(precision, zero);
       const TrainingRun run = train(2, with, train_set_, test_set_);
       const train::EvalRecord& last = run.rank0.evals.back();
@@ -51,7 +51,7 @@ TEST_F(AveragedWeights, AreEvaluatedBesideTheOthersAtEveryStage) {
 }
 
 TEST_F(AveragedWeights, ChangeNothingOfTheTraining) {
-  train::TrainConfig with = config("fp32", 0), without = with;
+  train::TrainConfig with = config(train::Precision::fp32, 0), without = with;
   without.optimizer.ema = 0;
   const TrainingRun plain = train(1, without, train_set_, test_set_);
   EXPECT_EQ(train(1, with, train_set_, test_set_).summaries.front().parameters_sha256,
@@ -61,7 +61,7 @@ TEST_F(AveragedWeights, ChangeNothingOfTheTraining) {
 }
 
 TEST_F(AveragedWeights, AreTheFirstWeightsUntilAStepIsApplied) {
-  train::TrainConfig config = this->config("fp16", 0);
+  train::TrainConfig config = this->config(train::Precision::fp16, 0);
   config.epochs = 1;
   config.loss_scale = 0x1p120;  // no step is applied
   const TrainingRun run = train(1, config, train_set_, test_set_);

@@ -40,7 +40,7 @@ TEST(StepSizes, OfShardsAreForAnyNumberOfRanks) {
   TrainConfig config;
   config.global_batch = 120;
   config.shard_size = 8;
-  config.sampler = "sharded";
+  config.sampler = Sampler::sharded;
   for (int ranks : {1, 7, 20}) {
     EXPECT_TRUE(step_sizes(config, ranks).sharded);
     EXPECT_EQ(step_sizes(config, ranks).pass, 8);

@@ -43,20 +43,22 @@ std::vector<Case> cases() {
   return {
       {"Plain", 1, config_with([](Config&) {})},
       {"ThreeRanks", 3, config_with([](Config&) {})},
-      {"Fp16Windows", 1, config_with([](Config& c) { c.precision = "fp16", c.accumulate = 3; })},
-      {"Bf16Wire", 2, config_with([](Config& c) { c.precision = c.wire_dtype = "bf16"; })},
+      {"Fp16Windows", 1, config_with([](Config& c) { c.precision = train::Precision::fp16, c.accumulate = 3; })},
+      {"Bf16Wire", 2, config_with([](Config& c) { c.precision = c.wire_dtype = train::Precision::bf16; })},
       {"Zero1", 2, config_with([](Config& c) { c.zero = 1; })},
       {"Zero2Windows", 3, config_with([](Config& c) { c.zero = 2, c.accumulate = 2; })},
       {"Zero3WindowsSyncedEveryPass", 2,
        config_with([](Config& c) { c.zero = 3, c.accumulate = 2, c.sync_every_pass = true; })},
-      {"Zero3Fp16", 4, config_with([](Config& c) { c.zero = 3, c.precision = "fp16"; })},
+      {"Zero3Fp16", 4, config_with([](Config& c) { c.zero = 3, c.precision = train::Precision::fp16; })},
       {"Reproducible", 2, config_with([](Config& c) { c.reproducible = true; })},
       {"ReproducibleZero3", 3, config_with([](Config& c) { c.reproducible = true, c.zero = 3; })},
-      {"Sgd", 1, config_with([](Config& c) { c.optimizer.name = "sgd"; })},
-      {"Momentum", 1, config_with([](Config& c) { c.optimizer = {.name = "sgd", .momentum = 0.9}; })},
+      {"Sgd", 1, config_with([](Config& c) { c.optimizer.kind = train::OptimizerKind::sgd; })},
+      {"Momentum", 1,
+       config_with([](Config& c) { c.optimizer = {.kind = train::OptimizerKind::sgd, .momentum = 0.9}; })},
       {"Averaging", 1, config_with([](Config& c) { c.optimizer.ema = 0.9; })},
-      {"AveragingFp16", 2, config_with([](Config& c) { c.optimizer.ema = 0.9, c.precision = "fp16", c.zero = 1; })},
-      {"Resident", 1, config_with([](Config& c) { c.resident = "on"; })},
+      {"AveragingFp16", 2,
+       config_with([](Config& c) { c.optimizer.ema = 0.9, c.precision = train::Precision::fp16, c.zero = 1; })},
+      {"Resident", 1, config_with([](Config& c) { c.resident = train::Resident::on; })},
       {"Deep", 1, config_with([](Config& c) { c.model = "convnet-deep"; })},
       {"DeepCheckpointed", 2, config_with([&](Config& c) { c.model = "convnet-deep", c.checkpointing = automatic; })},
   };
@@ -131,11 +133,14 @@ TEST(MemoryPlan, CountsWhatIsWellKnown) {
   EXPECT_EQ(planned(MemoryClass::optimizer, plain), 2 * weights);
   EXPECT_EQ(planned(MemoryClass::parameters, plain), 0u) << "layers read the weights that are trained";
   EXPECT_EQ(planned(MemoryClass::buckets, plain), 0u);
-  const auto fp16 = [](train::TrainConfig& c) { c.precision = "fp16", c.wire_dtype = "fp16", c.accumulate = 2; };
+  const auto fp16 = [](train::TrainConfig& c) {
+    c.precision = train::Precision::fp16, c.wire_dtype = train::Precision::fp16, c.accumulate = 2;
+  };
   EXPECT_EQ(planned(MemoryClass::parameters, fp16), weights / 2);
   EXPECT_EQ(planned(MemoryClass::buckets, fp16), weights / 2);
   EXPECT_EQ(planned(MemoryClass::gradients, fp16), 2 * weights);
-  EXPECT_EQ(planned(MemoryClass::optimizer, [](train::TrainConfig& c) { c.optimizer.name = "sgd"; }), 0u);
+  EXPECT_EQ(
+      planned(MemoryClass::optimizer, [](train::TrainConfig& c) { c.optimizer.kind = train::OptimizerKind::sgd; }), 0u);
 }
 
 TEST(MemoryPlan, SumsOfPassesTakeAnArenaUnlessRanksSyncInEveryPass) {

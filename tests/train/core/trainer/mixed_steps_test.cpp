@@ -61,7 +61,7 @@ TEST_P(MixedSteps, LossesGradientsAndWeightsStayNearPyTorch) {
   run_ranks(1, [&](comm::ProcessGroup& group) {
     RankRig rig(group, *dataset,
                 {.backend = c.backend,
-                 .optimizer = {.name = "adam"},
+                 .optimizer = {.kind = train::OptimizerKind::adam},
                  .max_batch = kBatch,
                  .precision = c.precision,
                  .loss_scaling = {.dynamic = c.precision == DType::f16, .policy = {}}});

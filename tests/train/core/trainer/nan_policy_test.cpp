@@ -22,8 +22,10 @@ const std::vector<nn::Parameter> kParameters = {{.name = "fc.weight", .shape = {
 
 /// "on", "back" or "end".
 std::string action(const char* on_nan, bool scales, const StepResult& result) {
-  const NanPolicy policy(
-      {.on_nan = train::on_nan_named(on_nan), .scales_loss = scales, .learning_rate = 0.5, .parameters = kParameters});
+  const NanPolicy policy({.on_nan = train::parse_choice<OnNan>("on-nan", on_nan),
+                          .scales_loss = scales,
+                          .learning_rate = 0.5,
+                          .parameters = kParameters});
   switch (policy.action_for(result)) {
     case NanPolicy::Action::proceed: return "on";
     case NanPolicy::Action::roll_back: return "back";
@@ -68,7 +70,7 @@ TEST(NanPolicy, FollowsTheTable) {
     EXPECT_EQ(action(row.on_nan, row.scales, bad(nan, scale)), row.skipped_without_loss);
     EXPECT_EQ(action(row.on_nan, row.scales, bad(fine, least)), row.skipped_at_the_least);
   }
-  EXPECT_THROW(train::on_nan_named("ignore"), InvalidArgument);
+  EXPECT_THROW(train::parse_choice<OnNan>("on-nan", "ignore"), InvalidArgument);
 }
 
 TEST(NanPolicy, NamesStepAndParameterAndRemedy) {

@@ -34,7 +34,7 @@ class OnNanTest : public ::testing::Test {
 };
 
 TEST_F(OnNanTest, SkippedStepsNameTheFirstLayerAtEveryStage) {
-  config_.precision = "fp16";
+  config_.precision = train::Precision::fp16;
   config_.buckets = {.first_bytes = 1, .rest_bytes = 40'000};
   for (config_.zero = 0; config_.zero <= 3; ++config_.zero) {
     SCOPED_TRACE("stage " + std::to_string(config_.zero));
@@ -56,7 +56,7 @@ TEST_F(OnNanTest, SkippedStepsNameTheFirstLayerAtEveryStage) {
 
 TEST_F(OnNanTest, ReproducibleSumsNameTheFirstLayerToo) {
   config_.reproducible = true;
-  config_.precision = "fp16";
+  config_.precision = train::Precision::fp16;
   config_.buckets = {.first_bytes = 1, .rest_bytes = 40'000};
   for (config_.zero = 0; config_.zero <= 3; ++config_.zero) {
     SCOPED_TRACE("stage " + std::to_string(config_.zero));
@@ -69,7 +69,7 @@ TEST_F(OnNanTest, ReproducibleSumsNameTheFirstLayerToo) {
 }
 
 TEST_F(OnNanTest, LargerScalesLoseFewerGradients) {
-  config_.precision = "fp16";
+  config_.precision = train::Precision::fp16;
   config_.epochs = 1;
   double before = 1;
   for (const double scale : {0x1p-4, 1.0, 0x1p10}) {
@@ -83,7 +83,7 @@ TEST_F(OnNanTest, LargerScalesLoseFewerGradients) {
 }
 
 TEST_F(OnNanTest, SkipInFp32LeavesTheWeightsAsTheyWere) {
-  config_.on_nan = "skip";
+  config_.on_nan = train::OnNan::skip;
   train_with_nan({4});
   ASSERT_EQ(run_.rank0.steps.size(), 10u);
   EXPECT_EQ(run_.rank0.steps[4].non_finite, kPoisoned);
@@ -93,8 +93,8 @@ TEST_F(OnNanTest, SkipInFp32LeavesTheWeightsAsTheyWere) {
 }
 
 TEST_F(OnNanTest, HaltNamesTheLayerInEveryPrecision) {
-  config_.on_nan = "halt";
-  for (const char* precision : {"fp32", "fp16"}) {
+  config_.on_nan = train::OnNan::halt;
+  for (const auto precision : {train::Precision::fp32, train::Precision::fp16}) {
     config_.precision = precision;
     run_ = {};
     EXPECT_THAT(message_of<train::DivergedError>([&] { train_with_nan({3}); }),
@@ -106,7 +106,7 @@ TEST_F(OnNanTest, HaltNamesTheLayerInEveryPrecision) {
 }
 
 TEST_F(OnNanTest, RollbackLeavesNoTrace) {
-  config_.on_nan = "rollback";
+  config_.on_nan = train::OnNan::roll_back;
   config_.save_every_steps = 2;
   for (config_.zero = 0; config_.zero <= 3; config_.zero += 3) {
     SCOPED_TRACE("stage " + std::to_string(config_.zero));
@@ -129,13 +129,13 @@ TEST_F(OnNanTest, RollbackLeavesNoTrace) {
 }
 
 TEST_F(OnNanTest, RollbackWithoutACheckpointEndsWithAWord) {
-  config_.on_nan = "rollback";
+  config_.on_nan = train::OnNan::roll_back;
   EXPECT_THAT(message_of<train::DivergedError>([&] { train_with_nan({3}); }),
               AllOf(HasSubstr("step 4"), HasSubstr(kPoisoned), HasSubstr("no checkpoint to roll back to")));
 }
 
 TEST_F(OnNanTest, RollbackThatDoesNotHelpEnds) {
-  config_.on_nan = "rollback";
+  config_.on_nan = train::OnNan::roll_back;
   config_.save_every_steps = 2;
   EXPECT_THAT(message_of<train::DivergedError>([&] {
                 train_with_nan({3, 5, 7, 9});
@@ -145,7 +145,7 @@ TEST_F(OnNanTest, RollbackThatDoesNotHelpEnds) {
 }
 
 TEST_F(OnNanTest, RollbackMayComeAgainOnceTheTroubleIsPassed) {
-  config_.on_nan = "rollback";
+  config_.on_nan = train::OnNan::roll_back;
   config_.save_every_steps = 2;
   train_with_nan({3, 7, 10, 14});  // each in a step that no checkpoint is behind yet
   EXPECT_THAT(run_.rank0.back_to, ElementsAre(2, 5, 6, 8));
@@ -154,8 +154,8 @@ TEST_F(OnNanTest, RollbackMayComeAgainOnceTheTroubleIsPassed) {
 }
 
 TEST_F(OnNanTest, RollbackLetsTheLossScaleFallFirst) {
-  config_.on_nan = "rollback";
-  config_.precision = "fp16";
+  config_.on_nan = train::OnNan::roll_back;
+  config_.precision = train::Precision::fp16;
   config_.save_every_steps = 2;
   train_with_nan({3});
   EXPECT_TRUE(run_.rank0.back_to.empty());

@@ -23,10 +23,10 @@ class Reproducible : public ::testing::TestWithParam<Precision> {
     config.reproducible = true;
     config.global_batch = 24;
     config.shard_size = 4;
-    config.precision = GetParam().name;
+    config.precision = train::parse_choice<train::Precision>("precision", GetParam().name);
     config.loss_scale = kThreadSanitizer ? 0x1p26 : 0x1p29;  // the first steps overflow, by one layout as by another
-    config.optimizer = {.name = GetParam().optimizer};
-    if (config.optimizer.name == "sgd") config.optimizer.momentum = 0.9;
+    config.optimizer = {.kind = train::parse_choice<train::OptimizerKind>("optimizer", GetParam().optimizer)};
+    if (config.optimizer.kind == train::OptimizerKind::sgd) config.optimizer.momentum = 0.9;
     return config;
   }
   TrainingRun run(int world, const train::TrainConfig& config) const {
@@ -73,7 +73,7 @@ TEST_P(Reproducible, ByAnyNumberOfRanksBucketsAndAlgorithms) {
   other.clip_norm = 0;
   other.buckets = {.first_bytes = 1, .rest_bytes = 1};
   expect_same(run(3, other), one, "a bucket a tensor");
-  other.allreduce = "ring";
+  other.allreduce = train::AllReduce::ring;
   expect_same(run(4, other), one, "by the ring");
   other.overlap = false;
   other.checkpointing = {.kind = nn::Checkpointing::Kind::segments, .segments = 2};
@@ -121,7 +121,7 @@ TEST_P(Reproducible, FromACheckpointOfRanksThatShareOutToOthers) {
 TEST_P(Reproducible, IsNotWhatFloatsGive) {
   train::TrainConfig floats = config();
   floats.reproducible = false;
-  floats.sampler = "sharded";
+  floats.sampler = train::Sampler::sharded;
   EXPECT_NE(run(2, floats).summaries.front().parameters_sha256, run(3, floats).summaries.front().parameters_sha256)
       << "else this file's other tests show nothing";
 }

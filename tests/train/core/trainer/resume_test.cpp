@@ -54,8 +54,8 @@ TrainingRun resumed(int world, const train::TrainConfig& config, const data::Dat
 struct ResumeCase {
   const char* name;
   int world = 1;
-  const char* optimizer = "adam";
-  const char* precision = "fp32";
+  train::OptimizerKind optimizer = train::OptimizerKind::adam;
+  train::Precision precision = train::Precision::fp32;
   std::int64_t accumulate = 1;
   std::int64_t batch_size = 4;
   double ema = 0;
@@ -65,8 +65,8 @@ class Resume : public ::testing::TestWithParam<ResumeCase> {
  protected:
   static train::TrainConfig config() {
     train::TrainConfig config = config_for(0, GetParam().batch_size);
-    config.optimizer = {.name = GetParam().optimizer};
-    if (config.optimizer.name == "sgd") {
+    config.optimizer = {.kind = GetParam().optimizer};
+    if (config.optimizer.kind == train::OptimizerKind::sgd) {
       config.optimizer.momentum = 0.9;
       config.learning_rate = 1e-2;
     }
@@ -90,7 +90,7 @@ TEST_P(Resume, AtEveryStepLeavesNoTrace) {
   const int world = GetParam().world;
   const TrainingRun undisturbed = train(world, whole, train_set, test_set);
   ASSERT_EQ(undisturbed.rank0.steps.size(), static_cast<std::size_t>(whole.steps));
-  if (whole.precision == "fp16") {
+  if (whole.precision == train::Precision::fp16) {
     EXPECT_TRUE(undisturbed.rank0.steps.front().skipped);
   }
 
@@ -114,15 +114,21 @@ TEST_P(Resume, AtEveryStepLeavesNoTrace) {
 INSTANTIATE_TEST_SUITE_P(
     Trainings, Resume,
     ::testing::Values(
-        ResumeCase{.name = "Adam"}, ResumeCase{.name = "Sgd", .optimizer = "sgd"},
-        ResumeCase{.name = "AdamFp16", .precision = "fp16"},
-        ResumeCase{.name = "TwoRanksAveragingFp16", .world = 2, .precision = "fp16", .ema = 0.9},
-        ResumeCase{.name = "SgdFp16", .optimizer = "sgd", .precision = "fp16"},
+        ResumeCase{.name = "Adam"}, ResumeCase{.name = "Sgd", .optimizer = train::OptimizerKind::sgd},
+        ResumeCase{.name = "AdamFp16", .precision = train::Precision::fp16},
+        ResumeCase{.name = "TwoRanksAveragingFp16", .world = 2, .precision = train::Precision::fp16, .ema = 0.9},
+        ResumeCase{.name = "SgdFp16", .optimizer = train::OptimizerKind::sgd, .precision = train::Precision::fp16},
         ResumeCase{.name = "TwoRanks", .world = 2},
-        ResumeCase{.name = "TwoRanksSgdFp16", .world = 2, .optimizer = "sgd", .precision = "fp16"},
+        ResumeCase{.name = "TwoRanksSgdFp16",
+                   .world = 2,
+                   .optimizer = train::OptimizerKind::sgd,
+                   .precision = train::Precision::fp16},
         ResumeCase{.name = "Accumulating", .accumulate = 3, .batch_size = 2},
-        ResumeCase{
-            .name = "TwoRanksAccumulatingFp16", .world = 2, .precision = "fp16", .accumulate = 2, .batch_size = 2}),
+        ResumeCase{.name = "TwoRanksAccumulatingFp16",
+                   .world = 2,
+                   .precision = train::Precision::fp16,
+                   .accumulate = 2,
+                   .batch_size = 2}),
     [](const auto& test) { return std::string(test.param.name); });
 
 class ResumeElsewhere : public ::testing::Test {
@@ -172,7 +178,7 @@ TEST_F(ResumeElsewhere, DoesNotCutAStepInTwo) {
 
 TEST_F(ResumeElsewhere, NamesWhatAnotherOptimizerLacks) {
   train::TrainConfig config = config_for(1, 16);
-  config.optimizer = {.name = "sgd", .momentum = 0.9};
+  config.optimizer = {.kind = train::OptimizerKind::sgd, .momentum = 0.9};
   const Checkpoint checkpoint = checkpoint_of(config, 3);
   config.epochs = 2;
   config.optimizer = {};
@@ -199,7 +205,7 @@ TEST_F(ResumeElsewhere, NamesTheWeightsOfAnotherModel) {
 
 /// A loss scale goes on in the precision that it was found for.
 TEST_F(ResumeElsewhere, KeepsTheLossScaleOfItsPrecisionOnly) {
-  const auto config = [](const char* precision, double loss_scale, std::int64_t epochs) {
+  const auto config = [](train::Precision precision, double loss_scale, std::int64_t epochs) {
     train::TrainConfig made = config_for(epochs, 16);
     made.precision = precision;
     made.loss_scale = loss_scale;
@@ -208,11 +214,12 @@ TEST_F(ResumeElsewhere, KeepsTheLossScaleOfItsPrecisionOnly) {
   const auto first_scale = [&](const train::TrainConfig& now, const Checkpoint& from) {
     return resumed(1, now, train_set_, test_set_, from).rank0.steps.front().loss_scale;
   };
-  const Checkpoint half = checkpoint_of(config("fp16", 1024, 1), 3), single = checkpoint_of(config("fp32", 4096, 1), 3);
-  EXPECT_EQ(first_scale(config("fp16", 2048, 2), half), 1024) << "the checkpoint's, not the option's";
-  EXPECT_EQ(first_scale(config("fp32", 2048, 2), half), 1);
-  EXPECT_EQ(first_scale(config("fp16", 2048, 2), single), 2048) << "fp32 had no scale to go on with";
-  EXPECT_EQ(first_scale(config("bf16", 2048, 2), single), 1);
+  const Checkpoint half = checkpoint_of(config(train::Precision::fp16, 1024, 1), 3),
+                   single = checkpoint_of(config(train::Precision::fp32, 4096, 1), 3);
+  EXPECT_EQ(first_scale(config(train::Precision::fp16, 2048, 2), half), 1024) << "the checkpoint's, not the option's";
+  EXPECT_EQ(first_scale(config(train::Precision::fp32, 2048, 2), half), 1);
+  EXPECT_EQ(first_scale(config(train::Precision::fp16, 2048, 2), single), 2048) << "fp32 had no scale to go on with";
+  EXPECT_EQ(first_scale(config(train::Precision::bf16, 2048, 2), single), 1);
 }
 
 TEST_F(ResumeElsewhere, CountsTheStepsOfAnImportedOptimizer) {

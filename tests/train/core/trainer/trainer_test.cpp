@@ -23,7 +23,7 @@ TEST(Trainer, TrainsAlikeOutOfTheLoaderAndOutOfTheDevice) {
   const auto train_set = head_of(*digits, 50), test_set = head_of(*digits, 10);
   train::TrainConfig config = config_for(2, 8);
   const TrainingRun loaded = train(2, config, train_set, test_set);
-  config.resident = "on";
+  config.resident = train::Resident::on;
   const TrainingRun resident = train(2, config, train_set, test_set);
   EXPECT_EQ(resident.summaries[0].parameters_sha256, loaded.summaries[0].parameters_sha256);
   ASSERT_EQ(resident.rank0.steps.size(), loaded.rank0.steps.size());
@@ -35,7 +35,7 @@ TEST(Trainer, Fp16LearnsWhatFp32DoesAndSaysSo) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto train_set = head_of(*digits, kThreadSanitizer ? 16 : 1000), test_set = head_of(*digits, 50);
   train::TrainConfig config = config_for(1, 4);
-  config.precision = "fp16";
+  config.precision = train::Precision::fp16;
   config.loss_scale = 0x1p31;  // the first steps overflow
   const TrainingRun run = train(2, config, train_set, test_set);
   EXPECT_EQ(run.summaries[0].precision, "fp16");
@@ -51,9 +51,9 @@ TEST(Trainer, Fp16OnTheWireNeedsFp16sLossScale) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto train_set = head_of(*digits, 16), test_set = head_of(*digits, 4);
   train::TrainConfig config = config_for(1, 4);
-  config.wire_dtype = "fp16";
+  config.wire_dtype = train::Precision::fp16;
   EXPECT_THROW(train(1, config, train_set, test_set), train::UsageError);
-  config.precision = "fp16";
+  config.precision = train::Precision::fp16;
   EXPECT_EQ(train(2, config, train_set, test_set).summaries.size(), 2u);
 }
 
@@ -61,7 +61,7 @@ TEST(Trainer, Fp16ThatOverflowsAtTheLeastScaleHasDiverged) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto train_set = head_of(*digits, 16), test_set = head_of(*digits, 4);
   train::TrainConfig config = config_for(1, 4);
-  config.precision = "fp16";
+  config.precision = train::Precision::fp16;
   config.loss_scale = train::kLeastLossScale;
   config.learning_rate = 1e30;  // the first step leaves weights that f16 cannot hold
   EXPECT_THROW(train(1, config, train_set, test_set), train::DivergedError);
@@ -100,7 +100,7 @@ TEST(Trainer, EveryRankReportsTheSameResultAndStepsAddUp) {
 TEST(Trainer, AccumulatesWindowsOfBatchesAndAShortLastOne) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto train_set = head_of(*digits, 101), test_set = head_of(*digits, 20);
-  for (const std::string resident : {"off", "on"}) {
+  for (const auto resident : {train::Resident::off, train::Resident::on}) {
     train::TrainConfig config = config_for(2, 7);
     config.resident = resident;
     config.accumulate = 3;  // 51 samples a rank: 21, 21 and 9, of which the last batch has 2
@@ -122,7 +122,7 @@ TEST(Trainer, FollowsTheScheduleByAppliedSteps) {
   const auto set = head_of(*digits, 16);
   train::TrainConfig config = config_for(3, 4);
   config.learning_rate = 1e-3;
-  config.schedule = {.name = "cosine", .warmup_steps = 2};
+  config.schedule = {.kind = train::ScheduleKind::cosine, .warmup_steps = 2};
   config.clip_norm = 0.5;
   const TrainingRun run = train(1, config, set, set);
   ASSERT_EQ(run.rank0.steps.size(), 12u);
@@ -137,7 +137,7 @@ TEST(Trainer, FollowsTheScheduleByAppliedSteps) {
   train::TrainConfig free = config;
   free.clip_norm = 0;
   EXPECT_NE(train(1, free, set, set).rank0.steps.back().loss, run.rank0.steps.back().loss);
-  config.precision = "fp16";
+  config.precision = train::Precision::fp16;
   config.loss_scale = 0x1p126;  // the first step overflows and is skipped
   const TrainingRun late = train(1, config, set, set);
   EXPECT_TRUE(late.rank0.steps[0].skipped);
@@ -160,7 +160,7 @@ TEST(Trainer, SaysWhenTheLossIsNoNumber) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto set = head_of(*digits, 64);
   train::TrainConfig config = config_for(20, 16);
-  config.optimizer.name = "sgd";
+  config.optimizer.kind = train::OptimizerKind::sgd;
   config.learning_rate = 1e20;
   EXPECT_THROW(train(2, config, set, set), train::DivergedError);
   config.steps = 20;

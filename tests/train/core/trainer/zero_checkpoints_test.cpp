@@ -16,7 +16,7 @@ Deadline in_time() { return Deadline::after(std::chrono::minutes(2)); }
 
 struct ZeroCase {
   const char* name;
-  const char* precision;
+  train::Precision precision;
   train::OptimizerSpec optimizer;
 };
 
@@ -52,10 +52,12 @@ TEST_P(ZeroTraining, OfFourRanksSavesAndSumsUpWhatPlainRanksDo) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Optimizers, ZeroTraining,
-                         testing::Values(ZeroCase{"Adam", "fp32", {.name = "adam", .ema = 0.9}},
-                                         ZeroCase{"SgdMomentumFp16", "fp16", {.name = "sgd", .momentum = 0.9}}),
-                         [](const auto& test) { return std::string(test.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Optimizers, ZeroTraining,
+    testing::Values(
+        ZeroCase{"Adam", train::Precision::fp32, {.kind = train::OptimizerKind::adam, .ema = 0.9}},
+        ZeroCase{"SgdMomentumFp16", train::Precision::fp16, {.kind = train::OptimizerKind::sgd, .momentum = 0.9}}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 struct Layout {
   int world;

@@ -55,7 +55,7 @@ class Progress : public ::testing::Test {
 };
 
 TEST_F(Progress, ShowsNoMeanOfLossesThatAreNotFinite) {
-  const auto progress = make_progress("plain", out_);
+  const auto progress = make_progress(ProgressStyle::plain, out_);
   for (const double loss : {std::nan(""), 3e20, 0.5})
     progress->event(StepRecord{.step_of_epoch = 0, .steps_in_epoch = 1, .loss = loss});
   EXPECT_THAT(lines_of(path_), ElementsAre(HasSubstr("Loss: nan (-)"), HasSubstr("Loss: 3.000e+20 (3.000e+20)"),
@@ -63,7 +63,7 @@ TEST_F(Progress, ShowsNoMeanOfLossesThatAreNotFinite) {
 }
 
 TEST_F(Progress, NamesSkippedStepAndParameter) {
-  for (const char* style : {"plain", "bar"}) {
+  for (const auto style : {ProgressStyle::plain, ProgressStyle::bar}) {
     const auto progress = make_progress(style, out_);
     train_an_epoch(*progress, 3);
     StepRecord record{.step = 103, .epoch = 2, .step_of_epoch = 3, .steps_in_epoch = 9, .loss = std::nan("")};
@@ -85,7 +85,7 @@ TEST_F(Progress, NamesSkippedStepAndParameter) {
 }
 
 TEST_F(Progress, PlainWritesFewLinesPerEpoch) {
-  const auto progress = make_progress("plain", out_);
+  const auto progress = make_progress(ProgressStyle::plain, out_);
   train_an_epoch(*progress, 1000);
   progress->event(kEval);
   const auto lines = lines_of(path_);
@@ -98,14 +98,14 @@ TEST_F(Progress, PlainWritesFewLinesPerEpoch) {
 }
 
 TEST_F(Progress, PlainResetsEachEpoch) {
-  const auto progress = make_progress("plain", out_);
+  const auto progress = make_progress(ProgressStyle::plain, out_);
   train_an_epoch(*progress, 3);
   train_an_epoch(*progress, 1);
   EXPECT_THAT(lines_of(path_).back(), HasSubstr("[   1/1 (100%)]  Loss: 1.0000 (1.0000)"));
 }
 
 TEST_F(Progress, EvaluationReplacesBar) {
-  const auto progress = make_progress("bar", out_);
+  const auto progress = make_progress(ProgressStyle::bar, out_);
   train_an_epoch(*progress, 50);
   EXPECT_THAT(text_of(path_), Not(HasSubstr("\n")));
   EXPECT_THAT(text_of(path_), StartsWith("\r\033[KEpoch 2: "));
@@ -116,7 +116,7 @@ TEST_F(Progress, EvaluationReplacesBar) {
 }
 
 TEST_F(Progress, BarFits80ColumnsWithoutTerminal) {
-  const auto progress = make_progress("bar", out_);
+  const auto progress = make_progress(ProgressStyle::bar, out_);
   train_an_epoch(*progress, 9999);
   const std::string text = text_of(path_);
   EXPECT_LT(text.size() - text.rfind("\033[K") - 3, 80u);
@@ -165,7 +165,7 @@ TEST(ProgressBar, StaysOnOneLineOfAnyTerminal) {
   for (const unsigned short columns : {200, 80, 60, 50, 40, 30, 20, 10, 4}) {
     const Pty pty(columns);
     Console out(pty.fd());
-    const auto progress = make_progress("bar", out);
+    const auto progress = make_progress(ProgressStyle::bar, out);
     progress->event(last_step());
     const std::string text = pty.take();
     ASSERT_THAT(text, StartsWith("\r\033[K"));
@@ -185,7 +185,7 @@ TEST(ProgressBar, StaysOnOneLineOfAnyTerminal) {
 TEST(ProgressBar, ClearsWhatANarrowerTerminalHasWrapped) {
   const Pty pty(80);
   Console out(pty.fd());
-  const auto progress = make_progress("bar", out);
+  const auto progress = make_progress(ProgressStyle::bar, out);
   progress->event(last_step());
   EXPECT_GT(pty.take().size(), 4u + 60u);
   pty.resize(30);
@@ -204,7 +204,7 @@ TEST(ProgressBar, IsForTerminalsThatMoveTheirCursor) {
   for (const auto& [term, begin] : {std::pair("xterm", "\r\033[K"), std::pair("dumb", "Train: 12 ")}) {
     ::setenv("TERM", term, 1);
     Console out(pty.fd());
-    make_progress("auto", out)->event(last_step());
+    make_progress(ProgressStyle::automatic, out)->event(last_step());
     EXPECT_THAT(pty.take(), StartsWith(begin)) << term;
   }
   ::setenv("TERM", "xterm", 1);
@@ -217,7 +217,7 @@ TEST(ProgressBar, IsForTerminalsThatMoveTheirCursor) {
 }
 
 TEST_F(Progress, NamesTheSplitOfAnEvaluation) {
-  const auto progress = make_progress("plain", out_);
+  const auto progress = make_progress(ProgressStyle::plain, out_);
   EvalRecord eval = kEval;
   eval.split = kValidationSplit;
   progress->event(eval);
@@ -226,7 +226,7 @@ TEST_F(Progress, NamesTheSplitOfAnEvaluation) {
 
 TEST_F(Progress, IncompleteBarEndsItsLine) {
   {
-    const auto progress = make_progress("bar", out_);
+    const auto progress = make_progress(ProgressStyle::bar, out_);
     progress->event(StepRecord{.steps_in_epoch = 5, .samples = 1});
     EXPECT_THAT(text_of(path_), Not(EndsWith("\n")));
   }
@@ -234,19 +234,19 @@ TEST_F(Progress, IncompleteBarEndsItsLine) {
 }
 
 TEST_F(Progress, CompleteBarAddsNothing) {
-  make_progress("bar", out_)->event(kEval);
+  make_progress(ProgressStyle::bar, out_)->event(kEval);
   EXPECT_THAT(text_of(path_), EndsWith("0.5000\n"));
   EXPECT_EQ(std::ranges::count(text_of(path_), '\n'), 1);
 }
 
 TEST_F(Progress, AutoIsPlainWithoutTerminal) {
-  const auto progress = make_progress("auto", out_);
+  const auto progress = make_progress(ProgressStyle::automatic, out_);
   train_an_epoch(*progress, 1);
   EXPECT_THAT(text_of(path_), StartsWith("Train: 2 "));
 }
 
 TEST_F(Progress, NoneWritesNothing) {
-  const auto progress = make_progress("none", out_);
+  const auto progress = make_progress(ProgressStyle::none, out_);
   train_an_epoch(*progress, 5);
   progress->event(kEval);
   EXPECT_EQ(text_of(path_), "");

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The closed choices among the settings of a run.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+#include "train/options/choice.h"
+
+namespace gradring::comm {
+enum class AllReduceAlgorithm : std::uint8_t;  // comm/process_group.h
+}
+
+namespace gradring::train {
+
+/// How samples are assigned to ranks.
+enum class Sampler : std::uint8_t { automatic, distributed, sharded };
+template <>
+inline constexpr auto kWords<Sampler> = std::to_array<std::string_view>({"auto", "distributed", "sharded"});
+
+/// What gradients are averaged over.
+enum class GradientMean : std::uint8_t { samples, ranks };
+template <>
+inline constexpr auto kWords<GradientMean> = std::to_array<std::string_view>({"samples", "ranks"});
+
+/// The response to gradients that are not finite.
+enum class OnNan : std::uint8_t {
+  automatic,  ///< skip with loss scaling, else halt
+  skip,       ///< skip the step
+  halt,       ///< end with DivergedError
+  roll_back,  ///< resume from the newest checkpoint; overflow of the loss scale is skipped
+};
+template <>
+inline constexpr auto kWords<OnNan> = std::to_array<std::string_view>({"auto", "skip", "halt", "rollback"});
+
+/// The type that layers compute in, or that gradients travel in, which is never automatic.
+enum class Precision : std::uint8_t { automatic, fp32, fp16, bf16 };
+template <>
+inline constexpr auto kWords<Precision> = std::to_array<std::string_view>({"auto", "fp32", "fp16", "bf16"});
+
+/// The card whose GPUs are simulated.
+enum class SimulatedGpu : std::uint8_t { none, a100, h100 };
+template <>
+inline constexpr auto kWords<SimulatedGpu> = std::to_array<std::string_view>({"none", "a100", "h100"});
+
+/// The implementation of the layers.
+enum class BackendKind : std::uint8_t { automatic, reference, cpu, cuda };
+template <>
+inline constexpr auto kWords<BackendKind> = std::to_array<std::string_view>({"auto", "reference", "cpu", "cuda"});
+
+/// Whether the training set is in device memory.
+enum class Resident : std::uint8_t { automatic, on, off };
+template <>
+inline constexpr auto kWords<Resident> = std::to_array<std::string_view>({"auto", "on", "off"});
+
+/// What connects the ranks.
+enum class TransportKind : std::uint8_t { automatic, nccl, shm, tcp };
+template <>
+inline constexpr auto kWords<TransportKind> = std::to_array<std::string_view>({"auto", "nccl", "shm", "tcp"});
+
+using AllReduce = comm::AllReduceAlgorithm;
+template <>
+inline constexpr auto kWords<AllReduce> = std::to_array<std::string_view>({"auto", "ring", "direct", "nccl"});
+
+/// The response to checkpoints that cannot be saved.
+enum class OnSaveError : std::uint8_t { stop, proceed };
+template <>
+inline constexpr auto kWords<OnSaveError> = std::to_array<std::string_view>({"stop", "continue"});
+
+}  // namespace gradring::train
