@@ -132,7 +132,7 @@ std::span<const CaseFamily> case_families() {
                                              {"conv2d", conv2d_cases},
                                              {"conv_relu_pool", conv_relu_pool_cases},
                                              {"linear_cross_entropy", linear_cross_entropy_cases},
-                                             {"sum_of_squares", sum_of_squares_cases},
+                                             {"gradient_statistics", gradient_statistics_cases},
                                              {"step_state", step_state_cases},
                                              {"adam", adam_cases},
                                              {"sgd", sgd_cases},

@@ -209,6 +209,7 @@ Cases exact_sum_cases(CaseMaker& make);
 Cases fill_cases(CaseMaker& make);
 Cases gather_batch_cases(CaseMaker& make);
 Cases gemm_cases(CaseMaker& make);
+Cases gradient_statistics_cases(CaseMaker& make);
 Cases linear_cross_entropy_cases(CaseMaker& make);
 Cases max_pool2d_cases(CaseMaker& make);
 Cases peak_cases(CaseMaker& make);
@@ -217,7 +218,6 @@ Cases scale_cases(CaseMaker& make);
 Cases sgd_cases(CaseMaker& make);
 Cases softmax_cross_entropy_cases(CaseMaker& make);
 Cases step_state_cases(CaseMaker& make);
-Cases sum_of_squares_cases(CaseMaker& make);
 
 struct CaseFamily {
   std::string_view operation;  ///< as its namespace is named

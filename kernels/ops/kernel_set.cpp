@@ -38,6 +38,7 @@ DECLARE_COPIES(exact_sum, flat);
 DECLARE_COPIES(fill, flat);
 DECLARE_COPIES(gather_batch, rows);
 DECLARE_COPIES(gemm, strips);
+DECLARE_COPIES(gradient_statistics, two_stage);
 DECLARE_COPIES(linear_cross_entropy, two_launches);
 DECLARE_COPIES(max_pool2d, rows);
 DECLARE_COPIES(relu, flat);
@@ -45,7 +46,6 @@ DECLARE_COPIES(scale, flat);
 DECLARE_COPIES(sgd, flat);
 DECLARE_COPIES(sgd, vector);
 DECLARE_COPIES(softmax_cross_entropy, row_per_thread);
-DECLARE_COPIES(sum_of_squares, two_stage);
 
 DECLARE(conv2d, tiled);
 DECLARE(conv2d, wmma_tiles);
@@ -86,6 +86,7 @@ KernelSet kernel_set() {
       .fill = table(COPY_TO_RUN(fill, flat)),
       .gather_batch = table(COPY_TO_RUN(gather_batch, rows)),
       .gemm = table(COPY_TO_RUN(gemm, strips), gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
+      .gradient_statistics = table(COPY_TO_RUN(gradient_statistics, two_stage)),
       .linear_cross_entropy = table(COPY_TO_RUN(linear_cross_entropy, two_launches)),
       .max_pool2d = table(COPY_TO_RUN(max_pool2d, rows)),
       .peak = table(peak::multiply_adds, peak::mma, peak::wgmma),
@@ -94,7 +95,6 @@ KernelSet kernel_set() {
       .sgd = table(COPY_TO_RUN(sgd, flat), COPY_TO_RUN(sgd, vector)),
       .softmax_cross_entropy = table(COPY_TO_RUN(softmax_cross_entropy, row_per_thread)),
       .step_state = table(step_state::one_thread),
-      .sum_of_squares = table(COPY_TO_RUN(sum_of_squares, two_stage)),
   };
 }
 

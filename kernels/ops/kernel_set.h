@@ -11,11 +11,11 @@
 #include "kernels/ops/exact_sum/exact_sum.h"
 #include "kernels/ops/gather_batch/gather_batch.h"
 #include "kernels/ops/gemm/gemm.h"
+#include "kernels/ops/gradient_statistics/gradient_statistics.h"
 #include "kernels/ops/max_pool2d/max_pool2d.h"
 #include "kernels/ops/optimizers/optimizers.h"
 #include "kernels/ops/peak/peak.h"
 #include "kernels/ops/step_state/step_state.h"
-#include "kernels/ops/sum_of_squares/sum_of_squares.h"
 
 namespace gradring::kernels {
 
@@ -33,6 +33,7 @@ struct KernelSet {
   std::span<const fill::Variant> fill;
   std::span<const gather_batch::Variant> gather_batch;
   std::span<const gemm::Variant> gemm;
+  std::span<const gradient_statistics::Variant> gradient_statistics;
   std::span<const linear_cross_entropy::Variant> linear_cross_entropy;
   std::span<const max_pool2d::Variant> max_pool2d;
   std::span<const peak::Variant> peak;
@@ -41,7 +42,6 @@ struct KernelSet {
   std::span<const sgd::Variant> sgd;
   std::span<const softmax_cross_entropy::Variant> softmax_cross_entropy;
   std::span<const step_state::Variant> step_state;
-  std::span<const sum_of_squares::Variant> sum_of_squares;
 };
 
 inline namespace GRADRING_KERNEL_COPY {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exact_sum, sum_of_squares, step_state, adam, sgd, ema: what ends a step.
+// exact_sum, gradient_statistics, step_state, adam, sgd, ema: what ends a step.
 #include <cmath>
 
 #include "kernels/bench/kernel_case.h"
@@ -129,28 +129,28 @@ Cases exact_sum_cases(CaseMaker& make) {
   return cases;
 }
 
-Cases sum_of_squares_cases(CaseMaker& make) {
+Cases gradient_statistics_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kSeedParameters);
-  KernelCase c = make.make("sum_of_squares");
+  KernelCase c = make.make("gradient_statistics");
   BenchArray& x = make.input(c, make.dtype(), n);
   BenchArray& sum = make.output(c, "sum", DType::f32, 1, roundings(DType::f32, static_cast<double>(n) / 65536 + 301));
   BenchArray& non_finite = make.output(c, "non_finite", DType::i32, 1, exact());
   BenchArray& first = make.output(c, "first", DType::i64, 1, exact());
   BenchArray& tiny = make.output(c, "tiny", DType::i64, 1, exact());
-  BenchArray& scratch = make.workspace(c, sum_of_squares::workspace_bytes(static_cast<std::size_t>(n)));
+  BenchArray& scratch = make.workspace(c, gradient_statistics::workspace_bytes(static_cast<std::size_t>(n)));
   c.bytes = static_cast<double>(x.bytes());
   c.flops = 2 * static_cast<double>(n);
-  make.run(c, make.kernels().sum_of_squares, &sum_of_squares::Variant::run, sum_of_squares::reference::run,
-           [&](Side side) {
-             return sum_of_squares::Args{.dtype = make.dtype(),
-                                         .x = x.at(side),
-                                         .elements = x.elements(),
-                                         .tiny = 0x1p-8f,
-                                         .sum = sum.as<float>(side),
-                                         .non_finite = non_finite.as<std::int32_t>(side),
-                                         .first_non_finite = first.as<std::int64_t>(side),
-                                         .tiny_count = tiny.as<std::int64_t>(side),
-                                         .workspace = scratch.at(side)};
+  make.run(c, make.kernels().gradient_statistics, &gradient_statistics::Variant::run,
+           gradient_statistics::reference::run, [&](Side side) {
+             return gradient_statistics::Args{.dtype = make.dtype(),
+                                              .x = x.at(side),
+                                              .elements = x.elements(),
+                                              .tiny = 0x1p-8f,
+                                              .sum = sum.as<float>(side),
+                                              .non_finite = non_finite.as<std::int32_t>(side),
+                                              .first_non_finite = first.as<std::int64_t>(side),
+                                              .tiny_count = tiny.as<std::int64_t>(side),
+                                              .workspace = scratch.at(side)};
            });
   if (make.has_plain_loops())
     c.plain_loop = [&x, &sum] { *sum.floats() = plain().sum_of_squares(x.floats(), x.elements()); };

@@ -53,8 +53,8 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
       for (std::size_t j = 0; j < i; ++j) EXPECT_NE(table[i].name, table[j].name);
   };
   const auto& [accumulate, adam, bias, cast, conv2d, conv_relu_pool, ema, exact_sum, fill, gather_batch, gemm,
-               linear_cross_entropy, max_pool2d, peak, relu, scale, sgd, softmax_cross_entropy, step_state,
-               sum_of_squares] = set;
+               gradient_statistics, linear_cross_entropy, max_pool2d, peak, relu, scale, sgd, softmax_cross_entropy,
+               step_state] = set;
   expect_table(accumulate);
   expect_table(adam);
   expect_table(bias);
@@ -66,6 +66,7 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
   expect_table(fill);
   expect_table(gather_batch);
   expect_table(gemm);
+  expect_table(gradient_statistics);
   expect_table(linear_cross_entropy);
   expect_table(max_pool2d);
   expect_table(peak);
@@ -74,7 +75,6 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
   expect_table(sgd);
   expect_table(softmax_cross_entropy);
   expect_table(step_state);
-  expect_table(sum_of_squares);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 namespace gradring::train {
 namespace {
 
-namespace sum_of_squares = kernels::sum_of_squares;
+namespace gradient_statistics = kernels::gradient_statistics;
 
 /// f16's least positive number.
 constexpr float kTiny = 0x1p-24f;
@@ -26,7 +26,7 @@ std::size_t content_of(const nn::ArenaLayout& layout, int bucket) {
 std::size_t block_count_of(const nn::ArenaLayout& layout) {
   std::size_t blocks = 0;
   for (int bucket = 0; bucket < layout.buckets(); ++bucket)
-    blocks += sum_of_squares::block_count(content_of(layout, bucket));
+    blocks += gradient_statistics::block_count(content_of(layout, bucket));
   return blocks;
 }
 
@@ -42,14 +42,14 @@ NonFiniteCheck::NonFiniteCheck(const Parts& parts, const ShardPointers& gradient
   for (int bucket = 0; bucket < layout.buckets(); ++bucket) {
     const std::size_t content = content_of(layout, bucket);
     const Shards::Slice shard = parts.shards.in_bucket(bucket);
-    check(shard.offset % sum_of_squares::kBlock == 0, "a shard of the gradients does not begin at a block");
+    check(shard.offset % gradient_statistics::kBlock == 0, "a shard of the gradients does not begin at a block");
     if (shard.offset < content)
       add({.data = gradients[static_cast<std::size_t>(bucket)],
-           .block = first_block + shard.offset / sum_of_squares::kBlock,
+           .block = first_block + shard.offset / gradient_statistics::kBlock,
            .elements = std::min(shard.elements, content - shard.offset)});
-    first_of_bucket_.push_back(static_cast<std::int64_t>(first_block * sum_of_squares::kBlock));
+    first_of_bucket_.push_back(static_cast<std::int64_t>(first_block * gradient_statistics::kBlock));
     padding_ += static_cast<std::int64_t>(content);
-    first_block += sum_of_squares::block_count(content);
+    first_block += gradient_statistics::block_count(content);
   }
   for (int parameter = 0; parameter < layout.parameters(); ++parameter)
     gradients_ += static_cast<std::int64_t>(layout.parameter(parameter).elements);
@@ -75,8 +75,8 @@ double NonFiniteCheck::share_of(std::int64_t tiny_gradients) const {
 /// Merges neighbours.
 void NonFiniteCheck::add(const Run& run) {
   Run* const last = runs_.empty() ? nullptr : &runs_.back();
-  if (last && last->data + last->elements == run.data && last->elements % sum_of_squares::kBlock == 0 &&
-      last->block + last->elements / sum_of_squares::kBlock == run.block)
+  if (last && last->data + last->elements == run.data && last->elements % gradient_statistics::kBlock == 0 &&
+      last->block + last->elements / gradient_statistics::kBlock == run.block)
     last->elements += run.elements;
   else
     runs_.push_back(run);

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "comm/process_group.h"
+#include "kernels/ops/gradient_statistics/gradient_statistics.h"
 #include "kernels/ops/step_state/step_state.h"
-#include "kernels/ops/sum_of_squares/sum_of_squares.h"
 #include "kernels/runtime/device.h"
 #include "train/core/ddp/distributed_data_parallel.h"
 
@@ -30,7 +30,7 @@ class NonFiniteCheck {
     comm::ProcessGroup& group;
     DistributedDataParallel& ddp;
     const Shards& shards;
-    kernels::sum_of_squares::Variant kernel;
+    kernels::gradient_statistics::Variant kernel;
   };
   /// Checks gradients whose shards are at `gradients`. Collective.
   ///

@@ -17,7 +17,7 @@ namespace gradring::train {
 namespace {
 
 /// A rank's shard of a bucket is a multiple of this, so that NonFiniteCheck's blocks do not span shards.
-constexpr std::size_t kShardElements = kernels::sum_of_squares::kBlock;
+constexpr std::size_t kShardElements = kernels::gradient_statistics::kBlock;
 
 std::unique_ptr<ComputeWeights> make_weights(const ReplicaSpec& spec, const ReplicaBuffers::Parts& parts,
                                              DistributedDataParallel& ddp) {
@@ -90,7 +90,7 @@ ReplicaBuffers::ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts)
              .group = parts.group,
              .ddp = ddp,
              .shards = parts.shards,
-             .kernel = kernels::pick_variant(parts.kernels.sum_of_squares, parts.ledger.on(MemoryClass::step),
+             .kernel = kernels::pick_variant(parts.kernels.gradient_statistics, parts.ledger.on(MemoryClass::step),
                                              kernels::DType::f32)},
             reducer->sums()) {
   const auto hold = [&](MemoryClass memory_class, std::size_t bytes) {

@@ -46,7 +46,7 @@ TEST_F(OpenedModule, NeedsNoGpuAndHoldsTheSameTables) {
   const kernels::KernelSet cpu = kernels::kernel_set();
   EXPECT_EQ(names_of(module.kernels().conv2d), names_of(cpu.conv2d));
   EXPECT_EQ(names_of(module.kernels().adam), names_of(cpu.adam));
-  EXPECT_EQ(names_of(module.kernels().sum_of_squares), names_of(cpu.sum_of_squares));
+  EXPECT_EQ(names_of(module.kernels().gradient_statistics), names_of(cpu.gradient_statistics));
   ASSERT_FALSE(module.kernels().relu.empty());
   EXPECT_NE(module.kernels().relu.front().forward, cpu.relu.front().forward) << "the module must bring its own copy";
 }

@@ -31,7 +31,7 @@ struct Rank {
 
   Rank(comm::ProcessGroup& group, bool sharded)
       : layout(parameters, std::vector<std::vector<int>>{{7, 6, 5}, {4}, {3, 2, 1, 0}},
-               kernels::sum_of_squares::kBlock * static_cast<std::size_t>(group.world_size())),
+               kernels::gradient_statistics::kBlock * static_cast<std::size_t>(group.world_size())),
         shards(layout, sharded ? group.world_size() : 1, sharded ? group.rank() : 0),
         ddp(group, layout, device, *stream, kernels::StreamMode::in_place),
         gradients({}, group, layout),
@@ -39,7 +39,7 @@ struct Rank {
                .group = group,
                .ddp = ddp,
                .shards = shards,
-               .kernel = kernels::kernel_set().sum_of_squares.front()},
+               .kernel = kernels::kernel_set().gradient_statistics.front()},
               train::shards_within(shards, gradients)) {}
 
   std::span<float> of(int parameter) {

@@ -90,7 +90,7 @@ KernelSet stand_in_kernels() {
   adopt<&KernelSet::sgd>(kernels);
   adopt<&KernelSet::softmax_cross_entropy>(kernels);
   adopt<&KernelSet::step_state>(kernels);
-  adopt<&KernelSet::sum_of_squares>(kernels);
+  adopt<&KernelSet::gradient_statistics>(kernels);
   return kernels;
 }
 

@@ -7,28 +7,26 @@
 
 #include "kernels/lib/variant.h"
 
-namespace gradring::kernels::sum_of_squares {
+namespace gradring::kernels::gradient_statistics {
 
-/// The squared length of an array, and what in it is no number or hardly one: what gradient clipping and the loss
-/// scaler ask of the gradients.
-///   *sum = sum_i x[i]^2        *non_finite = 1 if some x[i] is infinite or NaN, else 0
-///   *first_non_finite = the least such i, or -1        *tiny_count = how many |x[i]| < tiny, zeros too
+/// What gradient clipping, the loss scaler and metrics need to know of the gradients x:
+///   *sum = sum_i x[i]^2        *non_finite = 1 if some x[i] is Inf or NaN, else 0
+///   *first_non_finite = the least such i, or -1        *tiny_count = the number of |x[i]| < tiny, zeros included
 ///
-/// It goes in two halves: elements are cut into blocks of kBlock, each of which gives two numbers, and then these are
-/// added up. A rank with only some blocks of an array computes theirs, receives the others, and adds up the
-/// same numbers in the same order.
+/// In two steps: first each block of kBlock elements is reduced to two numbers, then these are reduced. A rank that has
+/// only some blocks of an array reduces those, receives the numbers of the others, and adds up all in the same order.
 ///
 /// Types     x: f32, f16 or bf16; the sum in f32.
 /// Aliasing  nothing overlaps. Results, blocks, notes and workspace are device memory; results are overwritten.
-/// Order     enqueued on the stream; returns at once. Zero elements: sum 0, flag 0, place -1, count 0.
+/// Order     enqueued on the stream; returns at once. Zero elements: sum 0, flag 0, index -1, count 0.
 /// Errors    InvalidArgument if a pointer is null (x, blocks and notes may be for zero elements) or the type is none of
 ///           the three.
 /// Numerics  deterministic: on one kind of device, the order of the sum depends on `elements` alone, not on how many
 ///           multiprocessors or workers there are; zeros after the last element change no bit.
-///           Relative error below (elements / 65536 + 300) * 2^-24. The sum may overflow to infinity while the flag
-///           stays 0; with the flag, it is NaN, and what is not finite hides the tiny ones of its block.
+///           Relative error below (elements / 65536 + 300) * 2^-24. The sum may overflow to Inf while the flag stays 0;
+///           with the flag, it is NaN. In a block with a non-finite element no tiny ones are counted.
 /// Cost      reads elements * size_of(dtype) bytes; 2 floating-point operations per element.
-/// Example   tests/kernels/ops/sum_of_squares_test.cpp
+/// Example   tests/kernels/ops/gradient_statistics_test.cpp
 struct Args {
   DType dtype = DType::f32;
   const void* x = nullptr;
@@ -41,17 +39,20 @@ struct Args {
   void* workspace = nullptr;  ///< workspace_bytes(elements) bytes, aligned to 16
 };
 
-/// Elements of a block.
+/// Elements of a block: of the array, not of the grid.
 inline constexpr std::size_t kBlock = 64;
 constexpr std::size_t block_count(std::size_t elements) { return (elements + kBlock - 1) / kBlock; }
 /// Scratch memory of one call: two numbers a block.
 constexpr std::size_t workspace_bytes(std::size_t elements) { return 2 * block_count(elements) * sizeof(float); }
 
-/// The first half, of elements b * kBlock to (b + 1) * kBlock:
-///   all finite:  blocks[b] = the sum of their squares, which is never NaN;  notes[b] = how many are tiny
-///   otherwise:   blocks[b] = NaN;                                           notes[b] = -1 - the place of the first bad
-/// one Places count from 0 within the block. A note is a small whole number, so that 0 + note is exact: ranks may add
-/// up theirs with zeros for the others'.
+/// The first step. For block b, elements b * kBlock to (b + 1) * kBlock:
+///
+///                  blocks[b]                          notes[b]
+///   all finite     sum of their squares, never NaN    number of tiny elements
+///   otherwise      NaN                                -1 - (index within the block of the first non-finite element)
+///
+/// A note is a small whole number, so that 0 + note is exact: ranks may all-reduce them, with zeros for blocks of
+/// others.
 struct BlocksArgs {
   DType dtype = DType::f32;
   const void* x = nullptr;
@@ -61,7 +62,7 @@ struct BlocksArgs {
   float* notes = nullptr;   ///< as many
 };
 
-/// The second half: adds up `count` blocks.
+/// The second step: adds up `count` blocks.
 struct TotalArgs {
   const float* blocks = nullptr;
   const float* notes = nullptr;
@@ -80,7 +81,7 @@ namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-/// One implementation in the table. `run` is both halves.
+/// `run` is both steps.
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
@@ -89,4 +90,4 @@ struct Variant {
   bool (*supports)(const Device&, DType);
 };
 
-}  // namespace gradring::kernels::sum_of_squares
+}  // namespace gradring::kernels::gradient_statistics

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/ops/sum_of_squares/sum_of_squares.h"
+#include "kernels/ops/gradient_statistics/gradient_statistics.h"
 
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@
 #include "tests/support/kernel_variants.h"
 #include "tests/support/values.h"
 
-namespace gradring::kernels::sum_of_squares {
+namespace gradring::kernels::gradient_statistics {
 namespace {
 
 using namespace gradring::tests;
@@ -59,10 +59,10 @@ Results run_reference(const TypedArray& x, float tiny = 0) {
   return results;
 }
 
-TEST(SumOfSquares, StaysWithinItsBound) {
+TEST(GradientStatistics, StaysWithinItsBound) {
   for (DType dtype : kTypes)
     for (std::size_t elements : kSizes)
-      for_each_variant(kernel_set().sum_of_squares, dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(kernel_set().gradient_statistics, dtype, [&](const Variant& variant, Stream& stream) {
         const TypedArray x(dtype, random_values(elements, 1));
         const float tiny = 0.125f;
         const Results expected = run_reference(x, tiny), actual = run(variant, stream, x, tiny);
@@ -77,13 +77,13 @@ TEST(SumOfSquares, StaysWithinItsBound) {
       });
 }
 
-TEST(SumOfSquares, GivesTheSameBitsForElementsAlignedToOneElement) {
+TEST(GradientStatistics, GivesTheSameBitsForElementsAlignedToOneElement) {
   for (DType dtype : kTypes) {
     std::vector<double> values = random_values(1023, 5);
     const TypedArray aligned(dtype, values);
     values.insert(values.begin(), 100.0);
     const TypedArray shifted(dtype, values);
-    for_each_variant(kernel_set().sum_of_squares, dtype, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().gradient_statistics, dtype, [&](const Variant& variant, Stream& stream) {
       const Results expected = run(variant, stream, aligned, 0.125f);
       Results actual;
       std::vector<float> workspace;
@@ -98,7 +98,7 @@ TEST(SumOfSquares, GivesTheSameBitsForElementsAlignedToOneElement) {
   }
 }
 
-TEST(SumOfSquares, ReportsTheFirstNonFiniteAndCountsTinyNumbers) {
+TEST(GradientStatistics, ReportsTheFirstNonFiniteAndCountsTinyNumbers) {
   const std::size_t elements = 20 * kBlock + 17;
   for (const std::size_t first : {std::size_t{0}, std::size_t{63}, std::size_t{64}, 7 * kBlock + 5, elements - 1}) {
     std::vector<double> values(elements, 1.0);
@@ -109,7 +109,7 @@ TEST(SumOfSquares, ReportsTheFirstNonFiniteAndCountsTinyNumbers) {
     const Results expected = run_reference(x, 0.5f);
     EXPECT_EQ(expected.first, static_cast<std::int64_t>(first));
     EXPECT_EQ(expected.tiny, first == 64 || first == 63 ? 2 : 3);
-    for_each_variant(kernel_set().sum_of_squares, DType::f32, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().gradient_statistics, DType::f32, [&](const Variant& variant, Stream& stream) {
       const Results actual = run(variant, stream, x, 0.5f);
       EXPECT_EQ(actual.first, expected.first);
       EXPECT_EQ(actual.tiny, expected.tiny);
@@ -118,42 +118,42 @@ TEST(SumOfSquares, ReportsTheFirstNonFiniteAndCountsTinyNumbers) {
   }
 }
 
-TEST(SumOfSquares, CountsZerosAsTinyButNotTheThreshold) {
+TEST(GradientStatistics, CountsZerosAsTinyButNotTheThreshold) {
   const std::vector<double> values = {0, -0.0, 0x1p-24, -0x1p-24, 0x1p-25, -0x1p-25, 1};
-  for_each_variant(kernel_set().sum_of_squares, DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().gradient_statistics, DType::f32, [&](const Variant& variant, Stream& stream) {
     EXPECT_EQ(run(variant, stream, TypedArray(DType::f32, values), 0x1p-24f).tiny, 4);
     EXPECT_EQ(run(variant, stream, TypedArray(DType::f32, values), 0).tiny, 0) << "nothing is below 0";
   });
 }
 
-TEST(SumOfSquares, FindsOneNonFiniteNumberAnywhere) {
+TEST(GradientStatistics, FindsOneNonFiniteNumberAnywhere) {
   const double infinity = std::numeric_limits<double>::infinity();
-  const auto expect_found = [](DType dtype, std::size_t where, double bad) {
+  const auto expect_found = [](DType dtype, std::size_t where, double non_finite) {
     std::vector<double> values = random_values(20001, 2);
-    values[where] = bad;
+    values[where] = non_finite;
     const TypedArray x(dtype, values);
-    for_each_variant(kernel_set().sum_of_squares, dtype, [&](const Variant& variant, Stream& stream) {
+    for_each_variant(kernel_set().gradient_statistics, dtype, [&](const Variant& variant, Stream& stream) {
       const Results results = run(variant, stream, x);
-      EXPECT_EQ(results.non_finite, 1) << bad << " at " << where;
-      EXPECT_EQ(results.first, static_cast<std::int64_t>(where)) << bad;
+      EXPECT_EQ(results.non_finite, 1) << non_finite << " at " << where;
+      EXPECT_EQ(results.first, static_cast<std::int64_t>(where)) << non_finite;
     });
   };
   for (std::size_t where : {0, 31, 8191, 20000}) expect_found(DType::f32, where, infinity);
   for (DType dtype : kTypes)
-    for (double bad : {-infinity, std::numeric_limits<double>::quiet_NaN()}) expect_found(dtype, 33, bad);
+    for (double non_finite : {-infinity, std::numeric_limits<double>::quiet_NaN()}) expect_found(dtype, 33, non_finite);
 }
 
-TEST(SumOfSquares, DoesNotTakeAnOverflowOfTheSumForABadNumber) {
-  for_each_variant(kernel_set().sum_of_squares, DType::f32, [&](const Variant& variant, Stream& stream) {
+TEST(GradientStatistics, OverflowOfTheSumIsNotNonFinite) {
+  for_each_variant(kernel_set().gradient_statistics, DType::f32, [&](const Variant& variant, Stream& stream) {
     const Results results = run(variant, stream, TypedArray(DType::f32, std::vector<double>(100, 3e38)));
     EXPECT_TRUE(std::isinf(results.sum));
     EXPECT_EQ(results.non_finite, 0);
   });
 }
 
-TEST(SumOfSquares, GivesTheSameBitsForAnyWorkers) {
+TEST(GradientStatistics, GivesTheSameBitsForAnyWorkers) {
   const TypedArray x(DType::f32, random_values(100003, 3));
-  for (const Variant& variant : kernel_set().sum_of_squares) {
+  for (const Variant& variant : kernel_set().gradient_statistics) {
     std::vector<float> sums;
     for_each_stream([&](Device&, Stream& stream) { sums.push_back(run(variant, stream, x).sum); });
     for (float sum : sums) EXPECT_EQ(sum, sums.front());
@@ -185,10 +185,10 @@ Blocks blocks_of(const Variant& variant, Stream& stream, std::span<const float> 
 }
 
 // Ranks that hold shards of the gradients find the bits that one rank with all of them finds.
-TEST(SumOfSquares, GivesTheSameBitsInPieces) {
+TEST(GradientStatistics, GivesTheSameBitsInPieces) {
   const std::vector<double> values = random_values(20 * kBlock + 17, 4);
   const std::vector<float> x(values.begin(), values.end());
-  for_each_variant(kernel_set().sum_of_squares, DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().gradient_statistics, DType::f32, [&](const Variant& variant, Stream& stream) {
     const Blocks whole = blocks_of(variant, stream, x, {21});
     EXPECT_EQ(blocks_of(variant, stream, x, {1, 8, 13, 21}), whole);
     std::vector<float> longer(x);
@@ -216,48 +216,48 @@ TEST(SumOfSquares, GivesTheSameBitsInPieces) {
   });
 }
 
-TEST(SumOfSquares, MarksTheBlockOfABadNumber) {
+TEST(GradientStatistics, MarksTheBlockOfANonFiniteElement) {
   std::vector<float> x(5 * kBlock, 1.0f);
   x[2 * kBlock + 63] = -std::numeric_limits<float>::infinity();
   x[3 * kBlock] = 3e38f;
-  for_each_variant(kernel_set().sum_of_squares, DType::f32, [&](const Variant& variant, Stream& stream) {
+  for_each_variant(kernel_set().gradient_statistics, DType::f32, [&](const Variant& variant, Stream& stream) {
     const Blocks blocks = blocks_of(variant, stream, x, {5});
     EXPECT_TRUE(std::isnan(blocks.sums[2]));
     EXPECT_EQ(blocks.notes[2], -64) << "the last one in its block";
-    EXPECT_TRUE(std::isinf(blocks.sums[3])) << "its square overflows, but it is a number";
+    EXPECT_TRUE(std::isinf(blocks.sums[3])) << "its square overflows, but it is finite";
     EXPECT_EQ(blocks.notes[3], 0);
     for (const std::size_t good : {0, 1, 4}) EXPECT_EQ(blocks.sums[good], 64.0f);
   });
 }
 
-TEST(SumOfSquares, RejectsNullAndOtherTypes) {
+TEST(GradientStatistics, RejectsNullAndOtherTypes) {
   float number = 0;
   std::int32_t flag = 0;
-  std::int64_t place = 0;
-  const Args good{DType::f32, &number, 1, 0, &number, &flag, &place, &place, &number};
+  std::int64_t index = 0;
+  const Args good{DType::f32, &number, 1, 0, &number, &flag, &index, &index, &number};
   EXPECT_NO_THROW(check_args(good));
-  const auto refuses = [](auto args, auto spoil) {
+  const auto rejects = [](auto args, auto spoil) {
     spoil(args);
     EXPECT_THROW(check_args(args), InvalidArgument);
   };
-  refuses(good, [](Args& args) { args.x = nullptr; });
-  refuses(good, [](Args& args) { args.sum = nullptr; });
-  refuses(good, [](Args& args) { args.non_finite = nullptr; });
-  refuses(good, [](Args& args) { args.first_non_finite = nullptr; });
-  refuses(good, [](Args& args) { args.tiny_count = nullptr; });
-  refuses(good, [](Args& args) { args.workspace = nullptr; });
-  refuses(good, [](Args& args) { args.dtype = DType::i64; });
+  rejects(good, [](Args& args) { args.x = nullptr; });
+  rejects(good, [](Args& args) { args.sum = nullptr; });
+  rejects(good, [](Args& args) { args.non_finite = nullptr; });
+  rejects(good, [](Args& args) { args.first_non_finite = nullptr; });
+  rejects(good, [](Args& args) { args.tiny_count = nullptr; });
+  rejects(good, [](Args& args) { args.workspace = nullptr; });
+  rejects(good, [](Args& args) { args.dtype = DType::i64; });
   const BlocksArgs blocks{DType::f32, &number, 1, 0, &number, &number};
   EXPECT_NO_THROW(check_args(blocks));
-  refuses(blocks, [](BlocksArgs& args) { args.blocks = nullptr; });
-  refuses(blocks, [](BlocksArgs& args) { args.notes = nullptr; });
-  refuses(blocks, [](BlocksArgs& args) { args.dtype = DType::i64; });
-  const TotalArgs total{&number, &number, 1, &number, &flag, &place, &place};
+  rejects(blocks, [](BlocksArgs& args) { args.blocks = nullptr; });
+  rejects(blocks, [](BlocksArgs& args) { args.notes = nullptr; });
+  rejects(blocks, [](BlocksArgs& args) { args.dtype = DType::i64; });
+  const TotalArgs total{&number, &number, 1, &number, &flag, &index, &index};
   EXPECT_NO_THROW(check_args(total));
-  refuses(total, [](TotalArgs& args) { args.blocks = nullptr; });
-  refuses(total, [](TotalArgs& args) { args.notes = nullptr; });
-  refuses(total, [](TotalArgs& args) { args.tiny_count = nullptr; });
+  rejects(total, [](TotalArgs& args) { args.blocks = nullptr; });
+  rejects(total, [](TotalArgs& args) { args.notes = nullptr; });
+  rejects(total, [](TotalArgs& args) { args.tiny_count = nullptr; });
 }
 
 }  // namespace
-}  // namespace gradring::kernels::sum_of_squares
+}  // namespace gradring::kernels::gradient_statistics

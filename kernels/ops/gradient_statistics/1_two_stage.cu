@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: every 64 elements give one partial sum, whatever the grid or the machine; one block then adds up the partial
-//   sums in a fixed order. Nothing depends on the order of arrival, so the same input gives the same bits, and so do
-//   parts of it that were summed elsewhere.
-// Mapping: a thread takes 64 neighbouring elements, in packs of four on a GPU, and keeps several sums, so that the
-//   additions do not wait for each other. A number that is not finite makes its partial sum NaN; which one it was is
-//   looked for in that block alone.
+// Idea: every 64 elements give one partial sum, whatever the grid or the machine; then one block adds up the partial
+//   sums in a fixed order. Nothing depends on the order of arrival, so the same input gives the same bits, also if
+//   other ranks computed some of the partial sums.
+// Mapping: each thread takes 64 neighbouring elements, in packs of four on a GPU, and keeps several sums, so that the
+//   additions do not wait for each other. A non-finite element makes its partial sum NaN; only in such a block is its
+//   index searched for.
 // Traffic and bound: reads each element once and writes an eighth of a byte for each; bound by memory, for few elements
 //   by the two launches.
-// Still slow because: a warp's loads lie 256 bytes apart, so each touches as many lines as it has lanes; the second
+// Still slow because: a warp's loads are 256 bytes apart, so each touches as many sectors as it has lanes; the second
 //   launch costs as much as the first for a small model, and its one block reads all partial sums.
 // Limits: float sums: the more elements, the more rounding (see the contract).
 
@@ -16,10 +16,10 @@
 #include "kernels/lib/element.h"
 #include "kernels/lib/pack.h"
 #include "kernels/lib/rows.h"
-#include "kernels/ops/sum_of_squares/sum_of_squares.h"
+#include "kernels/ops/gradient_statistics/gradient_statistics.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::sum_of_squares {
+namespace gradring::kernels::gradient_statistics {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
@@ -50,18 +50,18 @@ struct BlockSums {
         sums[j] += value * value;
       }
   }
-  /// Writes the results of the block, whose `count` elements begin at `x`. Each is looked at only if the sum is not
+  /// Writes the results of the block, whose `count` elements begin at `x`. They are searched only if the sum is not
   /// finite: an element is not, or the sum has overflowed.
   template <class T>
   __device__ void write(const T* x, int count, float& block, float& note) const {
     float sum = 0;
     for (const float each : sums) sum += each;
-    const int bad = isfinite(sum) ? count : first_bad(x, count);
-    block = bad < count ? kNaN : sum;
-    note = static_cast<float>(bad < count ? -1 - bad : tiny);
+    const int first = isfinite(sum) ? count : first_non_finite(x, count);
+    block = first < count ? kNaN : sum;
+    note = static_cast<float>(first < count ? -1 - first : tiny);
   }
   template <class T>
-  __device__ static int first_bad(const T* x, int count) {
+  __device__ static int first_non_finite(const T* x, int count) {
     for (int i = 0; i < count; ++i)
       if (!isfinite(lib::to_f32(x[i]))) return i;
     return count;
@@ -69,8 +69,8 @@ struct BlockSums {
 };
 
 template <bool kWide, class T>
-__global__ void sum_of_squares_blocks_kernel(const T* __restrict__ x, std::size_t elements, float least,
-                                             float* __restrict__ blocks, float* __restrict__ notes) {
+__global__ void gradient_statistics_blocks_kernel(const T* __restrict__ x, std::size_t elements, float least,
+                                                  float* __restrict__ blocks, float* __restrict__ notes) {
   for (std::size_t block : simt::grid_range(elements / kBlock)) {
     BlockSums sums{.least = least};
     for (std::size_t at = block * kBlock; at < (block + 1) * kBlock; at += lib::kPack)
@@ -94,17 +94,17 @@ struct Notes {
     if (note >= 0)
       tiny += static_cast<long long>(note);
     else
-      see(static_cast<long long>(block * kBlock) - 1 - static_cast<long long>(note));
+      take_first(static_cast<long long>(block * kBlock) - 1 - static_cast<long long>(note));
   }
   __device__ void take(const Notes& other) {
     tiny += other.tiny;
-    see(other.first);
+    take_first(other.first);
   }
-  __device__ void see(long long place) { first = place < first ? place : first; }
+  __device__ void take_first(long long index) { first = index < first ? index : first; }
 };
 
-/// One block: adds up the partial sums, of which none is NaN unless it was made so, and reads the notes.
-__global__ void sum_of_squares_total_kernel(TotalArgs args) {
+/// One block: adds up the partial sums, which are NaN only where an element is not finite, and the notes.
+__global__ void gradient_statistics_total_kernel(TotalArgs args) {
   using Table = Notes[kTotalThreads];
   SIMT_SHARED(Table, table);
   Notes noted{kNone, 0};
@@ -135,9 +135,9 @@ void run_blocks(Stream& stream, const BlocksArgs& args) {
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     const T* const x = static_cast<const T*>(args.x);
     const simt::Config config = lib::grid_for_packs(stream, args.elements);
-    lib::is_pack_aligned(x) ? simt::launch_flat<sum_of_squares_blocks_kernel<true, T>>(
+    lib::is_pack_aligned(x) ? simt::launch_flat<gradient_statistics_blocks_kernel<true, T>>(
                                   stream, config, x, args.elements, args.tiny, args.blocks, args.notes)
-                            : simt::launch_flat<sum_of_squares_blocks_kernel<false, T>>(
+                            : simt::launch_flat<gradient_statistics_blocks_kernel<false, T>>(
                                   stream, config, x, args.elements, args.tiny, args.blocks, args.notes);
   });
 }
@@ -145,7 +145,7 @@ void run_blocks(Stream& stream, const BlocksArgs& args) {
 void run_total(Stream& stream, const TotalArgs& args) {
   check_args(args);
   const simt::Config config{.grid = dim3(1), .block = dim3(kTotalThreads)};
-  simt::launch<sum_of_squares_total_kernel>(stream, config, args);
+  simt::launch<gradient_statistics_total_kernel>(stream, config, args);
 }
 
 void run(Stream& stream, const Args& args) {
@@ -173,4 +173,4 @@ void run(Stream& stream, const Args& args) {
 Variant two_stage() { return {"two_stage", run, run_blocks, run_total, lib::supports_floating}; }
 
 }  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::sum_of_squares
+}  // namespace gradring::kernels::gradient_statistics
