@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/lib/can_run.h"
+#include "kernels/lib/variant.h"
 #include "kernels/ops/kernel_set.h"
 #include "kernels/ops/peers.h"
 #include "kernels/runtime/device.h"

@@ -27,7 +27,7 @@ struct RunVariant {
   bool (*supports)(const Device&, DType);
 };
 
-/// "There is no variant 'dirct'. Did you mean 'direct'? There are: direct, tiled"
+/// "unknown variant 'dirct': expected one of direct, tiled. Did you mean 'direct'?"
 inline std::string no_such_variant(std::string_view name, std::span<const std::string_view> names) {
   std::string text = "unknown variant '" + std::string(name) + "': expected one of";
   for (std::size_t i = 0; i < names.size(); ++i) text += (i ? ", " : " ") + std::string(names[i]);
@@ -47,7 +47,16 @@ const Variant& find_variant(std::span<const Variant> table, std::string_view nam
   throw InvalidArgument(no_such_variant(name, names));
 }
 
-/// The last variant of a table that can run there: the highest step of its ladder.
+/// Whether a variant may be named for `dtype` on a device: where it is chosen, and on a CPU for all types that it is
+/// right for, as the execution model runs what was written for GPUs, slowly.
+template <class Variant>
+bool can_run(const Variant& variant, const Device& device, DType dtype) {
+  if constexpr (requires { variant.computes; })
+    if (variant.computes && device.id().kind == DeviceKind::cpu) return variant.computes(dtype);
+  return variant.supports(device, dtype);
+}
+
+/// The last variant of a table that is chosen there: the highest step of its ladder.
 ///
 /// Errors    InvalidArgument if none can.
 template <class Variant>

@@ -6,7 +6,7 @@
 #include <span>
 #include <string>
 
-#include "kernels/lib/can_run.h"
+#include "kernels/lib/variant.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
 #include "tests/support/each_stream.h"

@@ -2,7 +2,6 @@
 #include "nn/backend/kernels/kernel_plans.h"
 
 #include "kernels/base/error.h"
-#include "kernels/lib/can_run.h"
 #include "kernels/lib/variant.h"
 
 namespace gradring::nn {
