@@ -38,62 +38,34 @@ constexpr std::common_type_t<A, B> min(A left, B right) {
 
 // Fast approximations on a GPU. The C library declares some of these names itself, hence noexcept.
 inline float __expf(float x) noexcept { return std::exp(x); }
-inline float __exp10f(float x) noexcept { return std::pow(10.0f, x); }
 inline float __logf(float x) noexcept { return std::log(x); }
-inline float __log2f(float x) noexcept { return std::log2(x); }
-inline float __log10f(float x) noexcept { return std::log10(x); }
-inline float __powf(float x, float y) noexcept { return std::pow(x, y); }
-inline float __sinf(float x) noexcept { return std::sin(x); }
-inline float __cosf(float x) noexcept { return std::cos(x); }
 inline float __fdividef(float x, float y) { return x / y; }
 inline float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
 inline float rsqrtf(float x) { return 1.0f / std::sqrt(x); }
 inline double rsqrt(double x) { return 1.0 / std::sqrt(x); }
 
 // Rounded to nearest, and never contracted into a fused multiply-add on a GPU.
-inline float __fadd_rn(float x, float y) { return x + y; }
-inline float __fsub_rn(float x, float y) { return x - y; }
-inline float __fmul_rn(float x, float y) { return x * y; }
-inline float __fdiv_rn(float x, float y) { return x / y; }
-inline float __frcp_rn(float x) { return 1.0f / x; }
-inline float __fsqrt_rn(float x) { return std::sqrt(x); }
-inline float __frsqrt_rn(float x) { return 1.0f / std::sqrt(x); }
 inline float __fmaf_rn(float x, float y, float z) { return std::fma(x, y, z); }
 
 inline int __float2int_rn(float x) { return static_cast<int>(std::nearbyint(x)); }
 inline int __float2int_rz(float x) { return static_cast<int>(x); }
-inline int __float2int_rd(float x) { return static_cast<int>(std::floor(x)); }
-inline int __float2int_ru(float x) { return static_cast<int>(std::ceil(x)); }
-inline unsigned __float2uint_rn(float x) { return static_cast<unsigned>(std::nearbyint(x)); }
-inline unsigned __float2uint_rz(float x) { return static_cast<unsigned>(x); }
-inline float __int2float_rn(int x) { return static_cast<float>(x); }
-inline float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
 
 inline float __int_as_float(int bits) { return std::bit_cast<float>(bits); }
 inline int __float_as_int(float value) { return std::bit_cast<int>(value); }
-inline float __uint_as_float(unsigned bits) { return std::bit_cast<float>(bits); }
-inline unsigned __float_as_uint(float value) { return std::bit_cast<unsigned>(value); }
-inline double __longlong_as_double(long long bits) { return std::bit_cast<double>(bits); }
 inline long long __double_as_longlong(double value) { return std::bit_cast<long long>(value); }
 
 inline int __popc(unsigned x) { return std::popcount(x); }
 inline int __popcll(unsigned long long x) { return std::popcount(x); }
 inline int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
-inline int __clzll(long long x) { return std::countl_zero(static_cast<unsigned long long>(x)); }
 inline int __ffs(int x) { return __builtin_ffs(x); }
-inline int __ffsll(long long x) { return __builtin_ffsll(x); }
 inline unsigned __brev(unsigned x) {
   unsigned reversed = 0;
   for (int bit = 0; bit < 32; ++bit) reversed |= (x >> bit & 1u) << (31 - bit);
   return reversed;
 }
 inline unsigned __umulhi(unsigned x, unsigned y) { return static_cast<unsigned>(std::uint64_t{x} * y >> 32); }
-inline int __mulhi(int x, int y) { return static_cast<int>(std::int64_t{x} * y >> 32); }
 inline unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
   return static_cast<unsigned>(((std::uint64_t{high} << 32 | low) << (shift & 31)) >> 32);
-}
-inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
-  return static_cast<unsigned>((std::uint64_t{high} << 32 | low) >> (shift & 31));
 }
 
 namespace gradring::simt::detail {
@@ -154,7 +126,6 @@ SIMT_ATOMIC(atomicMin, long long, before < value ? before : value)
 SIMT_ATOMIC(atomicSub, int, before - value)
 SIMT_ATOMIC(atomicSub, unsigned, before - value)
 SIMT_ATOMIC(atomicInc, unsigned, before >= value ? 0 : before + 1)
-SIMT_ATOMIC(atomicDec, unsigned, before == 0 || before > value ? value : before - 1)
 #undef SIMT_ATOMIC_BITS
 #undef SIMT_ATOMIC_ARITHMETIC
 #undef SIMT_ATOMIC

@@ -23,22 +23,12 @@ struct dim3 {
   constexpr name##4 make_##name##4(Element x, Element y, Element z, Element w) { return {x, y, z, w}; }
 // clang-format on
 SIMT_VECTOR(float, float)
-SIMT_VECTOR(double, double)
-SIMT_VECTOR(signed char, char)
-SIMT_VECTOR(unsigned char, uchar)
-SIMT_VECTOR(short, short)
-SIMT_VECTOR(unsigned short, ushort)
-SIMT_VECTOR(int, int)
 SIMT_VECTOR(unsigned, uint)
-SIMT_VECTOR(long long, longlong)
-SIMT_VECTOR(unsigned long long, ulonglong)
 #undef SIMT_VECTOR
 
 #define __global__
 #define __device__
 #define __host__
-#define __constant__ static
-#define __forceinline__ inline __attribute__((always_inline))
 #define __launch_bounds__(...)
 #define __align__(bytes) __attribute__((aligned(bytes)))
 

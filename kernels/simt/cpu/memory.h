@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cache hints (ignored), fences, shared memory, wide accesses and asynchronous copies (kernels/lib/async_copy.h) on the
-// CPU. A worker runs one block at a time, so one copy of a shared variable for each OS thread is one for each block.
-// Asynchronous copies are instrumented code: TSan must see them as the thread's own.
+// Fences, shared memory, wide accesses and asynchronous copies (kernels/lib/async_copy.h) on the CPU. A worker runs one
+// block at a time, so one copy of a shared variable for each OS thread is one for each block. Asynchronous copies are
+// instrumented code: TSan must see them as the thread's own.
 #pragma once
 
 #include <atomic>
@@ -13,16 +13,6 @@
 #include "kernels/simt/engine/cooperation.h"
 #include "kernels/simt/engine/sanitizer.h"
 #include "kernels/simt/engine/shared_memory.h"
-
-// clang-format off
-template <class T> T __ldg(const T* address) { return *address; }
-template <class T> T __ldca(const T* address) { return *address; }
-template <class T> T __ldcg(const T* address) { return *address; }
-template <class T> T __ldcs(const T* address) { return *address; }
-template <class T> void __stcg(T* address, T value) { *address = value; }
-template <class T> void __stcs(T* address, T value) { *address = value; }
-template <class T> void __stwb(T* address, T value) { *address = value; }
-// clang-format on
 
 namespace gradring::simt::detail {
 
@@ -44,9 +34,7 @@ inline void fence() {
 
 }  // namespace gradring::simt::detail
 
-inline void __threadfence_block() { gradring::simt::detail::fence(); }
 inline void __threadfence() { gradring::simt::detail::fence(); }
-inline void __threadfence_system() { gradring::simt::detail::fence(); }
 
 /// CUDA's own spelling works, but has no redzones: SIMT_SHARED has, in ASan builds.
 #define __shared__ static thread_local

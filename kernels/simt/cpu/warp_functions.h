@@ -111,6 +111,3 @@ SIMT_REDUCE(__reduce_or_sync, unsigned, bit_or)
 SIMT_REDUCE(__reduce_xor_sync, unsigned, bit_xor)
 #undef SIMT_REDUCE
 #undef SIMT_SITE
-
-/// Which lanes are active is an accident of scheduling: kernels pass explicit masks.
-void __activemask() = delete;
