@@ -106,16 +106,17 @@ Measured checked_peer(const KernelCase& c, const KernelCase::Candidate& peer, co
   }
 }
 
-/// Calls sample(i) for each contender, interleaved, as long as the effort allows.
-std::vector<Statistics> in_turns(std::size_t contenders, const Effort& effort,
-                                 const std::function<double(std::size_t)>& sample) {
-  std::vector<std::vector<double>> seconds(contenders);
+/// Statistics of sample(i) for each contender, as long as the effort allows.
+std::vector<Statistics> in_turns_by(const Effort& effort, std::size_t contenders,
+                                    const std::function<double(std::size_t)>& sample) {
   const double budget = effort.seconds * static_cast<double>(contenders);
   const Stopwatch watch;
-  for (int turn = 0; turn < effort.most_samples && (turn < kLeastSamples || watch.seconds() < budget); ++turn)
-    for (std::size_t i = 0; i < contenders; ++i) seconds[i].push_back(sample(i));
+  const auto more = [&](int turn) {
+    return turn < effort.most_samples && (turn < kLeastSamples || watch.seconds() < budget);
+  };
   std::vector<Statistics> statistics;
-  for (const auto& all : seconds) statistics.push_back(statistics_of(all));
+  for (auto& all : in_turns(contenders, more, [&](std::size_t i, int) { return sample(i); }))
+    statistics.push_back(statistics_of(std::move(all)));
   return statistics;
 }
 
@@ -131,15 +132,16 @@ TimedCalls timed_calls(Device& device, Stream& stream, const Run& run) {
 std::vector<Statistics> time_hot(const std::vector<Run>& runs, Device& device, Stream& stream, const Effort& effort) {
   std::vector<TimedCalls> timed;
   for (const Run& run : runs) timed.push_back(timed_calls(device, stream, run));
-  return in_turns(runs.size(), effort, [&](std::size_t i) { return timed[i].seconds(deadline()); });
+  return in_turns_by(effort, runs.size(), [&](std::size_t i) { return timed[i].seconds(deadline()); });
 }
 
 std::vector<Statistics> time_flushed(const KernelCase& c, const std::vector<Run>& runs, Device& device, Stream& stream,
                                      Machine& machine, const Effort& effort) {
   std::vector<TimedCalls> timed;
   for (const Run& run : runs) timed.emplace_back(device, stream, run, 1);
-  return in_turns(runs.size(), effort,
-                  [&](std::size_t i) { return timed[i].seconds_after([&] { machine.flush(c, stream); }, deadline()); });
+  return in_turns_by(effort, runs.size(), [&](std::size_t i) {
+    return timed[i].seconds_after([&] { machine.flush(c, stream); }, deadline());
+  });
 }
 
 struct Chosen {

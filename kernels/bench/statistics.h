@@ -31,6 +31,23 @@ struct Statistics {
 /// Errors    InvalidArgument if there are no measurements.
 Statistics statistics_of(std::vector<double> measurements);
 
+/// Measures contenders in turns (a, b, a, b, ...), so that other load affects all alike.
+///
+/// `more(turn)`: whether there is another turn; `sample(contender, turn)`: one measurement.
+/// Returns   for each contender its measurements, in their order.
+template <class More, class Sample>
+auto in_turns(std::size_t contenders, const More& more, const Sample& sample) {
+  std::vector<std::vector<decltype(sample(std::size_t{0}, 0))>> measured(contenders);
+  for (int turn = 0; more(turn); ++turn)
+    for (std::size_t i = 0; i < contenders; ++i) measured[i].push_back(sample(i, turn));
+  return measured;
+}
+
+/// The `more` of so many turns.
+inline auto turns(int count) {
+  return [count](int turn) { return turn < count; };
+}
+
 /// Seconds since it was made.
 class Stopwatch {
  public:

@@ -127,7 +127,9 @@ std::optional<GpuState> read_gpu_state(int index) {
   }
 }
 
-double processor_seconds_of_process() { return processor_seconds(RUSAGE_SELF) + processor_seconds(RUSAGE_CHILDREN); }
+double processor_seconds_of_children() { return processor_seconds(RUSAGE_CHILDREN); }
+
+double processor_seconds_of_process() { return processor_seconds(RUSAGE_SELF) + processor_seconds_of_children(); }
 
 Interference interference(const MachineState& start, const MachineState& end, double own_seconds, double seconds) {
   const double total = end.total_seconds - start.total_seconds;

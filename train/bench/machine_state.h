@@ -38,7 +38,9 @@ MachineState read_machine_state(const std::filesystem::path& root = "/");
 /// Asks nvidia-smi for a GPU: its number among those that this process sees. Nothing without nvidia-smi.
 std::optional<GpuState> read_gpu_state(int index);
 
-/// CPU seconds of this process and of its children that have ended.
+/// CPU seconds of the children of this process that have ended.
+double processor_seconds_of_children();
+/// The same with those of this process.
 double processor_seconds_of_process();
 
 /// What disturbed a benchmark between two moments.

@@ -11,9 +11,13 @@
 #include <iterator>
 #include <map>
 #include <thread>
+#include <type_traits>
+#include <utility>
 
 #include "kernels/base/child_process.h"
-#include "train/bench/timed_training.h"
+#include "kernels/base/file.h"
+#include "kernels/bench/statistics.h"
+#include "train/bench/machine_state.h"
 #include "train/core/setup/run_directory.h"
 #include "train/launch/launcher.h"
 #include "train/records/metrics/environment_error.h"
@@ -26,6 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kSampleInterval{50};
+constexpr std::size_t kMostSummaryBytes = 1 << 20;
 
 /// The number after `field` in /proc/<process>/status; 0 if the process has ended.
 std::size_t number_in_status(int process, std::string_view field) {
@@ -55,11 +60,6 @@ bool descends(int process, int ancestor, const std::map<int, int>& parent_of) {
   return false;
 }
 
-std::string text_of(const fs::path& path) {
-  std::ifstream file(path);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 /// Means over the ranks, summed over the steps.
 std::optional<double> communication_of(const RunHistory& history) {
   double waited = 0, whole = 0;
@@ -72,7 +72,26 @@ std::optional<double> communication_of(const RunHistory& history) {
   return whole > 0 ? std::optional(waited / whole) : std::nullopt;
 }
 
+/// Median of a member, plain or optional, over the rounds that have it.
+template <class Number>
+std::optional<double> median_of(const std::vector<Measurement>& rounds, Number Measurement::*number) {
+  std::vector<double> values;
+  for (const Measurement& round : rounds) {
+    if constexpr (std::is_same_v<Number, double>)
+      values.push_back(round.*number);
+    else if (round.*number)
+      values.push_back(*(round.*number));
+  }
+  if (values.empty()) return std::nullopt;
+  return kernels::bench::statistics_of(values).median;
+}
+
 }  // namespace
+
+std::optional<double> TrainingRow::median(double Measurement::*number) const { return median_of(rounds, number); }
+std::optional<double> TrainingRow::median(std::optional<double> Measurement::*number) const {
+  return median_of(rounds, number);
+}
 
 std::size_t resident_bytes_of(int process) {
   const std::map<int, int> parent_of = parents();
@@ -118,7 +137,7 @@ Measurement measure_training(const TrainingLayout& layout, const TrainingTask& t
     }
   }
   const double processor_seconds = processor_seconds_of_children() - before;
-  const auto summary = Summary::from_json(text_of(summary_of(run)));
+  const auto summary = Summary::from_json(read_regular_file(summary_of(run), kMostSummaryBytes).value_or(""));
   if (!summary)
     throw EnvironmentError(
         fmt::format("a training did not finish: run it alone to see why:\n  {}", fmt::join(command.words, " ")));
@@ -138,6 +157,36 @@ Measurement measure_training(const TrainingLayout& layout, const TrainingTask& t
                        .resident_bytes = static_cast<double>(resident)};
   for (const auto& step : history.steps) measured.losses.push_back(step.record.loss);
   return measured;
+}
+
+Contestant our_contestant(const TrainingLayout& layout, const TrainingTask& task, const std::filesystem::path& folder) {
+  print_to_stderr(fmt::format("warming up: {}\n", layout.name));
+  TrainingTask one_step = task;
+  one_step.steps = 1;
+  const double overhead = measure_training(layout, one_step, folder).processor_seconds;
+  return {.layout = layout, .train = [layout, task, folder, overhead] {
+            Measurement measured = measure_training(layout, task, folder);
+            measured.processor_seconds = std::max(measured.processor_seconds - overhead, 0.0);
+            return measured;
+          }};
+}
+
+std::vector<TrainingRow> measure_rounds(const std::vector<Contestant>& contestants, int rounds, HeardTraining heard) {
+  if (!heard)
+    heard = [rounds](int round, const Contestant& contestant, const Measurement& measured) {
+      print_to_stderr(fmt::format("round {} of {}: {:<28} {:8.2f} s, {:7.0f} samples/s\n", round + 1, rounds,
+                                  contestant.layout.name, measured.seconds, measured.samples_per_second));
+    };
+  auto measured =
+      kernels::bench::in_turns(contestants.size(), kernels::bench::turns(rounds), [&](std::size_t i, int round) {
+        Measurement one = contestants[i].train();
+        heard(round, contestants[i], one);
+        return one;
+      });
+  std::vector<TrainingRow> rows;
+  for (std::size_t i = 0; i < contestants.size(); ++i)
+    rows.push_back({contestants[i].layout, contestants[i].framework, std::move(measured[i])});
+  return rows;
 }
 
 }  // namespace gradring::train::bench

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -49,6 +50,35 @@ struct Measurement {
   std::optional<double> resident_bytes{};  ///< peak resident set size of all processes; counts shared pages in each
   std::vector<double> losses{};            ///< of each step
 };
+
+/// A layout, and its trainings.
+struct TrainingRow {
+  TrainingLayout layout;
+  std::string framework = "gradring";
+  std::vector<Measurement> rounds;
+
+  /// The median over the rounds of those that have the number.
+  std::optional<double> median(double Measurement::*number) const;
+  std::optional<double> median(std::optional<double> Measurement::*number) const;
+};
+
+/// A row to measure.
+struct Contestant {
+  TrainingLayout layout;
+  std::string framework = "gradring";
+  std::function<Measurement()> train;
+};
+
+/// Our training in this layout. It trains a single step first, which warms the machine up; the CPU seconds of that
+/// command, start-up and evaluation, are subtracted from those of each later one.
+///
+/// Errors    as measure_training.
+Contestant our_contestant(const TrainingLayout& layout, const TrainingTask& task, const std::filesystem::path& folder);
+
+/// Trains in turns. `heard` gets each training; it says on stderr what it was unless another one is given.
+using HeardTraining = std::function<void(int round, const Contestant& contestant, const Measurement& measured)>;
+std::vector<TrainingRow> measure_rounds(const std::vector<Contestant>& contestants, int rounds,
+                                        HeardTraining heard = {});
 
 /// Runs this program as `train ...` with its run directory in `folder`, and reads its summary and metrics.
 ///

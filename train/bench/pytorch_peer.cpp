@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "kernels/base/error.h"
-#include "kernels/bench/statistics.h"
 #include "train/records/metrics/line_file.h"
 
 namespace gradring::train::bench {
@@ -19,17 +18,17 @@ constexpr int kWarmupSteps = 10;
 constexpr int kTrialSteps = 10;
 constexpr int kTrialRounds = 3;
 
-nlohmann::json settings_of(const TimedTrainingSpec& spec, const RawDataset& data, PyTorchStyle style,
-                           const fs::path& store) {
+nlohmann::json settings_of(const TrainingLayout& layout, const TrainingTask& task, const RawDataset& data,
+                           PyTorchStyle style, const fs::path& store) {
   return {{"images", data.images},
           {"labels", data.labels},
           {"test_images", data.test_images},
           {"test_labels", data.test_labels},
           {"shape", data.shape.extents()},
           {"classes", data.classes},
-          {"batch_size", spec.batch_size},
-          {"epochs", spec.epochs},
-          {"steps", spec.steps},
+          {"batch_size", layout.global_batch / layout.ranks},
+          {"epochs", task.epochs},
+          {"steps", task.steps},
           {"warmup", kWarmupSteps},
           {"threads", 1},
           {"channels_last", style.channels_last},
@@ -66,14 +65,14 @@ RawDataset RawDataset::write(const data::Dataset& dataset, const fs::path& folde
   return raw;
 }
 
-PyTorchPeer::PyTorchPeer(const std::string& python, const TimedTrainingSpec& spec, const RawDataset& data,
-                         PyTorchStyle style) {
+PyTorchPeer::PyTorchPeer(const std::string& python, const TrainingLayout& layout, const TrainingTask& task,
+                         const RawDataset& data, PyTorchStyle style) {
   const fs::path store =
       data.images.parent_path() / fmt::format("store_{:d}_{:d}", style.channels_last, style.dataloader);
   fs::remove(store);  // left by an earlier peer
-  const std::string settings = settings_of(spec, data, style, store).dump();
-  for (int rank = 0; rank < spec.ranks; ++rank) {
-    ranks_.push_back(std::make_unique<ChildProcess>(rank_of(python, rank, spec.ranks)));
+  const std::string settings = settings_of(layout, task, data, style, store).dump();
+  for (int rank = 0; rank < layout.ranks; ++rank) {
+    ranks_.push_back(std::make_unique<ChildProcess>(rank_of(python, rank, layout.ranks)));
     ranks_.back()->write_line(settings);
   }
   for (auto& rank : ranks_)
@@ -82,7 +81,7 @@ PyTorchPeer::PyTorchPeer(const std::string& python, const TimedTrainingSpec& spe
 
 PyTorchPeer::~PyTorchPeer() = default;
 
-TrainingTime PyTorchPeer::train() {
+Measurement PyTorchPeer::train() {
   for (auto& rank : ranks_) rank->write_line("train");
   std::vector<double> seconds;
   double processor_seconds = 0;
@@ -99,23 +98,22 @@ TrainingTime PyTorchPeer::train() {
   }
   return {.seconds = seconds.front(),
           .processor_seconds = processor_seconds,
-          .loss = losses / static_cast<double>(ranks_.size()),
           .accuracy = accuracy,
+          .loss = losses / static_cast<double>(ranks_.size()),
           .resident_bytes = resident_bytes};
 }
 
-FormatTrial try_memory_formats(const std::string& python, TimedTrainingSpec spec, const RawDataset& data) {
-  spec.epochs = 1;
-  spec.steps = kTrialSteps;
-  PyTorchPeer contiguous(python, spec, data, {.channels_last = false});
-  PyTorchPeer channels_last(python, spec, data, {.channels_last = true});
-  std::vector<double> seconds[2];
-  for (int round = 0; round < kTrialRounds; ++round) {
-    seconds[0].push_back(contiguous.train().seconds);
-    seconds[1].push_back(channels_last.train().seconds);
-  }
-  return {.contiguous = kernels::bench::statistics_of(seconds[0]).median,
-          .channels_last = kernels::bench::statistics_of(seconds[1]).median};
+FormatTrial try_memory_formats(const std::string& python, const TrainingLayout& layout, TrainingTask task,
+                               const RawDataset& data) {
+  task.epochs = 1;
+  task.steps = kTrialSteps;
+  PyTorchPeer contiguous(python, layout, task, data, {.channels_last = false});
+  PyTorchPeer channels_last(python, layout, task, data, {.channels_last = true});
+  const auto rows =
+      measure_rounds({{.train = [&] { return contiguous.train(); }}, {.train = [&] { return channels_last.train(); }}},
+                     kTrialRounds, [](int, const Contestant&, const Measurement&) {});
+  return {.contiguous = *rows[0].median(&Measurement::seconds),
+          .channels_last = *rows[1].median(&Measurement::seconds)};
 }
 
 }  // namespace gradring::train::bench

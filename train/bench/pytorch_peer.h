@@ -8,7 +8,7 @@
 
 #include "data/datasets/dataset.h"
 #include "kernels/base/child_process.h"
-#include "train/bench/timed_training.h"
+#include "train/bench/measured_training.h"
 
 namespace gradring::train::bench {
 
@@ -43,11 +43,12 @@ struct PyTorchStyle {
 class PyTorchPeer {
  public:
   /// Returns when all have loaded the data and warmed up.
-  PyTorchPeer(const std::string& python, const TimedTrainingSpec& spec, const RawDataset& data, PyTorchStyle style);
+  PyTorchPeer(const std::string& python, const TrainingLayout& layout, const TrainingTask& task, const RawDataset& data,
+              PyTorchStyle style);
   ~PyTorchPeer();
 
   /// Starts from the same weights each time. Seconds of rank 0, processor seconds of all ranks, mean loss.
-  TrainingTime train();
+  Measurement train();
 
   /// What PyTorch multiplies matrices by: the file of its BLAS library, or the name of what it contains ("MKL 2024.2").
   const std::string& blas() const { return blas_; }
@@ -65,7 +66,8 @@ struct FormatTrial {
   bool channels_last_wins() const { return channels_last < contiguous; }
 };
 
-/// Finds the faster memory format: some steps of `spec` in each format, interleaved; medians.
-FormatTrial try_memory_formats(const std::string& python, TimedTrainingSpec spec, const RawDataset& data);
+/// Finds the faster memory format: some steps in each format, in turns; medians.
+FormatTrial try_memory_formats(const std::string& python, const TrainingLayout& layout, TrainingTask task,
+                               const RawDataset& data);
 
 }  // namespace gradring::train::bench

@@ -60,10 +60,8 @@ BenchResult read_bench_result(const std::filesystem::path& path) {
   const ordered_json json = ordered_json::parse(text, nullptr, false);
   if (json.is_discarded() || !json.is_object() || !json.contains("benchmark"))
     throw data::DataError(path, "is not a benchmark's result", kAdvice);
-  if (!json.contains("schema"))
-    throw data::DataError(path, "was written by an older version, without repetitions", "repeat the benchmark with -J");
-  if (json.at("schema") != 1)
-    throw data::DataError(path, "has schema " + json.at("schema").dump() + ", not 1", kAdvice);
+  if (const ordered_json schema = json.value("schema", ordered_json()); schema != 1)
+    throw data::DataError(path, "has schema " + schema.dump() + ", not 1", kAdvice);
   BenchResult result{.path = path,
                      .benchmark = text_at(json, "/benchmark"),
                      .commit = text_at(json, "/commit"),

@@ -5,30 +5,15 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <type_traits>
 
 #include "train/records/metrics/csv.h"
+#include "train/view/runs/text_table.h"
 
 namespace gradring::train::bench {
 namespace {
 
 constexpr double kMebibytes = 1.0 / (1024 * 1024);
 constexpr double kPerCent = 100;
-constexpr int kNameWidth = 28;
-
-/// Median of a member, plain or optional, over the rounds that have it.
-template <class Number>
-std::optional<double> median_of(const std::vector<Measurement>& rounds, Number Measurement::*number) {
-  std::vector<double> values;
-  for (const Measurement& round : rounds) {
-    if constexpr (std::is_same_v<Number, double>)
-      values.push_back(round.*number);
-    else if (round.*number)
-      values.push_back(*(round.*number));
-  }
-  if (values.empty()) return std::nullopt;
-  return kernels::bench::statistics_of(values).median;
-}
 
 template <class Number>
 TrainingColumn measured(TrainingColumn column, Number Measurement::*number) {
@@ -36,18 +21,13 @@ TrainingColumn measured(TrainingColumn column, Number Measurement::*number) {
   return column;
 }
 
-TrainingColumn count(const std::string& name, int width, const std::function<int(const TrainingLayout&)>& of) {
-  return {.heading = name, .name = name, .width = width, .value = [of](const TrainingTable&, const TrainingRow& row) {
+TrainingColumn count(const std::string& name, const std::function<int(const TrainingLayout&)>& of) {
+  return {.heading = name, .name = name, .value = [of](const TrainingTable&, const TrainingRow& row) {
             return std::optional<double>(of(row.layout));
           }};
 }
 
 }  // namespace
-
-std::optional<double> TrainingRow::median(double Measurement::*number) const { return median_of(rounds, number); }
-std::optional<double> TrainingRow::median(std::optional<double> Measurement::*number) const {
-  return median_of(rounds, number);
-}
 
 std::optional<double> TrainingTable::efficiency(const TrainingRow& row) const {
   const auto base = std::ranges::find_if(rows, [&row](const TrainingRow& other) {
@@ -67,22 +47,26 @@ std::optional<double> TrainingTable::utilisation(const TrainingRow& row) const {
 
 const std::vector<TrainingColumn>& training_columns() {
   static const std::vector<TrainingColumn> columns = {
-      count("ranks", 5, [](const TrainingLayout& layout) { return layout.ranks; }),
-      count("devices", 7, [](const TrainingLayout& layout) { return layout.devices; }),
-      count("cores", 5, [](const TrainingLayout& layout) { return layout.cores(); }),
-      measured({.heading = "s/epoch", .name = "seconds_per_epoch", .width = 8, .digits = 2},
-               &Measurement::seconds_per_epoch),
-      measured({.heading = "samples/s", .name = "samples_per_second", .width = 9}, &Measurement::samples_per_second),
+      count("ranks", [](const TrainingLayout& layout) { return layout.ranks; }),
+      count("devices", [](const TrainingLayout& layout) { return layout.devices; }),
+      count("cores", [](const TrainingLayout& layout) { return layout.cores(); }),
+      measured({.heading = "s/epoch", .name = "seconds_per_epoch", .digits = 2}, &Measurement::seconds_per_epoch),
+      measured(
+          {
+              .heading = "samples/s",
+              .name = "samples_per_second",
+          },
+          &Measurement::samples_per_second),
       {.heading = "scaling",
        .name = "efficiency",
-       .width = 7,
+
        .digits = 2,
        .value = [](const TrainingTable& table, const TrainingRow& row) { return table.efficiency(row); }},
-      measured({.heading = "comm %", .name = "communication_share", .width = 6, .digits = 1, .scale = kPerCent},
+      measured({.heading = "comm %", .name = "communication_share", .digits = 1, .scale = kPerCent},
                &Measurement::communication),
       {.heading = "CPU s",
        .name = "processor_seconds_per_epoch",
-       .width = 7,
+
        .digits = 2,
        .value = [](const TrainingTable&, const TrainingRow& row) -> std::optional<double> {
          const double epochs = *row.median(&Measurement::seconds) / *row.median(&Measurement::seconds_per_epoch);
@@ -90,36 +74,34 @@ const std::vector<TrainingColumn>& training_columns() {
        }},
       {.heading = "CPU %",
        .name = "utilisation",
-       .width = 6,
+
        .scale = kPerCent,
        .value = [](const TrainingTable& table, const TrainingRow& row) { return table.utilisation(row); }},
-      measured({.heading = "plan MiB", .name = "planned_bytes", .width = 8, .digits = 1, .scale = kMebibytes},
+      measured({.heading = "plan MiB", .name = "planned_bytes", .digits = 1, .scale = kMebibytes},
                &Measurement::planned_bytes),
-      measured({.heading = "peak MiB", .name = "peak_bytes", .width = 8, .digits = 1, .scale = kMebibytes},
+      measured({.heading = "peak MiB", .name = "peak_bytes", .digits = 1, .scale = kMebibytes},
                &Measurement::peak_bytes),
-      measured({.heading = "others", .name = "further_device_bytes", .width = 7, .digits = 1, .scale = kMebibytes},
+      measured({.heading = "others", .name = "further_device_bytes", .digits = 1, .scale = kMebibytes},
                &Measurement::further_bytes),
-      measured({.heading = "RSS MiB", .name = "resident_bytes", .width = 8, .scale = kMebibytes},
-               &Measurement::resident_bytes),
-      measured({.heading = "accuracy", .name = "accuracy", .width = 8, .digits = 4}, &Measurement::accuracy),
-      measured({.heading = "loss", .name = "train_loss", .width = 7, .digits = 4}, &Measurement::loss),
+      measured({.heading = "RSS MiB", .name = "resident_bytes", .scale = kMebibytes}, &Measurement::resident_bytes),
+      measured({.heading = "accuracy", .name = "accuracy", .digits = 4}, &Measurement::accuracy),
+      measured({.heading = "loss", .name = "train_loss", .digits = 4}, &Measurement::loss),
   };
   return columns;
 }
 
 std::string to_text(const TrainingTable& table) {
-  std::string text = fmt::format("{:<{}}", "", kNameWidth);
-  for (const TrainingColumn& column : training_columns()) text += fmt::format(" {:>{}}", column.heading, column.width);
-  text += "\n";
+  TextTable shown = TextTable::with({""}, {});
+  for (const TrainingColumn& column : training_columns())
+    shown.columns.push_back({.head = column.heading, .right_aligned = true});
   for (const TrainingRow& row : table.rows) {
-    text += fmt::format("{:<{}}", row.layout.name, kNameWidth);
+    std::vector<std::string>& cells = shown.rows.emplace_back(1, row.layout.name);
     for (const TrainingColumn& column : training_columns()) {
       const auto value = column.value(table, row);
-      text += value ? fmt::format(" {:>{}.{}f}", *value * column.scale, column.width, column.digits)
-                    : fmt::format(" {:>{}}", "-", column.width);
+      cells.push_back(value ? fmt::format("{:.{}f}", *value * column.scale, column.digits) : "-");
     }
-    text += "\n";
   }
+  std::string text = shown.text();
   for (const std::string& remark : table.remarks) text += remark + "\n";
   return text;
 }

@@ -13,17 +13,6 @@
 
 namespace gradring::train::bench {
 
-/// A layout, and its trainings.
-struct TrainingRow {
-  TrainingLayout layout;
-  std::string framework = "gradring";
-  std::vector<Measurement> rounds;
-
-  /// The median over the rounds of those that have the number.
-  std::optional<double> median(double Measurement::*number) const;
-  std::optional<double> median(std::optional<double> Measurement::*number) const;
-};
-
 /// A table of trainings: the first row of one core, with the same framework and precision, is what others scale from.
 struct TrainingTable {
   std::string title;
@@ -43,7 +32,6 @@ struct TrainingTable {
 struct TrainingColumn {
   std::string heading;
   std::string name;
-  int width = 10;
   int digits = 0;    ///< behind the point
   double scale = 1;  ///< of the value in the text table
   std::function<std::optional<double>(const TrainingTable&, const TrainingRow&)> value;

@@ -14,22 +14,13 @@
 namespace gradring::train {
 namespace {
 
-std::string dashed(const std::string& name) { return (name.size() == 1 ? "-" : "--") + name; }
-
-/// CLI11's declaration of all spellings: "--name,-l,--alias".
-std::string spellings(const Option& option) {
-  std::string names = "--" + option.name;
-  if (option.letter != 0) names += std::string(",-") + option.letter;
-  for (const std::string& alias : option.aliases) names += "," + dashed(alias);
-  return names;
-}
-
 void add(CLI::App& app, const Option& option) {
   const auto read = [&option](const CLI::results_t& texts) {
     option.read(value_text("--" + option.name, option.value, texts.back()));
     return true;
   };
-  CLI::Option* added = app.add_option(spellings(option), read);
+  const std::string letter = option.letter != 0 ? std::string(",-") + option.letter : "";
+  CLI::Option* added = app.add_option("--" + option.name + letter, read);
   if (option.is_flag()) added->expected(0);
   added->trigger_on_parse();  // readers run in the order of the command line
 }
@@ -121,30 +112,29 @@ CommandWords read_command_line(const CommandLine& line, std::span<const std::str
   return result;
 }
 
-Option switch_option(const std::string& name, const std::string& help, bool& on) {
-  return {.name = name, .letter = 0, .value = {}, .help = help, .read = [name, &on](std::string_view text) {
-            if (text != "true") throw UsageError("--" + name + " takes no value");
-            on = true;
-          }};
+Option bare_option(std::string_view names, std::string value, std::string help) {
+  const std::size_t comma = std::min(names.find(','), names.size());
+  return {.name = std::string(names.substr(0, comma)),
+          .letter = comma < names.size() ? names.back() : '\0',
+          .value = std::move(value),
+          .help = std::move(help),
+          .read = {}};
 }
 
-Option text_option(const std::string& name, const std::string& placeholder, const std::string& help,
-                   std::string& value) {
-  return {.name = name, .value = placeholder, .help = help, .read = [&value](std::string_view text) { value = text; }};
+Option switch_option(std::string_view names, std::string help, bool& on) {
+  const auto parse = [](std::string_view name, std::string_view text) {
+    if (text != "true") throw UsageError(fmt::format("--{} takes no value", name));
+    return true;
+  };
+  return value_option(names, {}, std::move(help), parse, on);
 }
 
-Option choice_option(const std::string& name, std::span<const std::string_view> words, const std::string& help,
+Option choice_option(std::string_view names, std::span<const std::string_view> words, std::string help,
                      std::string& value) {
-  return {.name = name,
-          .value = fmt::format("{}", fmt::join(words, "|")),
-          .help = help,
-          .read = [name, words, &value](std::string_view text) { value = parse_word(name, text, words); }};
+  const auto parse = [words](std::string_view name, std::string_view text) { return parse_word(name, text, words); };
+  return value_option(names, fmt::format("{}", fmt::join(words, "|")), std::move(help), parse, value);
 }
 
-Option json_switch(bool& on) {
-  Option option = switch_option("json", "results on standard output as JSON", on);
-  option.aliases = {"J"};
-  return option;
-}
+Option json_switch(bool& on) { return switch_option("json,J", "results on standard output as JSON", on); }
 
 }  // namespace gradring::train

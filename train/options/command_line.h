@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <concepts>
-#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "train/options/parse_value.h"
@@ -24,8 +24,7 @@ struct Option {
   ///
   /// Errors    InvalidArgument that says what was expected.
   std::function<void(std::string_view)> read;
-  std::string group = {};                 ///< its heading in --help; empty: "Options"
-  std::vector<std::string> aliases = {};  ///< older spellings, accepted but not shown; one letter: a short form
+  std::string group = {};  ///< its heading in --help; empty: "Options"
 
   bool is_flag() const { return value.empty(); }
 };
@@ -54,24 +53,41 @@ struct CommandWords {
 ///           readers throw.
 CommandWords read_command_line(const CommandLine& line, std::span<const std::string> args);
 
-// Builders of common options. Each reads into a variable, which must outlive the option.
+// Builders of options, of every command but `gradring train` (its rows: train/core/config/option_rows.h). `names` is the
+// name, or "name,n" with its letter. Each reads into a variable, which must outlive the option.
 
-/// A flag without a value: --dry-run; =true and the like are refused.
-Option switch_option(const std::string& name, const std::string& help, bool& on);
-/// Any text; `placeholder` names it in --help.
-Option text_option(const std::string& name, const std::string& placeholder, const std::string& help,
-                   std::string& value);
-/// One of several words, which --help lists. `words` must outlive the option.
-Option choice_option(const std::string& name, std::span<const std::string_view> words, const std::string& help,
-                     std::string& value);
-/// --json: results on standard output as JSON.
-Option json_switch(bool& on);
+/// An option without its reader.
+Option bare_option(std::string_view names, std::string value, std::string help);
 
-template <std::integral Integer>
-Option count_option(const std::string& name, const std::string& help, std::int64_t least, Integer& value) {
-  return {.name = name, .value = "N", .help = help, .read = [=, &value](std::string_view text) {
-            value = static_cast<Integer>(parse_integer(name, text, {.least = least}));
-          }};
+/// Any value: `parse` takes the option's name and the text, as those of parse_value.h do, and returns the value.
+template <class Parse, class Value>
+Option value_option(std::string_view names, std::string placeholder, std::string help, Parse parse, Value& value) {
+  Option option = bare_option(names, std::move(placeholder), std::move(help));
+  option.read = [name = option.name, parse, &value](std::string_view text) {
+    value = static_cast<Value>(parse(name, text));
+  };
+  return option;
 }
+/// A flag without a value: --dry-run; =true and the like are refused.
+Option switch_option(std::string_view names, std::string help, bool& on);
+/// Any text; `placeholder` names it in --help.
+template <class Text>
+Option text_option(std::string_view names, std::string placeholder, std::string help, Text& value) {
+  const auto parse = [](std::string_view, std::string_view text) { return std::string(text); };
+  return value_option(names, std::move(placeholder), std::move(help), parse, value);
+}
+/// One of several words, which --help lists. `words` must outlive the option.
+Option choice_option(std::string_view names, std::span<const std::string_view> words, std::string help,
+                     std::string& value);
+/// A whole number of at least `least`.
+template <class Integer>
+Option count_option(std::string_view names, std::string help, std::int64_t least, Integer& value) {
+  const auto parse = [least](std::string_view name, std::string_view text) {
+    return parse_integer(name, text, {.least = least});
+  };
+  return value_option(names, "N", std::move(help), parse, value);
+}
+/// -J, --json: results on standard output as JSON.
+Option json_switch(bool& on);
 
 }  // namespace gradring::train

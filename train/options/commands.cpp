@@ -19,25 +19,12 @@
 namespace gradring::train {
 namespace {
 
-void check_folder(std::string_view option, std::string_view file) {
+std::string parse_new_file(std::string_view option, std::string_view file) {
   const auto folder = std::filesystem::absolute(file).parent_path();
   std::error_code ignored;
   if (file.empty() || !std::filesystem::is_directory(folder, ignored))
     throw UsageError(fmt::format("--{} is '{}', but there is no folder {}", option, file, folder.string()));
-}
-
-/// `alias` is its older or shorter spelling.
-Option result_file_option(const char* name, char letter, const char* help, const char* alias, std::string& file) {
-  return {.name = name,
-          .letter = letter,
-          .value = "FILE",
-          .help = help,
-          .read =
-              [name, &file](std::string_view text) {
-                check_folder(name, text);
-                file = text;
-              },
-          .aliases = {alias}};
+  return std::string(file);
 }
 
 }  // namespace
@@ -72,19 +59,12 @@ const std::string& only_word(const Words& words, std::string_view usage) {
 }
 
 Option json_file_option(std::string& file) {
-  return result_file_option("json-file", 'J', "JSON file for the results", "json", file);
+  return new_file_option("json-file,J", "FILE", "JSON file for the results", file);
 }
 
-Option csv_file_option(std::string& file) {
-  return result_file_option("csv-file", 0, "CSV file for the results", "csv", file);
-}
-
-Option new_file_option(const std::string& name, const std::string& placeholder, const std::string& help,
+Option new_file_option(std::string_view names, const std::string& placeholder, const std::string& help,
                        std::string& file) {
-  return {.name = name, .value = placeholder, .help = help, .read = [name, &file](std::string_view text) {
-            check_folder(name, text);
-            file = text;
-          }};
+  return value_option(names, placeholder, help, parse_new_file, file);
 }
 
 void print_json(const nlohmann::ordered_json& json) {

@@ -67,13 +67,10 @@ std::optional<Words> words_or_help(const CommandLine& line, Arguments args);
 /// Errors    UsageError if there is none, or more than one.
 const std::string& only_word(const Words& words, std::string_view usage);
 
-/// -J, --json-file FILE: refused before anything is measured if its folder does not exist.
+/// -J, --json-file FILE: a new file for results.
 Option json_file_option(std::string& file);
-/// --csv-file FILE: the same for CSV.
-Option csv_file_option(std::string& file);
-
 /// An option that names a file to write: refused before anything is done if its folder does not exist.
-Option new_file_option(const std::string& name, const std::string& placeholder, const std::string& help,
+Option new_file_option(std::string_view names, const std::string& placeholder, const std::string& help,
                        std::string& file);
 
 /// Prints the JSON of a command with --json. Bytes that are not UTF-8, for example of a file's name, become U+FFFD.

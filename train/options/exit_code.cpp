@@ -2,10 +2,13 @@
 #include "train/options/exit_code.h"
 
 #include <fmt/format.h>
+#include <signal.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <iterator>
 #include <new>
 #include <system_error>
 #include <typeinfo>
@@ -17,6 +20,28 @@
 
 namespace gradring::train {
 namespace {
+
+constexpr ExitCodeRow kTable[] = {
+    {kOk, "success"},
+    {kTrainingFailed, "training failed"},
+    {kUsage, "usage error"},
+    {kEnvironment, "environment: no such device, out of memory, output that cannot be written"},
+    {kBadData, "invalid data or checkpoint"},
+    {kDiverged, "training diverged"},
+    {kCannotExecute, "the program cannot be executed"},
+    {kNotFound, "the program was not found"},
+    {128 + SIGINT, "Ctrl-C"},
+    {128 + SIGQUIT, "SIGQUIT to the launcher (--nprocs) after a checkpoint"},
+    {kBrokenPipe, "the reader closed standard output"},
+    {kPreempted, "stopped by SIGTERM, SIGHUP or SIGUSR1 after a checkpoint"},
+    {kPeerLost, "a rank was lost"},
+    {kTimeout, "a rank timed out or never started"},
+    {kReplicasDiffer, "the ranks differ: in options, data, program or weights"}};
+
+std::string_view meaning_of(int code) {
+  const auto* const row = std::ranges::find(kTable, code, &ExitCodeRow::code);
+  return row == std::end(kTable) ? std::string_view() : row->meaning;
+}
 
 template <class E>
 bool is(const std::exception& error) {
@@ -30,6 +55,20 @@ bool has_current_folder() {
 }
 
 }  // namespace
+
+std::span<const ExitCodeRow> exit_code_table() { return kTable; }
+
+std::string exit_codes_text(std::initializer_list<ExitCodeRow> rows) {
+  std::string text = "Exit codes:\n";
+  for (const auto& [code, meaning] : rows)
+    text += fmt::format("  {:>3}  {}\n", code < 0 ? "N" : std::to_string(code),
+                        meaning.empty() ? meaning_of(code) : meaning);
+  return text;
+}
+
+std::string own_meaning_of(int code) {
+  return code < kPeerLost || meaning_of(code).empty() ? "" : fmt::format(": {}", meaning_of(code));
+}
 
 ExitCode exit_code_of(const std::exception& error) {
   if (const auto* own = dynamic_cast<const HasExitCode*>(&error)) return own->exit_code();

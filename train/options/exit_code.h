@@ -2,11 +2,29 @@
 #pragma once
 
 #include <exception>
+#include <initializer_list>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "kernels/base/error.h"
 
 namespace gradring::train {
+
+/// An exit code, and when a process ends with it.
+struct ExitCodeRow {
+  int code = 0;  ///< negative: that of another program
+  std::string_view meaning{};
+};
+
+/// All exit codes of gradring, for help texts, documents (docs/faults.md) and messages.
+std::span<const ExitCodeRow> exit_code_table();
+
+/// "Exit codes:" and a line for each row, for the notes of a command. A row without a meaning has that of the table.
+std::string exit_codes_text(std::initializer_list<ExitCodeRow> rows);
+
+/// ": a rank timed out or never started" for a code that only gradring has, from 161 on; empty for others.
+std::string own_meaning_of(int code);
 
 /// The exit code for an error.
 ExitCode exit_code_of(const std::exception& error);

@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "kernels/base/nearest_name.h"
-#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -38,10 +37,14 @@ std::optional<double> read_milliseconds(std::string_view text) {
 }
 
 [[noreturn]] void refuse(std::string_view option, std::string_view text, const std::string& expected) {
-  throw UsageError(fmt::format("--{} is '{}', but must be {}", option, text, expected));
+  throw bad_value(option, text, "must be " + expected);
 }
 
 }  // namespace
+
+UsageError bad_value(std::string_view option, std::string_view text, std::string_view reason) {
+  return UsageError(fmt::format("--{} is '{}', but {}", option, text, reason));
+}
 
 std::int64_t parse_integer(std::string_view option, std::string_view text, IntegerRange range) {
   std::int64_t value = 0;
@@ -87,6 +90,14 @@ std::chrono::milliseconds parse_duration(std::string_view option, std::string_vi
   return std::chrono::milliseconds(std::llround(*milliseconds));
 }
 
+std::chrono::milliseconds parse_pause(std::string_view option, std::string_view text) {
+  constexpr double kDay = 24 * 3600 * 1000;
+  const auto milliseconds = read_milliseconds(text);
+  if (!milliseconds || !(*milliseconds >= 0 && *milliseconds <= kDay))
+    refuse(option, text, "a time such as 30s, 500ms or 2m, at most a day");
+  return std::chrono::milliseconds(std::llround(*milliseconds));
+}
+
 std::size_t parse_megabytes(std::string_view option, std::string_view text) {
   const double megabytes = parse_number(option, text, 0);
   if (megabytes * kMegabyte < 1 || megabytes > kMostMegabytes)
@@ -106,21 +117,6 @@ std::string show_duration(std::chrono::milliseconds duration) {
 }
 
 std::string show_megabytes(std::size_t bytes) { return fmt::format("{}", static_cast<double>(bytes) / kMegabyte); }
-
-int whole_number(const std::string& text, int lowest, int highest) {
-  int number = 0;
-  if (!read_all(text, number) || number < lowest || number > highest)
-    throw InvalidArgument(fmt::format("must be a whole number from {} to {}", lowest, highest));
-  return number;
-}
-
-std::chrono::milliseconds duration(const std::string& text) {
-  constexpr double kDay = 24 * 3600 * 1000;
-  const auto milliseconds = read_milliseconds(text);
-  if (!milliseconds || !(*milliseconds >= 0 && *milliseconds <= kDay))
-    throw InvalidArgument("must be a time such as 30s, 500ms or 2m, at most a day");
-  return std::chrono::milliseconds(std::llround(*milliseconds));
-}
 
 std::vector<std::string> comma_separated(const std::string& text) {
   std::vector<std::string> parts;

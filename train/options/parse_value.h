@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "train/options/usage_error.h"
+
 namespace gradring::train {
 
 /// The integers that an option takes, both ends included.
@@ -18,6 +20,9 @@ struct IntegerRange {
   std::int64_t least = 0;
   std::int64_t most = std::numeric_limits<std::int32_t>::max();
 };
+
+/// What a reader throws: "--lr is 'x', but must be a finite number". `reason` begins with what follows "but".
+UsageError bad_value(std::string_view option, std::string_view text, std::string_view reason);
 
 /// Readers of option values. Each takes the option's name for the message, and the whole text: no blanks, nothing
 /// behind it.
@@ -33,6 +38,8 @@ double parse_float(std::string_view option, std::string_view text, double least)
 bool parse_flag(std::string_view option, std::string_view text);
 /// "30s", "500ms", "2m"; a bare number is seconds. At least a millisecond.
 std::chrono::milliseconds parse_duration(std::string_view option, std::string_view text);
+/// The same, but from 0 to a day.
+std::chrono::milliseconds parse_pause(std::string_view option, std::string_view text);
 /// Megabytes of 2^20 bytes, fractions allowed, as bytes; at least one.
 std::size_t parse_megabytes(std::string_view option, std::string_view text);
 /// One of several words; the message names the nearest.
@@ -42,12 +49,6 @@ std::string parse_word(std::string_view option, std::string_view text, std::span
 std::string show_duration(std::chrono::milliseconds duration);
 std::string show_megabytes(std::size_t bytes);
 
-/// The launcher's readers; the caller adds the option's name to the message.
-///
-/// Errors    InvalidArgument: what the value must be.
-int whole_number(const std::string& text, int lowest, int highest);
-/// A duration as parse_duration's, from 0 to a day.
-std::chrono::milliseconds duration(const std::string& text);
 /// "a,b,c" in its parts; nothing for "".
 std::vector<std::string> comma_separated(const std::string& text);
 /// The same without empty parts.

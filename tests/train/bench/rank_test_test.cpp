@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/bench/rank_test.h"
+#include "train/bench/result_diff.h"
 
 #include <gtest/gtest.h>
 

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "train/bench/bar_chart.h"
 #include "train/bench/training_page.h"
 
 namespace gradring::tests {

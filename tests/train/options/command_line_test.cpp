@@ -30,7 +30,7 @@ struct Probe {
   }
   std::vector<Option> options() {
     return {{.name = "min-bytes", .letter = 'b', .value = "N", .help = "smallest size (default 8)", .read = into(size)},
-            {.name = "check", .help = "verification of the result", .read = into(check), .aliases = {"verify", "c"}}};
+            {.name = "check", .letter = 'c', .help = "verification of the result", .read = into(check)}};
   }
   static std::function<void(std::string_view)> into(std::string& field) {
     return [&field](std::string_view text) { field = std::string(text); };
@@ -76,15 +76,6 @@ TEST(CommandLine, TakesFlagsAloneOrWithAWord) {
   EXPECT_EQ(probe.check, "true");
   probe.read({"--check=0"});
   EXPECT_EQ(probe.check, "0");
-}
-
-TEST(CommandLine, AcceptsAliases) {
-  for (const Words& args : {Words{"--verify"}, {"-c"}}) {
-    Probe probe;
-    probe.read(args);
-    EXPECT_EQ(probe.check, "true") << args.front();
-  }
-  EXPECT_THAT(help_of(Probe().line()), Not(HasSubstr("verify")));
 }
 
 TEST(CommandLine, KeepsValuesAsTheyAre) {

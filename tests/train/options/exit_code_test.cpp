@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/options/exit_code.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <new>
 #include <system_error>
 
@@ -24,6 +27,23 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+
+/// One table for help texts, messages and documents.
+TEST(ExitCode, IsDocumentedAsTheTableSays) {
+  std::ifstream document(GRADRING_SOURCE_DIR "/docs/faults.md");
+  const std::string text{std::istreambuf_iterator<char>(document), {}};
+  std::string expected = "| exit code | meaning |\n|---|---|\n";
+  for (const auto& [code, meaning] : exit_code_table()) expected += fmt::format("| {} | {} |\n", code, meaning);
+  EXPECT_THAT(text, HasSubstr(expected));
+}
+
+TEST(ExitCode, IsExplainedInHelpTexts) {
+  EXPECT_EQ(exit_codes_text({{0}, {1, "a sum was wrong"}, {-1, "another's"}, {162}}),
+            "Exit codes:\n    0  success\n    1  a sum was wrong\n    N  another's\n"
+            "  162  a rank timed out or never started\n");
+  EXPECT_EQ(own_meaning_of(161), ": a rank was lost");
+  EXPECT_EQ(own_meaning_of(1), "") << "any program may return it";
+}
 
 TEST(ExitCode, IsThatOfTheKindOfError) {
   EXPECT_EQ(exit_code_of(std::runtime_error("")), 1);

@@ -9,6 +9,7 @@
 #include "train/core/setup/named_output.h"
 #include "train/launch/launcher.h"
 #include "train/options/commands.h"
+#include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/records/trace/trace_writer.h"
@@ -25,20 +26,7 @@ constexpr const char* kTrainNotes =
     "config.resolved-2.toml, ...), metrics.jsonl, summary.json, checkpoints/ and logs/. One run at a time may use it. "
     "If the reader of standard output exits (| head), training continues; stderr and the log report it.\n\n";
 
-constexpr const char* kExitCodesAndExamples =
-    "Exit codes:\n"
-    "    0  success\n"
-    "    1  training failed\n"
-    "    2  usage error\n"
-    "    3  environment: no such device, out of memory, output that cannot be written\n"
-    "    4  invalid data or checkpoint\n"
-    "    5  training diverged\n"
-    "  130  Ctrl-C\n"
-    "  131  SIGQUIT to the launcher (--nprocs) after a checkpoint\n"
-    "  143  stopped by SIGTERM, SIGHUP or SIGUSR1 after a checkpoint\n"
-    "  161  a rank was lost\n"
-    "  162  a rank timed out or never started\n"
-    "  163  the ranks differ: in options, data, program or weights\n\n"
+constexpr const char* kExamples =
     "Examples:\n"
     "  gradring train\n"
     "  gradring train --dataset mnist --data-dir DIR --nprocs 2\n"
@@ -118,8 +106,7 @@ std::vector<Option> config_options(ParsedTrain& parsed) {
          .value = option.value,
          .help = option.help + shown_default(option),
          .read = [&parsed, &option](std::string_view text) { take(option, text, parsed.options[option.name]); },
-         .group = option.group,
-         .aliases = option.aliases});
+         .group = option.group});
   options.push_back({.name = "config",
                      .value = "FILE.toml",
                      .help = "TOML file with values for the options above",
@@ -133,7 +120,9 @@ CommandLine command_line(ParsedTrain& parsed) {
                    .purpose = "data-parallel training of a model on one or many ranks",
                    .usage = {"gradring train [OPTIONS]", "gradring launch --nproc-per-node N train [OPTIONS]"},
                    .options = config_options(parsed),
-                   .notes = std::string(kTrainNotes) + resume_notes() + kExitCodesAndExamples};
+                   .notes = std::string(kTrainNotes) + resume_notes() +
+                            exit_codes_text({{0}, {1}, {2}, {3}, {4}, {5}, {130}, {131}, {143}, {161}, {162}, {163}}) +
+                            "\n" + kExamples};
   line.options.push_back(switch_option("print-config", "list of all options with value and source, without training",
                                        parsed.print_config));
   line.options.push_back(

@@ -8,7 +8,6 @@
 #include "kernels/base/nearest_name.h"
 #include "train/bench/commands/commands.h"
 #include "train/launch/launcher.h"
-#include "train/launch/launcher.h"
 #include "train/launch/options/parse_launch.h"
 #include "train/options/commands.h"
 #include "train/options/help.h"
@@ -57,9 +56,9 @@ constexpr const Command* kCkptActions[] = {&kCkptLs, &kCkptVerify, &kCkptDiff, &
 constexpr const Command* kRunsActions[] = {&kRunsLs, &kRunsShow, &kRunsCompare, &kRunsRm, &kRunsExport};
 constexpr const Command* kDataActions[] = {&kDataFetch, &kDataVerify, &kDataInfo};
 constexpr const Command* kTraceActions[] = {&kTraceSummary};
-constexpr const Command* kBenchmarks[] = {&kBenchKernels,  &kBenchStep,    &kBenchCompare, &kBenchAllReduce,
-                                          &kBenchLaunch,   &kBenchLayouts, &kBenchRestart, &kBenchLoader,
-                                          &kBenchParallel, &kBenchScaling, &kBenchDiff};
+constexpr const Command* kBenchmarks[] = {&kBenchKernels, &kBenchStep,    &kBenchCompare, &kBenchAllReduce,
+                                          &kBenchLaunch,  &kBenchRestart, &kBenchLoader,  &kBenchParallel,
+                                          &kBenchScaling, &kBenchDiff};
 
 constexpr Command kCkptCommand{.name = "ckpt",
                                .help = "checkpoints: list, verify, compare, inspect, prune",

@@ -20,8 +20,7 @@
 #include "train/bench/commands/allreduce_table.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
-#include "train/bench/rank_processors.h"
-#include "train/bench/rank_threads.h"
+#include "train/bench/ranks.h"
 #include "train/core/doctor/find_python.h"
 #include "train/core/setup/compute.h"
 #include "train/core/setup/rendezvous.h"
@@ -82,17 +81,16 @@ AllReduceRow measure(comm::bench::AllReduceBench& bench, Peer* peer, const AllRe
   const comm::bench::Payload payload{.elements = bytes / size_of(options.dtype), .dtype = options.dtype};
   AllReduceRow row{.elements = payload.elements, .bytes = payload.bytes(), .ours = {}};
   if (options.check) row.wrong = bench.wrong_elements(payload);
-  std::vector<double> ours, theirs;
-  const auto append = [](std::vector<double>& all, const std::vector<double>& more) {
-    all.insert(all.end(), more.begin(), more.end());
-  };
-  for (int turn = 0; turn < (peer ? kTurns : 1); ++turn) {
-    append(ours, bench.seconds(payload, options.repetitions));
-    if (peer) append(theirs, peer->gloo().seconds(payload.bytes(), options.repetitions));
-  }
-  row.ours = statistics_of(ours);
-  row.coefficient_of_variation = percent_of_variation(ours, row.ours.mean);
-  if (peer) row.gloo = statistics_of(theirs);
+  std::vector<double> samples[2];  // ours, the peer's
+  kernels::bench::in_turns(peer ? 2 : 1, kernels::bench::turns(peer ? kTurns : 1), [&](std::size_t side, int) {
+    const auto seconds = side == 0 ? bench.seconds(payload, options.repetitions)
+                                   : peer->gloo().seconds(payload.bytes(), options.repetitions);
+    samples[side].insert(samples[side].end(), seconds.begin(), seconds.end());
+    return seconds.size();
+  });
+  row.ours = statistics_of(samples[0]);
+  row.coefficient_of_variation = percent_of_variation(samples[0], row.ours.mean);
+  if (peer) row.gloo = statistics_of(samples[1]);
   return row;
 }
 
@@ -116,12 +114,12 @@ void run_rank(const AllReduceOptions& options, const RankDevice& own) {
   const int rank = group.rank();
   const double begin = bench::processor_seconds_of_process();
   std::optional<bench::BenchRun> run;
-  if (rank == 0) run.emplace("allreduce", options.common.files, own.compute ? gpu_of(*own.compute) : std::nullopt);
-  const auto stream = own.device.make_stream(kernels::StreamMode::in_place);
-  comm::bench::AllReduceBench bench(group, *stream, *std::ranges::max_element(options.sizes), options.algorithm,
-                                    own.on_gpu() ? &own.device : nullptr);
+  if (rank == 0) run.emplace("allreduce", options.common.files, place.compute ? gpu_of(*place.compute) : std::nullopt);
+  const auto stream = place.device.make_stream(kernels::StreamMode::in_place);
+  comm::bench::AllReduceBench bench(group, *stream, *std::ranges::max_element(options.sizes), algorithm_of(options),
+                                    place.on_gpu() ? &place.device : nullptr);
   std::optional<Peer> peer;
-  if (options.compare_gloo) peer.emplace(group, options.timeout);
+  if (options.compare_gloo()) peer.emplace(group, options.timeout);
 
   AllReduceReport report{.title = run ? run->title() : "", .world_size = group.world_size()};
   if (peer) report.peer = peer->gloo().name();

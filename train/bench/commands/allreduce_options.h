@@ -22,24 +22,27 @@ struct AllReduceOptions {
   std::vector<std::size_t> sizes;  ///< instead of the range above
   kernels::DType dtype = kernels::DType::f32;
   comm::bench::Repetitions repetitions;
-  comm::AllReduceAlgorithm algorithm = comm::AllReduceAlgorithm::automatic;
-  std::string algorithm_name = "auto";
+  std::string algorithm = "auto";
   std::string device = "cpu";  ///< cpu, cuda, cuda:I
   SimulatedGpuOptions simulated;
   std::string comm = "auto";  ///< transport: auto, shm, tcp, in-process, nccl
   bool check = true;
   bool report_iterations = false;
-  bool compare_gloo = false;
+  std::string peer;  ///< "gloo", or empty
   int nproc = 0;     ///< 0: not given
   std::string plot;  ///< file to write; empty: none
   std::chrono::milliseconds timeout = std::chrono::minutes(2);
   CommonBenchOptions common;
 
   bool on_gpu() const { return device != "cpu"; }
+  bool compare_gloo() const { return !peer.empty(); }
   bool in_process() const { return comm == "in-process"; }
   /// The transport that --comm selects.
   const char* transport() const;
 };
+
+/// The algorithm that --algorithm names.
+comm::AllReduceAlgorithm algorithm_of(const AllReduceOptions& options);
 
 /// The table of options, for describe<AllReduceOptions> and the command.
 CommandLine command_line(AllReduceOptions& options);

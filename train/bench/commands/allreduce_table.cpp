@@ -20,7 +20,7 @@ std::string table_head(const AllReduceReport& report, const AllReduceOptions& op
     names += "    i_min     i_p50     i_p95     i_p99     i_max    i_cv";
     units += "     (us)      (us)      (us)      (us)      (us)     (%)";
   }
-  if (options.compare_gloo) {
+  if (options.compare_gloo()) {
     names += "      gloo   ratio";
     units += "      (us)        ";
   }
@@ -102,10 +102,12 @@ nlohmann::json results_of(const AllReduceReport& report, const AllReduceOptions&
 
 void add_measurements(bench::BenchRun& run, const AllReduceReport& report, const AllReduceOptions& options) {
   for (const AllReduceRow& row : report.rows) {
-    const bench::MeasurementKey key = {
-        {"ranks", std::to_string(report.world_size)},   {"comm", options.transport()},
-        {"algorithm", options.algorithm_name},          {"fresh", options.repetitions.fresh ? "yes" : "no"},
-        {"dtype", std::string(name_of(options.dtype))}, {"size", std::to_string(row.bytes)}};
+    const bench::MeasurementKey key = {{"ranks", std::to_string(report.world_size)},
+                                       {"comm", options.transport()},
+                                       {"algorithm", options.algorithm},
+                                       {"fresh", options.repetitions.fresh ? "yes" : "no"},
+                                       {"dtype", std::string(name_of(options.dtype))},
+                                       {"size", std::to_string(row.bytes)}};
     run.add(in_microseconds(bench::joined(key, {{"name", "gradring"}}), row.ours));
     if (row.gloo) run.add(in_microseconds(bench::joined(key, {{"name", "gloo"}}), *row.gloo));
   }

@@ -6,7 +6,7 @@
 namespace gradring::train {
 
 /// The subcommands of `gradring bench`.
-extern const Command kBenchKernels, kBenchStep, kBenchCompare, kBenchAllReduce, kBenchLaunch, kBenchLayouts,
-    kBenchRestart, kBenchLoader, kBenchParallel, kBenchScaling, kBenchDiff;
+extern const Command kBenchKernels, kBenchStep, kBenchCompare, kBenchAllReduce, kBenchLaunch, kBenchRestart,
+    kBenchLoader, kBenchParallel, kBenchScaling, kBenchDiff;
 
 }  // namespace gradring::train

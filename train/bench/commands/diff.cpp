@@ -20,6 +20,7 @@
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/records/metrics/csv.h"
+#include "train/view/runs/text_table.h"
 
 namespace gradring::train {
 namespace {
@@ -43,13 +44,10 @@ constexpr const char* kDiffNotes =
     "row is slower or faster if the medians differ by more than the noise of both (root of the sum of squares) and a "
     "rank test (Mann-Whitney) also finds a difference (p < 0.02). If a side is one run, the change must also exceed "
     "3 %, by which runs of one program differ. The result is unknown with fewer than 5 repetitions. With --threshold "
-    "the change alone decides. docs/benchmarks.md in the sources shows how to measure.\n\n"
-    "Exit codes:\n"
-    "  0  nothing is slower\n"
-    "  1  something is slower\n"
-    "  2  usage error\n"
-    "  4  a file is not a result\n\n"
-    "Examples:\n"
+    "the change alone decides. docs/benchmarks.md in the sources shows how to measure.\n\n";
+
+constexpr const char* kDiffExamples =
+    "\nExamples:\n"
     "  gradring bench kernels --op relu -J old.json\n"
     "  gradring bench diff old.json new.json\n"
     "  gradring bench diff old.json new.json --threshold 5\n"
@@ -58,25 +56,25 @@ constexpr const char* kDiffNotes =
 constexpr double kPercent = 100;
 
 CommandLine command_line(DiffBenchOptions& options) {
+  const auto parse_percent = [](std::string_view name, std::string_view text) {
+    return parse_number(name, text, 0) / kPercent;
+  };
+  const auto parse_names = [](std::string_view, std::string_view text) { return comma_separated(std::string(text)); };
   return {
       .command = "gradring bench diff",
       .purpose = "comparison of two results of a benchmark: what became slower or faster, beyond the noise",
       .usage = {"gradring bench diff OLD.json NEW.json [OPTIONS]"},
-      .options = {{.name = "threshold",
-                   .value = "PERCENT",
-                   .help = "smallest change of a median that is slower or faster (default: more than the noise)",
-                   .read =
-                       [&](std::string_view text) {
-                         options.spec.threshold = parse_number("threshold", text, 0) / kPercent;
-                       }},
-                  {.name = "ignore",
-                   .value = "NAME,...",
-                   .help = "members of the keys that may differ, such as comm or variant",
-                   .read = [&](std::string_view text) { options.spec.ignored = comma_separated(std::string(text)); }},
-                  json_switch(options.json),
-                  switch_option("csv", "table on standard output as CSV", options.csv)},
+      .options = {value_option("threshold", "PERCENT",
+                               "smallest change of a median that is slower or faster (default: more than the noise)",
+                               parse_percent, options.spec.threshold),
+                  value_option("ignore", "NAME,...", "members of the keys that may differ, such as comm or variant",
+                               parse_names, options.spec.ignored),
+                  json_switch(options.json), switch_option("csv", "table on standard output as CSV", options.csv)},
       .takes_words = true,
-      .notes = kDiffNotes};
+      .notes =
+          kDiffNotes +
+          exit_codes_text({{0, "nothing is slower"}, {1, "something is slower"}, {2}, {4, "a file is not a result"}}) +
+          kDiffExamples};
 }
 
 BenchResult read_side(const std::string& files) {
@@ -86,7 +84,7 @@ BenchResult read_side(const std::string& files) {
   return bench::merged(std::move(results));
 }
 
-std::string percent_text(std::optional<double> change) {
+std::string change_text(std::optional<double> change) {
   return change ? fmt::format("{:+.1f} %", kPercent * *change) : "";
 }
 
@@ -113,37 +111,23 @@ std::string key_text(const MeasurementKey& key) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-/// The first column is left-aligned text, as are the others of the key.
-void print_aligned(const std::vector<std::vector<std::string>>& lines, std::size_t left_columns) {
-  std::vector<std::size_t> widths(lines.front().size());
-  for (const auto& line : lines)
-    for (std::size_t i = 0; i < line.size(); ++i) widths[i] = std::max(widths[i], line[i].size());
-  for (const auto& line : lines) {
-    std::string text;
-    for (std::size_t i = 0; i < line.size(); ++i)
-      text +=
-          i < left_columns ? fmt::format("{:<{}}  ", line[i], widths[i]) : fmt::format("{:>{}}  ", line[i], widths[i]);
-    print_text("{}\n", text.substr(0, text.find_last_not_of(' ') + 1));
-  }
-}
-
 void print_table(const ResultDiff& diff, const BenchResult& before, const BenchResult& after) {
   const KeyColumns columns(diff.rows);
   print_text("bench {}: {} of commit {} ({}), then {} of commit {} ({})\n", after.benchmark, before.path.string(),
              before.commit, before.date, after.path.string(), after.commit, after.date);
   if (!columns.common.empty()) print_text("{}\n", columns.common);
-  std::vector<std::vector<std::string>> lines = {columns.varying};
-  for (const char* name : {"unit", "old", "noise", "new", "noise", "change", "verdict"}) lines[0].emplace_back(name);
+  std::vector<std::string> texts = columns.varying;
+  texts.emplace_back("unit");
+  TextTable table = TextTable::with(texts, {"old", "noise", "new", "noise", "change", "verdict"});
   for (const DiffRow& row : diff.rows) {
-    std::vector<std::string> line;
-    for (const std::string& name : columns.varying) line.push_back(bench::value_of(row.key, name));
-    line.insert(line.end(), {row.unit, fmt::format("{:.5g}", row.old_values.median), noise_text(row.old_values),
-                             fmt::format("{:.5g}", row.new_values.median), noise_text(row.new_values),
-                             percent_text(row.change), std::string(name_of(row.verdict))});
-    lines.push_back(std::move(line));
+    std::vector<std::string>& cells = table.rows.emplace_back();
+    for (const std::string& name : columns.varying) cells.push_back(bench::value_of(row.key, name));
+    cells.insert(cells.end(), {row.unit, fmt::format("{:.5g}", row.old_values.median), noise_text(row.old_values),
+                               fmt::format("{:.5g}", row.new_values.median), noise_text(row.new_values),
+                               change_text(row.change), std::string(name_of(row.verdict))});
   }
   print_text("\n");
-  if (!diff.rows.empty()) print_aligned(lines, columns.varying.size() + 1);
+  if (!diff.rows.empty()) print_shown(table.text());
   for (const MeasurementKey& key : diff.only_old) print_text("only in {}: {}\n", before.path.string(), key_text(key));
   for (const MeasurementKey& key : diff.only_new) print_text("only in {}: {}\n", after.path.string(), key_text(key));
   print_text("\n{} slower, {} faster, {} same, {} unknown\n", diff.count(DiffVerdict::slower),

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <span>
+#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,10 +24,11 @@
 #include "train/bench/commands/simulated_kernels.h"
 #include "train/bench/sweep.h"
 #include "train/core/setup/compute.h"
+#include "train/core/trainer/from_config.h"
 #include "train/launch/launcher.h"
 #include "train/options/environment_variable.h"
 #include "train/options/exit_code.h"
-#include "train/options/print_text.h"
+#include "train/options/parse_value.h"
 #include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
 
@@ -67,49 +68,46 @@ constexpr const char* kKernelsNotes =
     "CPU, too.\n\n"
     "--counters: instructions are those of PTX. docs/counters.md says what each column means.";
 
-std::vector<std::string_view> operation_names() {
+std::string parse_operation(std::string_view option, std::string_view text) {
   std::vector<std::string_view> names;
   for (const kb::CaseFamily& family : kb::case_families()) names.push_back(family.operation);
-  return names;
+  return parse_word(option, text, names);
 }
 
-kernels::DType parse_dtype(std::string_view text) {
+kernels::DType parse_dtype(std::string_view option, std::string_view text) {
   constexpr std::string_view kNames[] = {"fp32", "fp16", "bf16"};
-  if (text == "f32" || text == "f16") return *kernels::parse_dtype(text);  // older spellings
-  if (parse_word("dtype", text, kNames) == "bf16") return kernels::DType::bf16;
-  return text == "fp32" ? kernels::DType::f32 : kernels::DType::f16;
+  const std::string name = parse_word(option, text, kNames);
+  return name == "bf16" ? kernels::DType::bf16 : name == "fp16" ? kernels::DType::f16 : kernels::DType::f32;
 }
 
 CommandLine command_line(KernelsBenchOptions& options) {
-  CommandLine line{.command = "gradring bench kernels",
-                   .purpose = "correctness and speed of every variant of every operation, on one core or on a GPU",
-                   .options = {},
-                   .notes = kKernelsNotes};
-  const auto word = [](const char* name, const char* shown, const char* help, auto read) {
-    return Option{.name = name, .value = shown, .help = help, .read = read};
+  const auto parse_device = [](std::string_view, std::string_view text) {
+    return kernels::DeviceId::parse(text).to_string();
   };
-  line.options = {
-      word("device", "cpu|cuda[:I]", "device (default cpu)",
-           [&](std::string_view text) { options.device = kernels::DeviceId::parse(text).to_string(); }),
-      simulate_gpu_option(options.simulated),
-      simulate_seed_option(options.simulated),
-      counters_option(options.simulated),
-      word("op", "NAME", "operation (default all); an unknown name lists them",
-           [&](std::string_view text) { options.operation = parse_word("op", text, operation_names()); }),
-      text_option("variant", "NAME", "variant (default all)", options.variant),
-      word("shape", "NAME=N,...",
-           "extents by their names in the table (default those of the seed ConvNet at batch size 64); sweeps: "
-           "batch=16:512:*2 doubles, batch=16:64:+16 adds, several make a product",
-           [&](std::string_view text) { options.shapes = bench::parse_shapes(text); }),
-      word("dtype", "fp32|fp16|bf16", "type of activations and weights (default fp32)",
-           [&](std::string_view text) { options.dtype = parse_dtype(text); }),
-      word("seconds", "F", "seconds per variant, hot and flushed (default 0.3)",
-           [&](std::string_view text) { options.effort.seconds = parse_number("seconds", text, 0); }),
-      switch_option("no-peers", "no measurement of libraries", options.no_peers),
-      switch_option("ncu", "print the Nsight Compute command line that profiles --op on a GPU; no measurement",
-                    options.ncu)};
-  line.options = with_common_options(std::move(line.options), options.common);
-  return line;
+  const auto parse_shapes = [](std::string_view, std::string_view text) { return bench::parse_shapes(text); };
+  const auto parse_seconds = [](std::string_view name, std::string_view text) { return parse_number(name, text, 0); };
+  return {.command = "gradring bench kernels",
+          .purpose = "correctness and speed of every variant of every operation, on one core or on a GPU",
+          .options = with_common_options(
+              {value_option("device", "cpu|cuda[:I]", "device (default cpu)", parse_device, options.device),
+               simulate_gpu_option(options.simulated), simulate_seed_option(options.simulated),
+               counters_option(options.simulated),
+               value_option("op", "NAME", "operation (default all); an unknown name lists them", parse_operation,
+                            options.operation),
+               text_option("variant", "NAME", "variant (default all)", options.variant),
+               value_option("shape", "NAME=N,...",
+                            "extents by their names in the table (default those of the seed ConvNet at batch size 64); "
+                            "sweeps: batch=16:512:*2 doubles, batch=16:64:+16 adds, several make a product",
+                            parse_shapes, options.shapes),
+               value_option("dtype", "fp32|fp16|bf16", "type of activations and weights (default fp32)", parse_dtype,
+                            options.dtype),
+               value_option("seconds", "F", "seconds per variant, hot and flushed (default 0.3)", parse_seconds,
+                            options.effort.seconds),
+               switch_option("no-peers", "no measurement of libraries", options.no_peers),
+               switch_option("ncu", "print the Nsight Compute command line that profiles --op on a GPU; no measurement",
+                             options.ncu)},
+              options.common),
+          .notes = kKernelsNotes};
 }
 
 /// Extents of the same name differ between operations.
@@ -145,24 +143,13 @@ std::string shape_of(const kernels::bench::Extents& extents) {
 /// all metrics, after the launches that check and warm up. `program` is the path of gradring; the report goes to the
 /// working folder.
 std::string ncu_command(const KernelsBenchOptions& options, const std::string& program) {
-  const std::string dtype(name_of(options.dtype));
+  const std::string dtype = precision_name(options.dtype);
   const std::string what = options.variant.empty() ? options.operation : options.operation + "_" + options.variant;
-  std::vector<std::string> words = {"ncu",
-                                    "--set",
-                                    "full",
-                                    "--kernel-name-base",
-                                    "function",
-                                    "--kernel-name",
-                                    kernels_of(options.operation),
-                                    "--filter-mode",
-                                    "per-launch-config",
-                                    "--launch-skip",
-                                    std::to_string(kLaunchesBefore),
-                                    "--launch-count",
-                                    "1",
-                                    "--force-overwrite",
-                                    "--export",
-                                    fmt::format("ncu_{}_{}", what, dtype)};
+  std::istringstream profiler(fmt::format(
+      "ncu --set full --kernel-name-base function --kernel-name {} --filter-mode per-launch-config --launch-skip {} "
+      "--launch-count 1 --force-overwrite --export ncu_{}_{}",
+      kernels_of(options.operation), kLaunchesBefore, what, dtype));
+  std::vector<std::string> words(std::istream_iterator<std::string>(profiler), {});
   words.insert(words.end(), {program, "bench", "kernels", "--device", options.device == "cpu" ? "cuda" : options.device,
                              "--op", options.operation, "--dtype", dtype, "--seconds", "0", "--no-peers"});
   if (!options.variant.empty()) words.insert(words.end(), {"--variant", options.variant});

@@ -1,20 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
+#include <utility>
 #include <vector>
 
+#include "kernels/base/child_process.h"
 #include "kernels/bench/statistics.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
-#include "train/bench/timed_training.h"
 #include "train/core/doctor/find_python.h"
 #include "train/launch/launcher.h"
 #include "train/launch/workers/run_folder.h"
 #include "train/options/print_text.h"
+#include "train/records/metrics/environment_error.h"
+#include "train/view/runs/text_table.h"
 
 namespace gradring::train {
 namespace {
@@ -33,7 +36,7 @@ CommandLine command_line(LaunchBenchOptions& options) {
   return {.command = "gradring bench launch",
           .purpose = "duration of `gradring launch` from start to end, compared with torchrun",
           .options = with_common_options(
-              {nprocs_option("worker processes (default 8)", "workers", options.workers),
+              {count_option("nprocs", "worker processes (default 8)", 1, options.workers),
                count_option("rounds", "runs of each launcher, alternating (default 11)", 1, options.rounds)},
               options.common),
           .notes =
@@ -44,10 +47,16 @@ CommandLine command_line(LaunchBenchOptions& options) {
 struct Contender {
   const char* name;
   std::vector<std::string> command;
-  std::vector<double> seconds{};
-
-  Statistics statistics() const { return kernels::bench::statistics_of(seconds); }
 };
+
+/// Wall-clock seconds of a program from PATH, whose output is dropped.
+double time_command(const std::vector<std::string>& words) {
+  const kernels::bench::Stopwatch watch;
+  const bool succeeded = ChildProcess({.words = words}).wait();
+  const double seconds = watch.seconds();
+  if (!succeeded) throw EnvironmentError(fmt::format("{} failed: run it alone to see why", fmt::join(words, " ")));
+  return seconds;
+}
 
 /// torchrun with any free port: its --standalone takes port 29400 with torch 1.13, which another torchrun may have.
 std::vector<Contender> contenders_of(const LaunchBenchOptions& options, const PythonSearch& search) {
@@ -62,30 +71,36 @@ std::vector<Contender> contenders_of(const LaunchBenchOptions& options, const Py
   return all;
 }
 
-void measure(std::vector<Contender>& contenders, int rounds) {
+std::vector<Statistics> measure(const std::vector<Contender>& contenders, int rounds) {
   // torchrun leaves log folders behind; they are removed with this one.
   const RunFolder folder;
   ::setenv("TMPDIR", folder.path().c_str(), 1);
-  for (Contender& one : contenders) bench::time_command(one.command);  // warm up
-  for (int round = 0; round < rounds; ++round)
-    for (Contender& one : contenders) one.seconds.push_back(bench::time_command(one.command).count());
+  for (const Contender& one : contenders) time_command(one.command);  // warm up
+  std::vector<Statistics> statistics;
+  for (auto& seconds :
+       kernels::bench::in_turns(contenders.size(), kernels::bench::turns(rounds),
+                                [&](std::size_t i, int) { return time_command(contenders[i].command); }))
+    statistics.push_back(kernels::bench::statistics_of(std::move(seconds)));
+  return statistics;
 }
 
-nlohmann::json print(const std::vector<Contender>& contenders) {
+nlohmann::json print(const std::vector<Contender>& contenders, const std::vector<Statistics>& seconds) {
   nlohmann::json rows = nlohmann::json::array();
-  print_text("{:<16} {:>12} {:>12} {:>8} {:>12}\n", "", "median ms", "p95 ms", "noise", "times ours");
-  for (const Contender& one : contenders) {
-    const double ratio = one.statistics().median / contenders.front().statistics().median;
-    print_text("{:<16} {:>12.1f} {:>12.1f} {:>8} {:>12.1f}\n", one.name, one.statistics().median * 1e3,
-               one.statistics().p95 * 1e3, noise_text(one.statistics()), ratio);
-    rows.push_back({{"name", one.name}, {"seconds", to_json(one.statistics())}, {"times_ours", ratio}});
+  TextTable table = TextTable::with({""}, {"median ms", "p95 ms", "noise", "times ours"});
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    const double ratio = seconds[i].median / seconds.front().median;
+    table.rows.push_back({contenders[i].name, fmt::format("{:.1f}", seconds[i].median * 1e3),
+                          fmt::format("{:.1f}", seconds[i].p95 * 1e3), noise_text(seconds[i]),
+                          fmt::format("{:.1f}", ratio)});
+    rows.push_back({{"name", contenders[i].name}, {"seconds", to_json(seconds[i])}, {"times_ours", ratio}});
   }
+  print_shown(table.text());
   return rows;
 }
 
 void run(LaunchBenchOptions& options) {
   const PythonSearch search = search_python_with_torch();
-  std::vector<Contender> contenders = contenders_of(options, search);
+  const std::vector<Contender> contenders = contenders_of(options, search);
   if (options.common.list) {
     std::vector<std::string> names;
     for (const Contender& one : contenders) names.emplace_back(one.name);
@@ -93,10 +108,10 @@ void run(LaunchBenchOptions& options) {
   }
   bench::BenchRun run("launch", options.common.files);
   print_text("{}\n{} workers, {} rounds; {}\n\n", run.title(), options.workers, options.rounds, search.to_string());
-  measure(contenders, options.rounds);
-  const nlohmann::json rows = print(contenders);
-  for (const Contender& one : contenders)
-    run.add(in_microseconds({{"workers", std::to_string(options.workers)}, {"name", one.name}}, one.statistics()));
+  const std::vector<Statistics> seconds = measure(contenders, options.rounds);
+  const nlohmann::json rows = print(contenders, seconds);
+  for (std::size_t i = 0; i < contenders.size(); ++i)
+    run.add(in_microseconds({{"workers", std::to_string(options.workers)}, {"name", contenders[i].name}}, seconds[i]));
   run.finish({{"workers", options.workers}, {"rows", rows}});
 }
 

@@ -14,6 +14,7 @@
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/options/print_text.h"
+#include "train/view/runs/text_table.h"
 
 namespace gradring::train {
 namespace {
@@ -80,12 +81,13 @@ Report measure(const LoaderBenchOptions& options) {
 void print(const Report& report, const LoaderBenchOptions& options) {
   print_text("{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
              options.dataset, report.samples, report.shape.to_string(), options.bench.batch_size, options.bench.epochs);
-  print_text("{:<8} {:>14} {:>14} {:>14} {:>12} {:>12} {:>8}\n", "", "per core", "on the clock", "GB/s written",
-             "epoch ms", "p95 ms", "noise");
+  TextTable table = TextTable::with({""}, {"per core", "on the clock", "GB/s written", "epoch ms", "p95 ms", "noise"});
   for (const Row& row : report.rows)
-    print_text("{:<8} {:>14.0f} {:>14.0f} {:>14.2f} {:>12.2f} {:>12.2f} {:>8}\n", row.name, report.a_second(row.cpu),
-               report.a_second(row.wall), report.written_gigabytes(row), row.wall.median * 1e3, row.wall.p95 * 1e3,
-               noise_text(row.wall));
+    table.rows.push_back(
+        {row.name, fmt::format("{:.0f}", report.a_second(row.cpu)), fmt::format("{:.0f}", report.a_second(row.wall)),
+         fmt::format("{:.2f}", report.written_gigabytes(row)), fmt::format("{:.2f}", row.wall.median * 1e3),
+         fmt::format("{:.2f}", row.wall.p95 * 1e3), noise_text(row.wall)});
+  print_shown(table.text());
   print_text(
       "\nfill     gather and normalise, on one thread\n"
       "loader   the same by the loader's thread, with the hand-over of batches to a caller that does nothing with "

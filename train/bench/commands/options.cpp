@@ -30,7 +30,7 @@ std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir,
 std::vector<Option> with_common_options(std::vector<Option> own, CommonBenchOptions& common) {
   own.push_back(switch_option("list", "list of what would be measured; no measurement", common.list));
   own.push_back(json_file_option(common.files.json));
-  own.push_back(csv_file_option(common.files.csv));
+  own.push_back(new_file_option("csv-file", "FILE", "CSV file for the results", common.files.csv));
   own.push_back(force_option(common.files.replace));
   return own;
 }
@@ -43,10 +43,9 @@ Option simulate_gpu_option(SimulatedGpuOptions& options) {
 }
 
 Option simulate_seed_option(SimulatedGpuOptions& options) {
-  return {.name = "simulate-seed",
-          .value = "N",
-          .help = "seed of the order in which a simulated GPU does what CUDA leaves unordered (default 0)",
-          .read = [&options](std::string_view text) { options.seed = parse_seed("simulate-seed", text); }};
+  return value_option("simulate-seed", "N",
+                      "seed of the order in which a simulated GPU does what CUDA leaves unordered (default 0)",
+                      parse_seed, options.seed);
 }
 
 Option counters_option(SimulatedGpuOptions& options) {

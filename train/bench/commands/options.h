@@ -22,14 +22,6 @@ namespace gradring::train {
 /// --dataset and --data-dir, and then `more`. `data_dir` gets its default here: GRADRING_DATA_DIR, as for training.
 std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir, std::vector<Option> more);
 
-/// --nprocs, with the older spelling of a benchmark.
-template <class Integer>
-Option nprocs_option(const std::string& help, const std::string& old_name, Integer& value) {
-  Option option = count_option("nprocs", help, 1, value);
-  option.aliases = {old_name};
-  return option;
-}
-
 /// --simulate-gpu, --simulate-seed and --counters.
 struct SimulatedGpuOptions {
   SimulatedGpu card{};

@@ -10,7 +10,7 @@
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/commands/training_output.h"
-#include "train/bench/measured_rounds.h"
+#include "train/bench/measured_training.h"
 #include "train/bench/pytorch_peer.h"
 #include "train/bench/training_page.h"
 #include "train/core/doctor/find_python.h"
@@ -39,7 +39,7 @@ CommandLine command_line(ParallelBenchOptions& options) {
       .purpose = "the same training as one process, DataParallel, DDP, ZeRO, in fp16 and accumulated, and by PyTorch",
       .options = training_bench_options(
           options.output,
-          {nprocs_option("ranks, or devices of one process (default 2)", "ranks", options.ranks),
+          {count_option("nprocs", "ranks, or devices of one process (default 2)", 1, options.ranks),
            count_option("global-batch", "samples of a step in every row (default 256)", 1, options.global_batch),
            count_option("accumulate", "micro-batches of the accumulated rows (default 4)", 2, options.passes),
            switch_option("no-pytorch", "omission of PyTorch's rows", options.without_pytorch)}),
@@ -78,29 +78,18 @@ class PyTorchRows {
   void add(const std::string& name, int ranks, const std::string& python, const ParallelBenchOptions& options,
            const bench::RawDataset& data, std::int64_t samples) {
     const bench::TrainingTask& task = options.output.task;
-    const bench::TimedTrainingSpec spec{.ranks = ranks,
-                                        .batch_size = options.global_batch / ranks,
-                                        .dataset = task.dataset,
-                                        .data_dir = task.data_dir,
-                                        .epochs = task.epochs,
-                                        .steps = task.steps};
-    const auto peer = std::make_shared<bench::PyTorchPeer>(python, spec, data, bench::PyTorchStyle{});
+    const TrainingLayout layout{.name = name, .ranks = ranks, .global_batch = options.global_batch};
+    const auto peer = std::make_shared<bench::PyTorchPeer>(python, layout, task, data, bench::PyTorchStyle{});
     blas = peer->blas();
     const std::int64_t steps_per_epoch = (samples + options.global_batch - 1) / options.global_batch;
     const std::int64_t all = task.epochs * steps_per_epoch;
     const auto steps = static_cast<double>(task.steps > 0 ? std::min(task.steps, all) : all);
-    const TrainingLayout layout{.name = name, .ranks = ranks, .global_batch = options.global_batch};
     contestants.push_back({.layout = layout, .framework = "PyTorch", .train = [=] {
-                             const bench::TrainingTime time = peer->train();
+                             bench::Measurement measured = peer->train();
                              const double epochs = steps / static_cast<double>(steps_per_epoch);
-                             return bench::Measurement{
-                                 .seconds = time.seconds,
-                                 .seconds_per_epoch = time.seconds / epochs,
-                                 .samples_per_second = static_cast<double>(samples) * epochs / time.seconds,
-                                 .processor_seconds = time.processor_seconds,
-                                 .accuracy = time.accuracy,
-                                 .loss = time.loss,
-                                 .resident_bytes = time.resident_bytes};
+                             measured.seconds_per_epoch = measured.seconds / epochs;
+                             measured.samples_per_second = static_cast<double>(samples) * epochs / measured.seconds;
+                             return measured;
                            }});
   }
 

@@ -28,6 +28,7 @@
 #include "train/launch/workers/run_folder.h"
 #include "train/options/print_text.h"
 #include "train/records/metrics/environment_error.h"
+#include "train/view/runs/text_table.h"
 
 namespace gradring::train {
 namespace {
@@ -168,7 +169,7 @@ CommandLine command_line(RestartBenchOptions& options) {
   return {.command = "gradring bench restart",
           .purpose = "time from the crash of a rank (SIGKILL) to the restart and to the first step after it",
           .options = with_common_options(
-              {nprocs_option("ranks of the training (default 4)", "ranks", options.ranks),
+              {count_option("nprocs", "ranks of the training (default 4)", 1, options.ranks),
                count_option("rounds", "crashes (default 20)", 1, options.rounds),
                count_option("seed", "seed for rank and time of the crashes (default 1)", 0, options.seed)},
               options.common),
@@ -177,12 +178,6 @@ CommandLine command_line(RestartBenchOptions& options) {
 
 constexpr const char* kBack = "to all ranks back";
 constexpr const char* kFirstStep = "to the first step";
-
-nlohmann::json print_row(const char* name, const kernels::bench::Statistics& seconds) {
-  print_text("{:<28} {:>10.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>8}\n", name, seconds.least * 1e3, seconds.median * 1e3,
-             seconds.p95 * 1e3, seconds.most * 1e3, noise_text(seconds));
-  return {{"name", name}, {"seconds", to_json(seconds)}};
-}
 
 /// Times of each crash. The training ends with this call.
 std::vector<RestartTime> crash_again_and_again(const RestartBenchOptions& options) {
@@ -203,14 +198,18 @@ void run(RestartBenchOptions& options) {
     back.push_back(time.back);
     first_step.push_back(time.first_step);
   }
-  print_text("{:<28} {:>10} {:>10} {:>10} {:>10} {:>8}\n", "from the crash", "least ms", "median ms", "p95 ms",
-             "most ms", "noise");
+  TextTable table = TextTable::with({"from the crash"}, {"least ms", "median ms", "p95 ms", "most ms", "noise"});
   nlohmann::json rows = nlohmann::json::array();
   for (const auto& [name, seconds] : {std::pair(kBack, &back), std::pair(kFirstStep, &first_step)}) {
     const auto statistics = kernels::bench::statistics_of(*seconds);
-    rows.push_back(print_row(name, statistics));
+    rows.push_back({{"name", name}, {"seconds", to_json(statistics)}});
+    std::vector<std::string>& cells = table.rows.emplace_back(1, name);
+    for (const double each : {statistics.least, statistics.median, statistics.p95, statistics.most})
+      cells.push_back(fmt::format("{:.0f}", each * 1e3));
+    cells.push_back(noise_text(statistics));
     run.add(in_microseconds({{"ranks", std::to_string(options.ranks)}, {"name", name}}, statistics));
   }
+  print_shown(table.text());
   run.finish({{"ranks", options.ranks}, {"seed", options.seed}, {"rows", rows}});
 }
 

@@ -10,7 +10,7 @@
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/commands/training_output.h"
-#include "train/bench/measured_rounds.h"
+#include "train/bench/measured_training.h"
 #include "train/bench/training_page.h"
 #include "train/launch/workers/run_folder.h"
 #include "train/options/parse_value.h"

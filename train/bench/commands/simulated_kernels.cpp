@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/counters_table.h"
-#include "train/bench/writer_probe.h"
 #include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 
@@ -20,6 +20,35 @@ namespace {
 namespace kb = kernels::bench;
 using simulated_gpu::CountedWork;
 using simulated_gpu::LaunchCounts;
+
+/// Asks a simulated GPU which thread and instruction wrote a wrong element: the same launches run again, in the same
+/// order of warps and blocks, and the element is watched.
+class WriterProbe final : public kb::ResultProbe {
+ public:
+  explicit WriterProbe(const simulated_gpu::SimulatedGpu& gpus) : gpus_(gpus) {}
+
+  void before_run(const kb::WrongElement* element) override {
+    if (element == nullptr) {
+      first_launch_ = gpus_.launches();
+      return;
+    }
+    gpus_.repeat_from(first_launch_);
+    gpus_.watch(element->data, element->bytes);
+  }
+
+  /// "written once, by thread (3, 0, 0) of block (1, 0, 0)", kernel, line and instruction; or "nobody wrote it".
+  std::string after_run() override {
+    const simulated_gpu::WatchedWrites writes = gpus_.watched();
+    gpus_.watch(nullptr, 0);
+    if (writes.count == 0) return "nobody wrote it";
+    return writes.count == 1 ? "written once, by " + writes.last
+                             : fmt::format("written {} times, last by {}", writes.count, writes.last);
+  }
+
+ private:
+  const simulated_gpu::SimulatedGpu& gpus_;
+  std::uint64_t first_launch_ = 0;
+};
 
 std::vector<LaunchCounts> launches_of(std::vector<CountedWork> work) {
   std::vector<LaunchCounts> launches;
@@ -48,7 +77,7 @@ std::string described(const kb::WrongElement& element) {
 }  // namespace
 
 void SimulatedKernels::check(const kb::KernelCase& c, kernels::Stream& stream, const std::string& variant) {
-  bench::WriterProbe probe(gpus_);
+  WriterProbe probe(gpus_);
   if (counts_) gpus_.begin_counting();
   const std::vector<kb::Measured> results = kb::check(c, stream, variant, counts_ ? nullptr : &probe);
   const std::vector<LaunchCounts> launches = counts_ ? launches_of(gpus_.end_counting()) : std::vector<LaunchCounts>();

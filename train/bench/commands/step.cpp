@@ -17,7 +17,7 @@
 #include "train/bench/commands/options.h"
 #include "train/bench/commands/step_options.h"
 #include "train/bench/counted_step.h"
-#include "train/bench/rank_processors.h"
+#include "train/bench/ranks.h"
 #include "train/bench/step_bench.h"
 #include "train/core/config/train_config.h"
 #include "train/core/setup/compute.h"

@@ -18,10 +18,9 @@ CommandLine command_line(StepBenchOptions& options) {
           dataset_options(
               options.dataset, options.data_dir,
               {choice_option("model", nn::model_names(), "model architecture (default convnet)", options.spec.model),
-               {.name = "batch-size",
-                .value = "N",
-                .help = "samples per rank and step (default 256), or a sweep: 16:512:*2, 16:64:+16",
-                .read = [&](std::string_view text) { options.batch_sizes = bench::parse_values("batch-size", text); }},
+               value_option("batch-size", "N",
+                            "samples per rank and step (default 256), or a sweep: 16:512:*2, 16:64:+16",
+                            bench::parse_values, options.batch_sizes),
                text_option("device", "auto|cpu|cuda[:I]", "device (default cpu)", options.device),
                simulate_gpu_option(options.simulated),
                simulate_seed_option(options.simulated),
@@ -32,9 +31,10 @@ CommandLine command_line(StepBenchOptions& options) {
                     "node of the step's graph that --counters leaves out of the total, if it cannot be counted; may "
                     "be repeated",
                 .read = [&](std::string_view text) { options.excluded.emplace_back(text); }},
-               choice_option("backend", "implementation of the layers (default auto)", options.backend),
-               nprocs_option("ranks, each a process (default 1, or the launcher's)", "nproc", options.nprocs),
-               choice_option("comm", "transport between ranks (default auto: shm on the CPU, nccl on GPUs)",
+               text_option("backend", "auto|cpu|reference|cuda", "implementation of the layers (default auto)",
+                           options.backend),
+               count_option("nprocs", "ranks, each a process (default 1, or the launcher's)", 1, options.nprocs),
+               choice_option("comm", kStepComm, "transport between ranks (default auto: shm on the CPU, nccl on GPUs)",
                              options.comm),
                choice_option("precision", "compute type of the layers (default auto)", options.precision),
                {.name = "checkpoint-activations",
@@ -44,14 +44,10 @@ CommandLine command_line(StepBenchOptions& options) {
                     [&](std::string_view text) {
                       read_checkpointing("checkpoint-activations", text, options.checkpointing);
                     }},
-               {.name = "activation-budget-mb",
-                .value = "F",
-                .help = "memory limit for activations in MiB with auto; 0: as little as possible (default 0)",
-                .read =
-                    [&](std::string_view text) {
-                      options.checkpointing.budget_bytes = parse_budget("activation-budget-mb", text);
-                    }},
-               choice_option("optimizer", "optimizer (default adam)", options.spec.optimizer.kind),
+               value_option("activation-budget-mb", "F",
+                            "memory limit for activations in MiB with auto; 0: as little as possible (default 0)",
+                            parse_budget, options.checkpointing.budget_bytes),
+               text_option("optimizer", "adam|adamw|sgd", "optimizer (default adam)", options.spec.optimizer.name),
                count_option("threads", "compute threads; 0: OMP_NUM_THREADS, or all usable processors (default 1)", 0,
                             options.threads),
                count_option("steps", "measured steps (default 50; 1 on a simulated GPU)", 1, options.steps),

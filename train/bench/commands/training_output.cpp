@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "train/bench/commands/options.h"
+#include "train/bench/training_page.h"
 #include "train/core/setup/named_output.h"
 #include "train/options/commands.h"
 #include "train/options/print_text.h"

@@ -32,8 +32,7 @@ struct TrainOption {
   /// The value as a TOML literal, which `read` takes back (strings without their quotes).
   std::function<std::string(const TrainConfig&)> show;
 
-  std::string group = {};                 ///< heading in --help
-  std::vector<std::string> aliases = {};  ///< other spellings on the command line, not shown
+  std::string group = {};  ///< heading in --help
   OnResume on_resume = OnResume::default_value;
   char separator = 0;  ///< joins the texts of an option that is given several times; 0: the last one wins
 

@@ -61,11 +61,9 @@ TrainOption log_option() {
 }  // namespace
 
 Options parallelism_options() {
-  TrainOption nprocs = integer_option("nprocs", "ranks to start from this process", {.least = 1, .most = kMostRanks},
-                                      &TrainConfig::nprocs);
-  nprocs.aliases = {"nproc-per-node", "nproc", "ranks"};
   return {
-      std::move(nprocs),
+      integer_option("nprocs", "ranks to start from this process", {.least = 1, .most = kMostRanks},
+                     &TrainConfig::nprocs),
       integer_option(
           "data-parallel",
           "devices of one process, as PyTorch's DataParallel: every micro-batch of --batch-size is split over "

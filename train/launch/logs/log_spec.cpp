@@ -35,17 +35,19 @@ std::string local_time() {
 }  // namespace
 
 StreamMap StreamMap::from_text(const std::string& text) try {
+  const auto number = [](const std::string& digits, int most) {
+    return static_cast<int>(parse_integer("", digits, {.least = 0, .most = most}));
+  };
   StreamMap map;
   if (text.find(':') == std::string::npos) {
-    map.of_all_ = whole_number(text, 0, kBothStreams);
+    map.of_all_ = number(text, kBothStreams);
     return map;
   }
   for (const std::string& entry : comma_separated(text)) {
     const auto colon = entry.find(':');
     if (colon == std::string::npos) throw InvalidArgument(kForm);
-    const int rank = whole_number(entry.substr(0, colon), 0, kHighestRank);
-    if (!map.by_rank_.emplace(rank, whole_number(entry.substr(colon + 1), 0, kBothStreams)).second)
-      throw InvalidArgument(kForm);
+    const int rank = number(entry.substr(0, colon), kHighestRank);
+    if (!map.by_rank_.emplace(rank, number(entry.substr(colon + 1), kBothStreams)).second) throw InvalidArgument(kForm);
   }
   return map;
 } catch (const InvalidArgument&) {

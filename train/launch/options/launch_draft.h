@@ -22,7 +22,8 @@ enum class CommandKind {
 struct LaunchDraft {
   LaunchOptions options{};
   std::optional<std::string> nproc{};
-  bool standalone = false, has_nnodes = false;
+  bool standalone = false;
+  std::optional<NodeRange> nnodes{};
   std::optional<std::string> run_id{}, master_addr{}, rdzv_endpoint{}, local_addr{}, listen{};
   std::optional<int> master_port{};
   bool is_module = false, is_no_python = false, is_run_path = false;

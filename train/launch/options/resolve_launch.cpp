@@ -11,6 +11,7 @@
 #include "train/launch/workers/signals.h"
 #include "train/launch/workers/worker_environment.h"
 #include "train/options/parse_value.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -22,16 +23,17 @@ int counted_gpus(const LaunchDraft& draft, const LaunchWorld& world) {
   return draft.options.devices.empty() ? world.gpus : static_cast<int>(draft.options.devices.size());
 }
 
-int number_of_workers(const LaunchDraft& draft, const LaunchWorld& world) try {
+int number_of_workers(const LaunchDraft& draft, const LaunchWorld& world) {
+  constexpr const char* kOption = "nproc-per-node";
   const int gpus = counted_gpus(draft, world);
   if (!draft.nproc) return std::max(1, static_cast<int>(draft.options.devices.size()));
   const std::string& text = *draft.nproc;
-  if (text == "xpu") throw InvalidArgument("xpu is not supported: give the number of workers");
-  if (text == "gpu" && gpus == 0) throw InvalidArgument("no GPU found: give the number of workers, or cpu");
+  if (text == "xpu") throw bad_value(kOption, text, "xpu is not supported: give the number of workers");
+  if (text == "gpu" && gpus == 0)
+    throw bad_value(kOption, text, "no GPU was found: give the number of workers, or cpu");
   if (text == "gpu" || (text == "auto" && gpus > 0)) return gpus;
-  return text == "auto" || text == "cpu" ? world.cores : whole_number(text, 1, kMostWorkersPerNode);
-} catch (const InvalidArgument& error) {
-  throw InvalidArgument(fmt::format("--nproc-per-node={}: {}", draft.nproc.value_or(""), error.what()));
+  if (text == "auto" || text == "cpu") return world.cores;
+  return static_cast<int>(parse_integer(kOption, text, {.least = 1, .most = kMostWorkersPerNode}));
 }
 
 void resolve_workers(LaunchDraft& draft, const LaunchWorld& world) {
@@ -51,7 +53,8 @@ void resolve_workers(LaunchDraft& draft, const LaunchWorld& world) {
 
 /// An old PyTorchJob operator sets only rank and world size of the pods.
 void use_pytorch_job(LaunchDraft& draft, const LaunchWorld& world) {
-  if (draft.has_nnodes || draft.standalone || draft.options.rendezvous == Rendezvous::dynamic) return;
+  draft.options.nnodes = draft.nnodes.value_or(NodeRange());
+  if (draft.nnodes || draft.standalone || draft.options.rendezvous == Rendezvous::dynamic) return;
   const auto pod = detect_pytorch_job(world.lookup);
   if (!pod || pod->world_size == 1) return;
   draft.options.nnodes = {pod->world_size, pod->world_size};
@@ -106,8 +109,7 @@ bool can_be_host(const std::string& host) {
 /// Without brackets.
 std::string host_in(const char* option, const std::string& text) {
   std::string host = without_brackets(text);
-  if (!can_be_host(host))
-    throw InvalidArgument(fmt::format("{}={}: must be a host name or an address, without a port", option, text));
+  if (!can_be_host(host)) throw bad_value(option, text, "must be a host name or an address, without a port");
   return host;
 }
 
@@ -118,25 +120,26 @@ bool has_port(const std::string& endpoint) {
 }
 
 /// "host:29500", "[::1]:29500"
-void read_endpoint(const std::string& endpoint, std::string& host, int& port) try {
-  if (!has_port(endpoint)) throw InvalidArgument("must be HOST:PORT, or [ADDRESS]:PORT of IPv6");
+void read_endpoint(const std::string& endpoint, std::string& host, int& port) {
+  constexpr const char* kOption = "rdzv-endpoint";
+  if (!has_port(endpoint)) throw bad_value(kOption, endpoint, "must be HOST:PORT, or [ADDRESS]:PORT of IPv6");
   const auto colon = endpoint.rfind(':');
   host = without_brackets(endpoint.substr(0, colon));
-  if (host.empty()) throw InvalidArgument("must be HOST:PORT");
+  if (host.empty()) throw bad_value(kOption, endpoint, "must be HOST:PORT");
   if (!can_be_host(host))
-    throw InvalidArgument(
+    throw bad_value(
+        kOption, endpoint,
         fmt::format("'{}' is neither a host name nor an IPv6 address: it must be HOST:PORT, or [ADDRESS]:PORT", host));
-  port = whole_number(endpoint.substr(colon + 1), 1, 65535);
-} catch (const InvalidArgument& error) {
-  throw InvalidArgument(fmt::format("--rdzv-endpoint={}: {}", endpoint, error.what()));
+  port = static_cast<int>(parse_integer(kOption, endpoint.substr(colon + 1), {.least = 1, .most = kHighestPort}));
 }
 
 /// The port that the user has chosen for the workers; 0 for none. That of an outer launcher is in use by its workers.
 int port_in_environment(const VariableLookup& lookup) try {
   const std::string port = lookup("MASTER_PORT").value_or("");
-  return port.empty() || lookup("TORCHELASTIC_RUN_ID") ? 0 : whole_number(port, 1, kHighestPort);
+  if (port.empty() || lookup("TORCHELASTIC_RUN_ID")) return 0;
+  return static_cast<int>(parse_integer("master-port", port, {.least = 1, .most = kHighestPort}));
 } catch (const InvalidArgument& error) {
-  throw InvalidArgument(fmt::format("MASTER_PORT={}: {}", lookup("MASTER_PORT").value_or(""), error.what()));
+  throw UsageError(fmt::format("MASTER_PORT: {}", error.what()));
 }
 
 void resolve_static(LaunchDraft& draft, const LaunchWorld& world) {
@@ -148,7 +151,7 @@ void resolve_static(LaunchDraft& draft, const LaunchWorld& world) {
       throw InvalidArgument(fmt::format("--rdzv-endpoint={} contradicts --master-addr and --master-port: leave one out",
                                         *draft.rdzv_endpoint));
   }
-  if (draft.master_addr) options.master_addr = host_in("--master-addr", *draft.master_addr);
+  if (draft.master_addr) options.master_addr = host_in("master-addr", *draft.master_addr);
   options.master_port = draft.master_port.value_or(options.master_port);
   if (options.master_port == 0)
     options.master_port = options.nnodes.most > 1 ? kStaticPort : port_in_environment(world.lookup);
@@ -167,7 +170,7 @@ void resolve_dynamic(LaunchDraft& draft) {
     return;
   }
   options.master_addr = options.local_addr.empty() ? "localhost" : options.local_addr;
-  if (draft.master_addr) options.master_addr = host_in("--master-addr", *draft.master_addr);
+  if (draft.master_addr) options.master_addr = host_in("master-addr", *draft.master_addr);
   options.master_port = draft.master_port.value_or(0);
 }
 
@@ -246,8 +249,8 @@ void resolve_launch(LaunchDraft& draft, const LaunchWorld& world) {
   use_pytorch_job(draft, world);
   resolve_nodes(draft);
   resolve_logs(draft);
-  if (!draft.local_addr.value_or("").empty()) draft.options.local_addr = host_in("--local-addr", *draft.local_addr);
-  if (draft.listen) draft.options.listen = host_in("--listen", *draft.listen);
+  if (!draft.local_addr.value_or("").empty()) draft.options.local_addr = host_in("local-addr", *draft.local_addr);
+  if (draft.listen) draft.options.listen = host_in("listen", *draft.listen);
   if (draft.options.nnodes.most > 1) draft.options.token = given_token(world.lookup);
   draft.options.run_id = draft.run_id.value_or(draft.standalone ? world.random_run_id() : "none");
   if (draft.standalone) draft.options.rendezvous = Rendezvous::dynamic;

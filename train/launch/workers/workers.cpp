@@ -10,6 +10,7 @@
 #include "kernels/base/host_name.h"
 #include "kernels/base/number_list.h"
 #include "train/launch/workers/signals.h"
+#include "train/options/exit_code.h"
 
 namespace gradring::train {
 namespace {
@@ -80,7 +81,7 @@ const WorkerExit* root_cause(std::span<const WorkerExit> exits) {
 std::string describe(const WorkerExit& exit, int world_size) {
   const std::string end = exit.signal != 0
                               ? fmt::format("was killed by signal {} ({})", exit.signal, signal_name(exit.signal))
-                              : fmt::format("exited with code {}", exit.code);
+                              : fmt::format("exited with code {}{}", exit.code, own_meaning_of(exit.code));
   const std::string process = exit.pid > 0 ? fmt::format("pid {} ", exit.pid) : "";  // unknown of a lost node
   return fmt::format("rank {} of {} ({}on {}) {}", exit.rank, world_size, process,
                      exit.host.empty() ? host_name() : exit.host, end);

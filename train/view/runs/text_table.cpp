@@ -63,6 +63,13 @@ std::string shortened(std::string_view text, std::size_t columns, Glyphs glyphs,
          shown.substr(offset_of(shown, all - tail));
 }
 
+TextTable TextTable::with(const std::vector<std::string>& texts, const std::vector<std::string>& numbers) {
+  TextTable table;
+  for (const std::string& head : texts) table.columns.push_back({.head = head});
+  for (const std::string& head : numbers) table.columns.push_back({.head = head, .right_aligned = true});
+  return table;
+}
+
 std::string TextTable::text(std::optional<std::size_t> width, Glyphs glyphs) const {
   std::vector<std::size_t> widths;
   for (std::size_t i = 0; i < columns.size(); ++i) {

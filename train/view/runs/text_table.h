@@ -29,12 +29,15 @@ struct TextColumn {
 };
 
 struct TextTable {
+  /// Columns of texts, then columns of numbers, which are right-aligned.
+  static TextTable with(const std::vector<std::string>& texts, const std::vector<std::string>& numbers);
+
   std::vector<TextColumn> columns{};
   std::vector<std::vector<std::string>> rows{};
 
   /// Lines with a line break each, the head first. Cells that are too wide for `width` columns in total are shortened;
   /// without a width none is.
-  std::string text(std::optional<std::size_t> width, Glyphs glyphs) const;
+  std::string text(std::optional<std::size_t> width = {}, Glyphs glyphs = Glyphs::ascii) const;
 };
 
 /// "31s", "2m31s", "1h05m", "3d02h"; "-" unless positive and finite.

@@ -21,7 +21,7 @@ Words bench(const Words& more) { return tests::joined({"bench", "allreduce", "-n
 TEST(BenchAllReduce, MeasuresAndChecksALadderOfSizes) {
   const tests::Workplace place;
   const auto end = place.run(
-      bench({"-b", "1K", "-e", "16K", "-f", "4", "--nproc", "3", "-I", "-J", "table.json", "--plot", "plot.svg"}));
+      bench({"-b", "1K", "-e", "16K", "-f", "4", "--nprocs", "3", "-I", "-J", "table.json", "--plot", "plot.svg"}));
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, AllOf(HasSubstr("commit"), HasSubstr("3 ranks"), HasSubstr("busbw"), HasSubstr("i_p99"),
                              HasSubstr("# Out of bounds values : 0 OK"), HasSubstr("# Avg bus bandwidth")));
@@ -76,7 +76,7 @@ TEST(BenchAllReduce, RefusesWhatItCannotMeasure) {
   EXPECT_EQ(too_many.code, 2);
   EXPECT_THAT(too_many.err, HasSubstr("--stepbytes is 1024, which is more than 10000 sizes from 0 to 1073741824"));
   EXPECT_EQ(place.run(bench({"-d", "half", "--compare", "gloo"})).code, 2);
-  EXPECT_EQ(place.run(bench({"--nproc", "3"}), {{"RANK", "0"}, {"WORLD_SIZE", "1"}}).code, 2);
+  EXPECT_EQ(place.run(bench({"--nprocs", "3"}), {{"RANK", "0"}, {"WORLD_SIZE", "1"}}).code, 2);
 }
 
 TEST(BenchAllReduce, SaysWhereThereIsNoPython) {

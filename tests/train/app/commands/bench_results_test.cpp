@@ -31,7 +31,7 @@ class BenchFiles : public ::testing::TestWithParam<Words> {
 
 TEST_P(BenchFiles, HaveOneFormThatOtherReadersAccept) {
   const Words words = joined({"bench"}, GetParam()), listed = joined(words, {"--list"});
-  const ProgramEnd end = place_.run(joined(words, {"-J", "result.json", "--csv", "result.csv"}));
+  const ProgramEnd end = place_.run(joined(words, {"-J", "result.json", "--csv-file", "result.csv"}));
   ASSERT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, HasSubstr("noise"));
   const ProgramEnd judged = tests::run_program(

@@ -112,16 +112,16 @@ TEST(BenchKernels, MeasuresALibraryBesideOurs) {
 
 TEST(BenchKernels, PrintsTheProfilersCommandAndRunsNothing) {
   const Workplace place;
-  const ProgramEnd end = place.run({"bench", "kernels", "--op", "conv2d", "--variant", "mma", "--dtype", "f16",
+  const ProgramEnd end = place.run({"bench", "kernels", "--op", "conv2d", "--variant", "mma", "--dtype", "fp16",
                                     "--shape", "in=32,batch=512", "--ncu", "-J", "bench.json"});
   ASSERT_EQ(end.code, 0) << end.err;
   const std::string path = std::filesystem::canonical(GRADRING_BINARY);
   const std::string program = path.find(' ') == path.npos ? path : "'" + path + "'";
   EXPECT_EQ(end.out,
             "ncu --set full --kernel-name-base function --kernel-name 'regex:^conv2d_' --filter-mode per-launch-config "
-            "--launch-skip 3 --launch-count 1 --force-overwrite --export ncu_conv2d_mma_f16 " +
+            "--launch-skip 3 --launch-count 1 --force-overwrite --export ncu_conv2d_mma_fp16 " +
                 program +
-                " bench kernels --device cuda --op conv2d --dtype f16 --seconds 0 --no-peers --variant mma --shape "
+                " bench kernels --device cuda --op conv2d --dtype fp16 --seconds 0 --no-peers --variant mma --shape "
                 "batch=512,in=32\n");
   EXPECT_THAT(place.left(), IsEmpty());
   EXPECT_THAT(place.run({"bench", "kernels", "--op", "conv_relu_pool", "--device", "cuda:1", "--ncu"}).out,
@@ -144,7 +144,7 @@ TEST(BenchKernels, RefusesNamesThatItDoesNotKnow) {
   refused({"--op", "relu", "--shape", "elements"}, "batch=256");
   refused({"--shape", "elements=3"}, "--shape needs --op");
   refused({"--op", "relu", "--variant", "flta"}, "there is only flat");
-  refused({"--json", "nowhere/bench.json"}, "there is no folder ");
+  refused({"-J", "nowhere/bench.json"}, "there is no folder ");
   refused({"--dtype", "i32"}, "fp32, fp16, bf16");
 }
 
@@ -215,8 +215,8 @@ std::string stand_in_for_pytorch(const Workplace& place, const std::string& seco
   return file.string();
 }
 
-const Words kShortComparison = {"bench", "compare",  "--dataset", "mnist",        "--data-dir", "data",    "--steps",
-                                "1",     "--rounds", "2",         "--batch-size", "8",          "--ranks", "2"};
+const Words kShortComparison = {"bench", "compare",  "--dataset", "mnist",        "--data-dir", "data",     "--steps",
+                                "1",     "--rounds", "2",         "--batch-size", "8",          "--nprocs", "2"};
 
 TEST(BenchCompare, TrainsInTurnsWithPyTorch) {
   const Workplace place;
@@ -259,7 +259,7 @@ TEST(BenchCompare, MeasuresOnlyUsWhereThereIsNoPyTorch) {
 
 TEST(BenchLaunch, MeasuresOurLauncherAndWhatItFindsBesideIt) {
   const tests::Workplace place;
-  const auto end = place.run({"bench", "launch", "--workers", "3", "--rounds", "2", "-J", "table.json"});
+  const auto end = place.run({"bench", "launch", "--nprocs", "3", "--rounds", "2", "-J", "table.json"});
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, HasSubstr("3 workers, 2 rounds"));
   const auto table = tests::parse_json(tests::text_of(place.path("table.json")));
@@ -272,29 +272,8 @@ TEST(BenchLaunch, MeasuresOurLauncherAndWhatItFindsBesideIt) {
 
 TEST(BenchLaunch, RefusesWhatItCannotMeasure) {
   const tests::Workplace place;
-  EXPECT_EQ(place.run({"bench", "launch", "--workers", "0"}).code, 2);
+  EXPECT_EQ(place.run({"bench", "launch", "--nprocs", "0"}).code, 2);
   EXPECT_EQ(place.run({"bench", "launch", "--round", "3"}).code, 2);
-}
-
-TEST(BenchLayouts, ShowsThatAllOfThemTrainAlike) {
-  const tests::Workplace place;
-  tests::RunningProgram program(
-      place.gradring({"bench", "layouts", "--ranks", "2", "--steps", "8", "-J", "table.json"}));
-  const auto end = program.wait(std::chrono::minutes(9));  // 160 trainings
-  EXPECT_EQ(end.code, 0) << end.err;
-  EXPECT_THAT(end.out, HasSubstr("80 layouts, 0 differ"));
-  EXPECT_THAT(end.out, Not(HasSubstr("DIFFERS")));
-  const auto table = tests::parse_json(tests::text_of(place.path("table.json")));
-  EXPECT_EQ(table.at("benchmark"), "layouts");
-  EXPECT_EQ(table.at("tables").size(), 3);
-  EXPECT_EQ(table.at("tables").at("--reproducible, FP16").size(), 16);
-}
-
-TEST(BenchLayouts, RefusesWhatIsNoTable) {
-  const tests::Workplace place;
-  EXPECT_EQ(place.run({"bench", "layouts", "--steps", "1"}).code, 2);
-  EXPECT_EQ(place.run({"bench", "layouts", "--ranks", "0"}).code, 2);
-  EXPECT_EQ(place.run({"bench", "layouts", "--ranks", "5"}).code, 2);
 }
 
 TEST(BenchLoader, MeasuresFillingAndTheLoader) {
@@ -324,7 +303,7 @@ TEST(BenchLoader, RefusesWhatItCannotMeasure) {
 
 TEST(BenchRestart, KillsRanksAndTellsHowLongItTookToGoOn) {
   const tests::Workplace place;
-  const auto end = place.run({"bench", "restart", "--ranks", "2", "--rounds", "2", "--seed", "3", "-J", "table.json"});
+  const auto end = place.run({"bench", "restart", "--nprocs", "2", "--rounds", "2", "--seed", "3", "-J", "table.json"});
   EXPECT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, testing::HasSubstr("2 ranks, 2 crashes, seed 3"));
   const auto table = tests::parse_json(tests::text_of(place.path("table.json")));
@@ -337,7 +316,7 @@ TEST(BenchRestart, KillsRanksAndTellsHowLongItTookToGoOn) {
 
 TEST(BenchRestart, RefusesWhatItCannotMeasure) {
   const tests::Workplace place;
-  EXPECT_EQ(place.run({"bench", "restart", "--ranks", "0"}).code, 2);
+  EXPECT_EQ(place.run({"bench", "restart", "--nprocs", "0"}).code, 2);
   EXPECT_EQ(place.run({"bench", "restart", "--round", "3"}).code, 2);
 }
 

@@ -243,12 +243,11 @@ class LostResult : public tests::Trained {
       {"doctor", "--json"},
       {"bench", "step", "--batch-size", "8", "--steps", "1", "--warmup", "0"},
       {"bench", "compare", "--help"},
-      {"bench", "allreduce", "--nproc", "2", "--sizes", "1K"},
-      {"bench", "launch", "--workers", "1", "--rounds", "1"},
-      {"bench", "layouts", "--help"},
+      {"bench", "allreduce", "--nprocs", "2", "--sizes", "1K"},
+      {"bench", "launch", "--nprocs", "1", "--rounds", "1"},
       {"bench", "parallel", "--help"},
       {"bench", "scaling", "--help"},
-      {"bench", "restart", "--ranks", "1", "--rounds", "1"},
+      {"bench", "restart", "--nprocs", "1", "--rounds", "1"},
       {"bench", "diff", "--help"},
       {"bench", "loader", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "5"}};
 

@@ -95,11 +95,6 @@ TEST(ParseTrain, RefusesAMissingValueAndOneTooMany) {
   EXPECT_THAT(train_refusal({"--dry-run=1"}), HasSubstr("--dry-run takes no value"));
 }
 
-TEST(ParseTrain, TakesTheSpellingsOfOtherLaunchersForRanks) {
-  for (const char* word : {"--nprocs", "--nproc-per-node", "--nproc_per_node", "--nproc", "--ranks"})
-    EXPECT_THAT(parse({word, "2"}).options, UnorderedElementsAre(Pair("nprocs", "2"))) << word;
-}
-
 std::string train_help() {
   ParsedTrain unused;
   return help_of(command_line(unused));

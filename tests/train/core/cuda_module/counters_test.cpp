@@ -23,7 +23,7 @@ class BenchCounters : public testing::Test {
   ProgramEnd bench(Words words, bool on_simulated_gpu = true) {
     words.insert(words.begin(), "bench");
     if (on_simulated_gpu) words.insert(words.end(), {"--device", "cuda", "--simulate-gpu", "h100"});
-    words.insert(words.end(), {"--counters", "-J", "result.json", "--csv", "result.csv"});
+    words.insert(words.end(), {"--counters", "-J", "result.json", "--csv-file", "result.csv"});
     return place_.run(words, {{"GRADRING_STAND_IN_NCCL", messages_.path().string()},
                               {"LD_LIBRARY_PATH", GRADRING_SIMULATED_NCCL_FOLDER}});
   }

@@ -11,7 +11,7 @@
 #include "train/core/config/train_config.h"
 #include "train/records/checkpoint/checkpoint.h"
 
-namespace gradring::train::bench {
+namespace gradring::train::tests {
 
 /// How the work of a training step is distributed.
 struct Layout {
@@ -79,4 +79,4 @@ Layout plainest(const Layout& layout);
 LayoutRow compare(const Layout& layout, const LayoutTraining& training, const LayoutTraining& first,
                   const std::string& same_bits, const Agreement& agreement);
 
-}  // namespace gradring::train::bench
+}  // namespace gradring::train::tests

@@ -3,6 +3,8 @@
 
 #include <functional>
 
+#include "comm/process_group.h"
+
 namespace gradring::train::bench {
 
 /// Calls `run_rank` for each rank in a thread of its own, and returns when all have ended.
@@ -10,5 +12,9 @@ namespace gradring::train::bench {
 /// Errors    what a rank threw. If several threw: the first of those that do not blame another rank (comm::PeerLost,
 ///           comm::Timeout), else the first of all. std::system_error if a thread cannot be started.
 void run_as_threads(int world_size, const std::function<void(int rank)>& run_rank);
+
+/// Processor time that the processes of the other ranks used since `begin`, each one's
+/// processor_seconds_of_process() then. Collective.
+double processor_seconds_of_others(comm::ProcessGroup& group, double begin);
 
 }  // namespace gradring::train::bench

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// That a table of layouts finds what differs.
-#include "train/bench/layouts.h"
+// The same training in every layout of ranks, micro-batches, ZeRO stages and activation checkpointing; and that the
+// comparison finds what differs.
+#include "tests/train/support/layouts.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +10,7 @@
 
 #include "data/datasets/open_dataset.h"
 
-namespace gradring::train::bench {
+namespace gradring::train::tests {
 namespace {
 
 constexpr Agreement kExact{.exact = true};
@@ -97,5 +98,37 @@ TEST(Layouts, TrainAndGoOnFromEachOthersCheckpoints) {
   EXPECT_EQ(rows[1].parameters_sha256.size(), 64u);
 }
 
+/// Samples per step over all ranks: divisible among two ranks in whole shards.
+constexpr std::int64_t kGlobalBatch = 24;
+constexpr std::int64_t kShard = 3;
+constexpr std::int64_t kSteps = 8;
+
+/// The number of layouts. Each must agree with the plainest one, with --reproducible also after a resume.
+std::size_t expect_agreement(const char* precision, bool reproducible, const std::vector<std::int64_t>& passes) {
+  const auto train_set = data::open_dataset("digits", data::Split::train, "");
+  const auto test_set = data::open_dataset("digits", data::Split::test, "");
+  TrainConfig config;
+  config.epochs = 1;
+  config.steps = kSteps;
+  config.global_batch = kGlobalBatch;
+  config.precision = precision;
+  config.loss_scale = 0x1p29;  // in fp16 the first steps overflow in every layout
+  config.reproducible = reproducible;
+  if (reproducible) config.shard_size = kShard;
+  const LayoutTrainingSpec spec{
+      .config = config, .train_set = *train_set, .test_set = *test_set, .save_at = reproducible ? kSteps / 2 : 0};
+  const auto rows = compare_layouts(all_layouts(2, passes), spec, {.exact = reproducible}, [](const LayoutRow& row) {
+    EXPECT_TRUE(row.agrees) << "ranks " << row.layout.ranks << ", passes " << row.layout.passes << ", ZeRO "
+                            << row.layout.zero << (row.layout.recomputes ? ", activations recomputed" : "")
+                            << ": gradients differ by " << row.gradient_error << ", losses by " << row.loss_error
+                            << ", equal after a resume: " << row.resumed_equal.value_or(true);
+  });
+  return rows.size();
+}
+
+TEST(AllLayouts, TrainAlikeWithSumsInFloats) { EXPECT_EQ(expect_agreement("fp32", false, {1, 2, 3}), 48u); }
+TEST(AllLayouts, TrainReproduciblyInFp32) { EXPECT_EQ(expect_agreement("fp32", true, {0}), 16u); }
+TEST(AllLayouts, TrainReproduciblyInFp16) { EXPECT_EQ(expect_agreement("fp16", true, {0}), 16u); }
+
 }  // namespace
-}  // namespace gradring::train::bench
+}  // namespace gradring::train::tests

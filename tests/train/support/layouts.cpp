@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/bench/layouts.h"
+#include "tests/train/support/layouts.h"
 
 #include <algorithm>
 #include <chrono>
@@ -14,7 +14,7 @@
 #include "train/core/setup/compute.h"
 #include "train/core/trainer/trainer.h"
 
-namespace gradring::train::bench {
+namespace gradring::train::tests {
 namespace {
 
 TrainConfig config_of(const Layout& layout, const LayoutTrainingSpec& spec) {
@@ -191,4 +191,4 @@ std::vector<LayoutRow> compare_layouts(const std::vector<Layout>& layouts, const
   return rows;
 }
 
-}  // namespace gradring::train::bench
+}  // namespace gradring::train::tests

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/bench/rank_threads.h"
+#include "train/bench/ranks.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <exception>
 #include <mutex>
+#include <span>
 #include <thread>
 #include <vector>
 
 #include "comm/transport/error.h"
+#include "train/bench/machine_state.h"
 
 namespace gradring::train::bench {
 namespace {
@@ -26,6 +30,16 @@ bool blames_peer(const std::exception_ptr& error) {
 }
 
 }  // namespace
+
+double processor_seconds_of_others(comm::ProcessGroup& group, double begin) {
+  const double mine = processor_seconds_of_process() - begin;
+  const std::vector<std::byte> all = group.all_gather_on_host(std::as_bytes(std::span(&mine, 1)));
+  std::vector<double> seconds(all.size() / sizeof mine);
+  std::memcpy(seconds.data(), all.data(), all.size());
+  double others = -mine;
+  for (const double each : seconds) others += each;
+  return others;
+}
 
 void run_as_threads(int world_size, const std::function<void(int rank)>& run_rank) {
   std::mutex mutex;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/bench/rank_threads.h"
+#include "train/bench/ranks.h"
 
 #include <gtest/gtest.h>
 
