@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/datasets/content_hash.h"
+#include "data/datasets/dataset.h"
 
 #include <gtest/gtest.h>
 

@@ -26,12 +26,9 @@
 #include "train/records/metrics/terminal_look.h"
 #include "train/view/html_report/run_report.h"
 #include "train/view/page/generator.h"
-#include "train/view/runs/compare_runs.h"
-#include "train/view/runs/export_csv.h"
-#include "train/view/runs/remove_run.h"
 #include "train/view/runs/run.h"
+#include "train/view/runs/run_files.h"
 #include "train/view/runs/run_list.h"
-#include "train/view/runs/show_run.h"
 #include "train/view/runs/sparkline.h"
 #include "train/view/runs/text_table.h"
 

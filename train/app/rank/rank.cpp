@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "data/datasets/content_hash.h"
+#include "data/datasets/dataset.h"
 #include "kernels/base/commit.h"
 #include "kernels/base/host_name.h"
 #include "train/core/config/options.h"

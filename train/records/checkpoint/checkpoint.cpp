@@ -6,6 +6,8 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "data/files/sha256.h"
 #include "train/records/checkpoint/error.h"
@@ -216,5 +218,20 @@ std::vector<std::string> verify_checkpoint(FileSystem& files, const fs::path& fo
   }
   return problems;
 }
+
+JsonValue::JsonValue() : JsonValue(nlohmann::ordered_json::object()) {}
+JsonValue::JsonValue(nlohmann::ordered_json value)
+    : value_(std::make_unique<nlohmann::ordered_json>(std::move(value))) {}
+JsonValue::JsonValue(const JsonValue& other) : JsonValue(*other) {}
+JsonValue::JsonValue(JsonValue&& other) noexcept = default;
+JsonValue& JsonValue::operator=(JsonValue other) noexcept {
+  value_.swap(other.value_);
+  return *this;
+}
+JsonValue::~JsonValue() = default;
+
+JsonValue JsonValue::parse(std::string_view text) { return nlohmann::ordered_json::parse(text); }
+std::string JsonValue::text() const { return value_->dump(); }
+bool JsonValue::operator==(const JsonValue& other) const { return *value_ == *other.value_; }
 
 }  // namespace gradring::train

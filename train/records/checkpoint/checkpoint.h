@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,10 +13,35 @@
 #include <vector>
 
 #include "train/records/checkpoint/file_system.h"
-#include "train/records/checkpoint/json_value.h"
 #include "train/records/checkpoint/tensor_record.h"
 
 namespace gradring::train {
+
+/// Owns a JSON value, for headers that carry one: unlike nlohmann/json itself, it costs those who include it nothing to
+/// compile. Copies are deep. A moved-from object may only be assigned to or destroyed.
+class JsonValue {
+ public:
+  JsonValue();                              ///< an empty object
+  JsonValue(nlohmann::ordered_json value);  // NOLINT(google-explicit-constructor)
+  JsonValue(const JsonValue& other);
+  JsonValue(JsonValue&& other) noexcept;
+  JsonValue& operator=(JsonValue other) noexcept;
+  ~JsonValue();
+
+  /// Errors    std::exception if it is not valid JSON.
+  static JsonValue parse(std::string_view text);
+  std::string text() const;
+
+  nlohmann::ordered_json& operator*() { return *value_; }
+  const nlohmann::ordered_json& operator*() const { return *value_; }
+  nlohmann::ordered_json* operator->() { return value_.get(); }
+  const nlohmann::ordered_json* operator->() const { return value_.get(); }
+
+  bool operator==(const JsonValue& other) const;
+
+ private:
+  std::unique_ptr<nlohmann::ordered_json> value_;
+};
 
 /// Everything that a training needs to resume. `model` has PyTorch's names and order. Nothing in it depends on the
 /// number of ranks.

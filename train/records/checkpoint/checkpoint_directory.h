@@ -10,7 +10,6 @@
 
 #include "train/records/checkpoint/checkpoint.h"
 #include "train/records/checkpoint/file_system.h"
-#include "train/records/checkpoint/listed_checkpoints.h"
 #include "train/records/checkpoint/step_folders.h"
 
 namespace gradring::train {

@@ -8,7 +8,6 @@
 #include <type_traits>
 #include <utility>
 
-#include "train/records/metrics/bounded_json.h"
 #include "train/records/metrics/event_reader.h"
 
 namespace gradring::train {
@@ -218,20 +217,9 @@ bool is_event_member(std::string_view name) {
 std::optional<Json> event_in(std::string_view line, std::string& problem) {
   std::optional<Json> parsed = parse_bounded(line, problem);
   if (!parsed || !parsed->is_object()) return std::nullopt;
-  Json& json = *parsed;
   std::string name;
-  EventReader(json, problem)("event", name);
+  EventReader(*parsed, problem)("event", name);
   if (!problem.empty()) return std::nullopt;
-  if (json.contains("time")) return parsed;
-  // Before schema 1.
-  json["time"] = 0;
-  if (name == "step") json["event"] = "train";
-  if (const auto epoch = json.find("epoch"); epoch != json.end()) {
-    std::int64_t completed = 0;
-    EventReader(json, problem)("epoch", completed);
-    if (!problem.empty()) return std::nullopt;
-    *epoch = static_cast<std::uint64_t>(completed) + 1;
-  }
   return parsed;
 }
 
@@ -241,7 +229,7 @@ std::optional<TimedEvent> from_line(std::string_view line, std::string& problem)
   std::optional<RunEvent> event =
       read_event(json->value("event", ""), *json, problem, std::make_index_sequence<std::variant_size_v<RunEvent>>());
   if (!event) return std::nullopt;
-  const Json& time = json->at("time");
+  const Json time = json->value("time", Json());
   const double seconds = time.is_number() ? time.get<double>() : -1;
   if (problem.empty() && !(seconds >= 0 && seconds <= kMostTime))
     problem = "time is " + shown_value(time) + ", expected seconds since 1970, before the year 10000";

@@ -16,8 +16,7 @@ inline constexpr int kMetricsSchema = 1;
 /// A line of metrics.jsonl, without the line break. NaN and infinity become null.
 std::string to_line(const TimedEvent& event);
 
-/// The inverse. Ignores unknown members, takes absent ones as their defaults, and null as NaN. Reads "step" and "eval"
-/// of runs before schema 1 as well, whose epochs counted from 0; they have no time.
+/// The inverse. Ignores unknown members, takes absent ones as their defaults, and null as NaN.
 ///
 /// Returns   nothing if the line is not complete, not an event, or has a member that cannot be: `problem` says which,
 ///           "time is 1e+300, expected ...". It is empty for a JSON object that is no event of this version.
@@ -27,8 +26,7 @@ std::optional<TimedEvent> from_line(std::string_view line);
 /// Whether a line may have a member of this name.
 bool is_event_member(std::string_view name);
 
-/// The JSON object of a line, in schema 1: of runs before it, `step` becomes `train`, epochs count from 1, and the time
-/// is 0. Its members are not checked, but their number and their levels are.
+/// The JSON object of a line. Its members are not checked, but their number and their levels are.
 ///
 /// Returns   nothing if there is none, as from_line.
 std::optional<nlohmann::ordered_json> event_in(std::string_view line, std::string& problem);

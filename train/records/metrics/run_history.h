@@ -37,7 +37,7 @@ struct HistorySums {
 
 /// The events of a run, as metrics.jsonl has them, each kind in the order of the file.
 struct RunHistory {
-  std::vector<Timed<RunHeader>> headers;  ///< one for each start; none before schema 1
+  std::vector<Timed<RunHeader>> headers;  ///< one for each start
   std::vector<Timed<StepRecord>> steps;
   std::vector<Timed<RanksRecord>> ranks;
   std::vector<Timed<EvalRecord>> evals;

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "train/records/metrics/bounded_json.h"
+#include "train/records/metrics/event_reader.h"
 
 namespace gradring::train {
 namespace {

@@ -7,18 +7,50 @@
 #include <list>
 #include <memory>
 #include <optional>
+#include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/process_group.h"
 #include "kernels/runtime/device_trace.h"
 #include "kernels/runtime/trace_track.h"
 #include "nn/backend/backend.h"
+#include "nn/backend/decorators.h"
 #include "train/records/trace/trace_json.h"
-#include "train/records/trace/trace_names.h"
 #include "train/records/trace/trace_writer.h"
 
 namespace gradring::train {
+
+/// Keeps names that the events of a trace point to.
+///
+/// Threads   one.
+class TraceNames {
+ public:
+  /// The same text, for as long as this lives.
+  const char* keep(std::string name) { return names_.insert(std::move(name)).first->c_str(); }
+
+ private:
+  std::set<std::string> names_;
+};
+
+/// A backend that records each call of its plans, by the names of their layers. Only on streams that execute in the
+/// calling thread are these the times of the work itself.
+///
+/// Threads   as `inner`. All arguments must outlive it and its plans.
+class TracedBackend final : public nn::BackendDecorator {
+ public:
+  TracedBackend(nn::Backend& inner, kernels::TraceTrack& track, TraceNames& names)
+      : BackendDecorator(inner), track_(track), names_(names) {}
+
+  std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override;
+  std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec, const nn::NodeSpec* last) override;
+
+ private:
+  kernels::TraceTrack& track_;
+  TraceNames& names_;
+};
 
 struct TraceSpec {
   std::filesystem::path path;   ///< empty: nothing is recorded, only shown to a profiler

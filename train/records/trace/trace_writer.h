@@ -3,16 +3,44 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "train/records/metrics/named_file.h"
-#include "train/records/trace/gzip_stream.h"
 #include "train/records/trace/trace_json.h"
 
 namespace gradring::train {
+
+/// Compresses a text that comes in parts of any size, and passes the compressed bytes on in parts.
+///
+/// Errors    std::bad_alloc; what `sink` throws.
+/// Cost      memory for 64 KiB, and what zlib needs, about 256 KiB.
+/// Source    RFC 1952 (gzip), by zlib.
+class GzipStream {
+ public:
+  using Sink = std::function<void(std::string_view bytes)>;
+
+  explicit GzipStream(Sink sink);
+  ~GzipStream();
+  GzipStream(const GzipStream&) = delete;
+  GzipStream& operator=(const GzipStream&) = delete;
+
+  void write(std::string_view part);
+  /// Passes on the rest.
+  void finish();
+
+ private:
+  struct State;
+
+  void deflate(int flush);
+
+  Sink sink_;
+  std::unique_ptr<State> state_;
+};
 
 /// How a trace file begins, decompressed, which tells it from those of other programs.
 inline constexpr std::string_view kTraceBegin = "{\"generator\":\"gradring\",";

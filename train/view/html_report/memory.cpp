@@ -34,8 +34,7 @@ std::string note_of(const RunHistory& history, bool is_measured) {
 }  // namespace
 
 std::string memory_table(const RunHistory& history) {
-  if (history.headers.empty())
-    return "<p>The run is older than schema 1 of metrics.jsonl: its memory is not known.</p>";
+  if (history.headers.empty()) return "<p>The memory is not known: metrics.jsonl has no header.</p>";
   const MemoryTable& planned = history.headers.back().record.planned_memory;
   const std::optional<MemoryTable> measured = measured_in(history);
   std::size_t largest = 0;

@@ -90,7 +90,7 @@ std::string environment_of(const Run& run) {
 std::string settings_of(const ReportedRun& reported) {
   const std::string command =
       reported.command.empty()
-          ? "<p>The command is not known: the run is older than schema 1 of metrics.jsonl.</p>"
+          ? "<p>The command is not known: metrics.jsonl has no header.</p>"
           : fmt::format(
                 R"(<pre class="command">{}</pre><p class="note below">The command as it was given; a run directory that it names must be new.</p>)",
                 unbroken_words(reported.command));

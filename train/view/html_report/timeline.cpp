@@ -148,8 +148,7 @@ class Sparse {
 }  // namespace
 
 std::string timeline_of(const RunHistory& history) {
-  if (history.headers.empty())
-    return "<p>The run is older than schema 1 of metrics.jsonl: its events have no time.</p>";
+  if (history.headers.empty()) return "<p>The starts are not known: metrics.jsonl has no header.</p>";
   const std::vector<Span> spans = spans_of(history);
   const double begin = spans.front().begin;
   const double end = spans.back().end;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/view/runs/compare_runs.h"
+#include "train/view/runs/run_list.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "train/view/runs/run_config.h"
-#include "train/view/runs/run_list.h"
 #include "train/view/runs/text_table.h"
 
 namespace gradring::train {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/view/runs/export_csv.h"
+#include "train/view/runs/run_files.h"
 
 #include <fmt/format.h>
 

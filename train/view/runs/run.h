@@ -50,7 +50,7 @@ struct RunFigures {
   std::int64_t best_saved_step = 0;
   std::optional<double> last_loss{};           ///< of the last training step; NaN if it was not finite
   std::optional<double> samples_per_second{};  ///< over all steps, without evaluation
-  double started = 0;                          ///< seconds since 1970; 0: unknown (before schema 1)
+  double started = 0;                          ///< seconds since 1970; 0: unknown
   double seconds = 0;                          ///< between first and last event, without the pauses between starts
 
   /// The set that selects the best checkpoint.
@@ -68,7 +68,7 @@ struct Run {
 
   /// The name of its directory.
   std::string name() const { return path.filename().string(); }
-  /// The newest start; an empty header if there is none (before schema 1).
+  /// The newest start; an empty header if there is none.
   const RunHeader& header() const;
 };
 

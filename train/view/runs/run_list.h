@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -60,5 +62,19 @@ std::vector<ListedRun> selected(std::vector<ListedRun> runs, const ListQuery& qu
 std::string table_of(const std::vector<ListedRun>& runs, std::optional<std::size_t> width, Glyphs glyphs);
 
 nlohmann::ordered_json to_json(const ListedRun& run);
+
+/// One run in full, for a terminal of `width` columns: what it trains, its state, results, speed, times of each rank,
+/// evaluations, starts and faults.
+std::string description_of(const Run& run, std::size_t width, Glyphs glyphs);
+
+/// The same as JSON, with the configuration; without the training steps.
+nlohmann::ordered_json full_json(const Run& run);
+
+/// Runs side by side, a column for each: first the settings in which they differ, then their results. The best value of
+/// a row is marked "*". Runs that do not fit beside each other in `width` columns follow below.
+std::string comparison_of(std::span<const Run> runs, std::optional<std::size_t> width, Glyphs glyphs);
+
+/// {"differences": [{"name", "values"}], "runs": [as runs ls --json]}
+nlohmann::ordered_json comparison_json(std::span<const Run> runs);
 
 }  // namespace gradring::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/view/runs/show_run.h"
+#include "train/view/runs/run_list.h"
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -15,7 +15,6 @@
 #include "train/records/metrics/run_events_json.h"
 #include "train/view/runs/rank_means.h"
 #include "train/view/runs/run_config.h"
-#include "train/view/runs/run_list.h"
 #include "train/view/runs/text_table.h"
 
 namespace gradring::train {
@@ -68,7 +67,7 @@ class Description {
       line("Started",
            fmt::format("{}, ran for {}", time_text(run_.figures.started), duration_text(run_.figures.seconds)));
     line("Command", start_command(header_));
-    if (header_.model.empty()) return;  // before schema 1
+    if (header_.model.empty()) return;  // no header
     line("Model", fmt::format("{}, {} parameters", header_.model, header_.parameters));
     line("Data", fmt::format("{}, {} training and {} test samples", header_.dataset, header_.train_samples,
                              header_.test_samples));

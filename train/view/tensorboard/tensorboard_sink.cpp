@@ -4,8 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
+#include <cstddef>
 #include <cstdlib>
 #include <system_error>
 #include <utility>
@@ -13,11 +16,41 @@
 #include "kernels/base/host_name.h"
 #include "train/options/file_advice.h"
 #include "train/records/metrics/environment_error.h"
+#include "train/view/page/filters.h"
 #include "train/view/page/markdown.h"
-#include "train/view/tensorboard/record.h"
+#include "train/view/page/png.h"
 
 namespace gradring::train::tensorboard {
 namespace {
+
+constexpr std::array<std::uint32_t, 256> crc_table() {
+  constexpr std::uint32_t kReflectedPolynomial = 0x82F63B78;
+  std::array<std::uint32_t, 256> table{};
+  for (std::uint32_t byte = 0; byte < table.size(); ++byte) {
+    std::uint32_t crc = byte;
+    for (int bit = 0; bit < 8; ++bit) crc = (crc >> 1) ^ ((crc & 1) != 0 ? kReflectedPolynomial : 0);
+    table[byte] = crc;
+  }
+  return table;
+}
+
+constexpr std::array<std::uint32_t, 256> kTable = crc_table();
+
+template <class Integer>
+std::string little_endian(Integer value) {
+  std::string bytes;
+  for (std::size_t i = 0; i < sizeof value; ++i) bytes += static_cast<char>(value >> (8 * i) & 0xFF);
+  return bytes;
+}
+
+std::string masked_crc(std::string_view bytes) {
+  constexpr std::uint32_t kMaskDelta = 0xA282EAD8;
+  const std::uint32_t crc = crc32c(bytes);
+  return little_endian(((crc >> 15) | (crc << 17)) + kMaskDelta);
+}
+
+constexpr std::uint8_t kMidGrey = 128;
+constexpr std::size_t kGap = 2;  // pixels
 
 constexpr std::string_view kPrefix = "events.out.tfevents.";
 constexpr int kSampleZoom = 2;
@@ -162,6 +195,58 @@ void TensorBoardSink::parameters(const ParameterSnapshot& snapshot) {
   if (first != snapshot.weights.end())
     summary.add(fmt::format("images/{}", first->name), grid_of(filters_of(*first), kFilterZoom));
   append(snapshot.step, summary);
+}
+
+EncodedImage grid_of(const Tiles& tiles, int zoom) {
+  const auto enlarged = [zoom](std::int64_t extent) { return static_cast<std::size_t>(extent * zoom); };
+  const auto channels = static_cast<std::size_t>(tiles.channels), tile_width = static_cast<std::size_t>(tiles.width);
+  const std::size_t height = enlarged(tiles.height), width = enlarged(tiles.width), count = tiles.images.size();
+  const auto cols = static_cast<std::size_t>(std::ceil(std::sqrt(static_cast<double>(count))));
+  const std::size_t rows = (count + cols - 1) / cols;
+  const std::size_t grid_height = rows * (height + kGap) - kGap, grid_width = cols * (width + kGap) - kGap;
+  std::vector<std::uint8_t> pixels(grid_height * grid_width * channels, kMidGrey);
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t top = i / cols * (height + kGap), left = i % cols * (width + kGap);
+    for (std::size_t row = 0; row < height; ++row)
+      for (std::size_t col = 0; col < width; ++col) {
+        const auto step = static_cast<std::size_t>(zoom);
+        const auto from = static_cast<std::ptrdiff_t>((row / step * tile_width + col / step) * channels);
+        const auto to = static_cast<std::ptrdiff_t>(((top + row) * grid_width + left + col) * channels);
+        std::copy_n(tiles.images[i].begin() + from, channels, pixels.begin() + to);
+      }
+  }
+  return {.height = static_cast<std::int64_t>(grid_height),
+          .width = static_cast<std::int64_t>(grid_width),
+          .channels = tiles.channels,
+          .png = page::png_of({.width = static_cast<std::uint32_t>(grid_width),
+                               .height = static_cast<std::uint32_t>(grid_height),
+                               .channels = static_cast<std::uint32_t>(channels),
+                               .pixels = pixels})};
+}
+
+bool has_visible_filters(const ParameterValues& parameter) {
+  return parameter.shape.size() == 4 && (parameter.shape[1] == 1 || parameter.shape[1] == 3);
+}
+
+Tiles filters_of(const ParameterValues& parameter) {
+  const std::int64_t channels = parameter.shape[1], height = parameter.shape[2], width = parameter.shape[3];
+  const std::vector<double> weights(parameter.values.begin(), parameter.values.end());
+  auto filters =
+      page::shaded_filters(weights, static_cast<std::size_t>(channels), static_cast<std::size_t>(height * width));
+  return {.height = height, .width = width, .channels = channels, .images = std::move(filters.images)};
+}
+
+std::uint32_t crc32c(std::string_view bytes) {
+  std::uint32_t crc = ~std::uint32_t{0};
+  for (const char each : bytes) crc = kTable[(crc ^ static_cast<unsigned char>(each)) & 0xFF] ^ (crc >> 8);
+  return ~crc;
+}
+
+std::string record_of(std::string_view data) {
+  const std::string length = little_endian(std::uint64_t{data.size()});
+  std::string record = length + masked_crc(length);
+  record += data;
+  return record + masked_crc(data);
 }
 
 }  // namespace gradring::train::tensorboard

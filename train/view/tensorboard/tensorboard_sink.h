@@ -1,15 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "kernels/base/directory.h"
 #include "train/records/metrics/line_file.h"
 #include "train/records/metrics/metrics.h"
+#include "train/records/metrics/parameter_snapshot.h"
 #include "train/view/tensorboard/event_message.h"
-#include "train/view/tensorboard/pictures.h"
 
 namespace gradring::train::tensorboard {
+
+/// CRC-32C: the polynomial of Castagnoli, reflected.
+///
+/// Cost      one table look-up a byte.
+/// Source    RFC 3720, appendix B.4.
+std::uint32_t crc32c(std::string_view bytes);
+
+/// `data` as a record of a TFRecord file:
+///
+///   u64 length;  u32 masked CRC-32C of the length;  the data;  u32 masked CRC-32C of the data
+///
+/// All integers are little-endian. A CRC is masked because data that contains its own CRC would be weakly protected.
+///
+/// Source    tensorflow/core/lib/io/record_writer.h.
+std::string record_of(std::string_view data);
+
+/// Images of one size, 8 bits per channel, channels innermost.
+struct Tiles {
+  std::int64_t height = 0;
+  std::int64_t width = 0;
+  std::int64_t channels = 1;  ///< 1 or 3
+  std::vector<std::vector<std::uint8_t>> images{};
+};
+
+/// The images side by side in a nearly square grid, in reading order, each pixel enlarged to `zoom` by `zoom`, with gaps
+/// of mid grey. At least one image.
+EncodedImage grid_of(const Tiles& tiles, int zoom);
+
+/// Whether a parameter is a convolution of one or three input channels, whose filters can be seen.
+bool has_visible_filters(const ParameterValues& parameter);
+
+/// The filters of such a convolution (page::shaded_filters); three input channels are red, green and blue.
+Tiles filters_of(const ParameterValues& parameter);
 
 /// The path of a new event file, events.out.tfevents.<time>.<host>, in `folder`, with a time after those of all files
 /// there: TensorBoard reads them in the order of their names.

@@ -264,19 +264,6 @@ TEST_F(Metrics, DoesNotTruncateUnreadableFile) {
   EXPECT_THAT(reading("/proc/self/mem"), HasSubstr("cannot read /proc/self/mem: a read failed"));
 }
 
-/// Files from before schema 1, whose epochs counted from 0.
-TEST_F(Metrics, TruncatesOldFormat) {
-  std::ofstream(path_) << R"({"event":"step","step":1,"epoch":0,"loss":2.5}
-{"event":"eval","epoch":0,"accuracy":0.5}
-{"event":"step","step":2,"epoch":1,"loss":2.0}
-{"event":"eval","epoch":1,"accuracy":0.75}
-)";
-  EXPECT_EQ(kept(2, 2).size(), 4u);
-  EXPECT_EQ(kept(2, 1).size(), 3u);
-  EXPECT_EQ(kept(1, 1).size(), 2u);
-  EXPECT_EQ(kept(1, 0).size(), 1u);
-}
-
 TEST_F(Metrics, IgnoresMissingFile) {
   truncate_metrics(folder_.path() / "none.jsonl", 3, 0);
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "none.jsonl"));

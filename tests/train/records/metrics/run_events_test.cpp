@@ -112,6 +112,7 @@ TEST(RunEvents, AreRejectedWithTheMemberThatCannotBe) {
   for (const auto& [line, problem] : {
            std::pair(R"({"event":"train","time":1e300})", "time is 1e+300, expected seconds since 1970"),
            std::pair(R"({"event":"train","time":-1})", "time is -1"),
+           std::pair(R"({"event":"train"})", "time is null"),
            std::pair(R"({"event":"header","time":1,"ranks":2000000000})",
                      "ranks is 2000000000, expected a whole number from 0 to 131072"),
            std::pair(R"({"event":"header","time":1,"total_steps":9223372036854775807})",
@@ -129,7 +130,7 @@ TEST(RunEvents, AreRejectedWithTheMemberThatCannotBe) {
            std::pair(R"({"event":"header","time":1,"tags":["a",1]})", "tags is a list of other values"),
            std::pair(R"({"event":"header","time":1,"config":7})", "config is 7, expected an object"),
            std::pair(R"({"event":"header","time":1,"name":[]})", "name is a list, expected a text"),
-           std::pair(R"({"event":"step","epoch":1e99})", "epoch is 1e+99"),
+           std::pair(R"({"event":"train","time":1,"epoch":1e99})", "epoch is 1e+99"),
        })
     EXPECT_THAT(problem_of(line), HasSubstr(problem));
   EXPECT_THAT(problem_of(R"({"event":"ranks","time":1,"seconds":[)" + repeated("1,", kMostRanks) + "1]}"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/records/trace/rank_clock.h"
+#include "train/records/trace/trace_json.h"
 
 #include <gtest/gtest.h>
 

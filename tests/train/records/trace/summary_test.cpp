@@ -2,7 +2,6 @@
 // Figures of traces whose answer is known, because they are made by hand.
 #include <gmock/gmock.h>
 
-#include "train/records/trace/critical_path.h"
 #include "train/records/trace/step_timeline.h"
 #include "train/records/trace/trace_summary.h"
 

@@ -16,7 +16,6 @@
 #include "tests/support/allocated_bytes.h"
 #include "tests/support/json.h"
 #include "tests/support/temp_folder.h"
-#include "train/records/trace/gzip_stream.h"
 #include "train/records/trace/trace_file.h"
 
 namespace gradring::train {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/view/runs/export_csv.h"
+#include "train/view/runs/run_files.h"
 
 #include <gmock/gmock.h>
 
@@ -73,13 +73,11 @@ TEST_F(ExportCsv, IgnoresLinesOfOtherTypesOrTooManyLevels) {
   const std::string deep(100'000, '[');
   std::ofstream(metrics_of(run)) << R"({"event":5})"
                                  << "\n"
-                                 << R"({"event":"step","epoch":"first"})"
-                                 << "\n"
                                  << R"({"event":"train","time":1,"loss":)" << deep << std::string(deep.size(), ']')
                                  << "}\n"
                                  << to_line(tests::step_at(1, 1)) << "\n";
   EXPECT_EQ(std::ranges::count(csv("train"), '\n'), 2);
-  EXPECT_EQ(warnings_.size(), 3u);
+  EXPECT_EQ(warnings_.size(), 2u);
 }
 
 TEST_F(ExportCsv, HasBoundedMemory) {
@@ -102,11 +100,6 @@ TEST_F(ExportCsv, HasBoundedMemory) {
   }
   csv("train");
   EXPECT_THAT(warnings_.back(), HasSubstr("have no column"));
-}
-
-TEST_F(ExportCsv, UpgradesLinesFromBeforeSchema1) {
-  std::ofstream(metrics_of(runs_.write("a", {}))) << R"({"event":"step","step":3,"epoch":0,"loss":2.5})" << '\n';
-  EXPECT_EQ(csv("train"), "step,epoch,loss,time\r\n3,1,2.5,0\r\n");
 }
 
 TEST_F(ExportCsv, RecognizesWhatItWrote) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/view/runs/remove_run.h"
+#include "train/view/runs/run_files.h"
 
 #include <gmock/gmock.h>
 

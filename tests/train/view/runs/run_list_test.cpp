@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/train/view/runs/written_run.h"
-#include "train/view/runs/compare_runs.h"
 #include "train/view/runs/text_table.h"
 
 namespace gradring::train {

@@ -74,10 +74,10 @@ TEST_F(Runs, StateOfAnotherHostsRunIsRunningWhileItsEventsAreRecent) {
   EXPECT_EQ(open_run(path, wall_time() + 3600).state, RunState::failed);
 }
 
-TEST_F(Runs, StateOfARunBeforeSchema1IsInItsSummary) {
+TEST_F(Runs, StateOfARunWithoutAnEndIsInItsSummary) {
   const fs::path path = runs_.write("a", {});
-  std::ofstream(metrics_of(path)) << R"({"event":"step","step":1,"epoch":0,"loss":2.5,"samples":64,"seconds":0.5})"
-                                  << '\n';
+  std::ofstream(metrics_of(path))
+      << R"({"event":"train","time":1,"step":1,"epoch":1,"loss":2.5,"samples":64,"seconds":0.5})" << '\n';
   std::ofstream(summary_of(path)) << UnfinishedRun{.outcome = Outcome::interrupted, .reason = "by SIGTERM"}.to_json();
   const auto run = open_run(path);
   EXPECT_EQ(run.state, RunState::stopped);

@@ -12,7 +12,6 @@
 #include "tests/train/support/file_size_limit.h"
 #include "tests/train/support/text_of.h"
 #include "train/records/metrics/environment_error.h"
-#include "train/view/tensorboard/record.h"
 
 namespace gradring::train::tensorboard {
 namespace {
