@@ -114,10 +114,10 @@ void run_rank(const AllReduceOptions& options, const RankDevice& own) {
   const int rank = group.rank();
   const double begin = bench::processor_seconds_of_process();
   std::optional<bench::BenchRun> run;
-  if (rank == 0) run.emplace("allreduce", options.common.files, place.compute ? gpu_of(*place.compute) : std::nullopt);
-  const auto stream = place.device.make_stream(kernels::StreamMode::in_place);
+  if (rank == 0) run.emplace("allreduce", options.common.files, own.compute ? gpu_of(*own.compute) : std::nullopt);
+  const auto stream = own.device.make_stream(kernels::StreamMode::in_place);
   comm::bench::AllReduceBench bench(group, *stream, *std::ranges::max_element(options.sizes), algorithm_of(options),
-                                    place.on_gpu() ? &place.device : nullptr);
+                                    own.on_gpu() ? &own.device : nullptr);
   std::optional<Peer> peer;
   if (options.compare_gloo()) peer.emplace(group, options.timeout);
 
