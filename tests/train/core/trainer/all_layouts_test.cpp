@@ -104,7 +104,7 @@ constexpr std::int64_t kShard = 3;
 constexpr std::int64_t kSteps = 8;
 
 /// The number of layouts. Each must agree with the plainest one, with --reproducible also after a resume.
-std::size_t expect_agreement(const char* precision, bool reproducible, const std::vector<std::int64_t>& passes) {
+std::size_t expect_agreement(Precision precision, bool reproducible, const std::vector<std::int64_t>& passes) {
   const auto train_set = data::open_dataset("digits", data::Split::train, "");
   const auto test_set = data::open_dataset("digits", data::Split::test, "");
   TrainConfig config;
@@ -126,9 +126,9 @@ std::size_t expect_agreement(const char* precision, bool reproducible, const std
   return rows.size();
 }
 
-TEST(AllLayouts, TrainAlikeWithSumsInFloats) { EXPECT_EQ(expect_agreement("fp32", false, {1, 2, 3}), 48u); }
-TEST(AllLayouts, TrainReproduciblyInFp32) { EXPECT_EQ(expect_agreement("fp32", true, {0}), 16u); }
-TEST(AllLayouts, TrainReproduciblyInFp16) { EXPECT_EQ(expect_agreement("fp16", true, {0}), 16u); }
+TEST(AllLayouts, TrainAlikeWithSumsInFloats) { EXPECT_EQ(expect_agreement(Precision::fp32, false, {1, 2, 3}), 48u); }
+TEST(AllLayouts, TrainReproduciblyInFp32) { EXPECT_EQ(expect_agreement(Precision::fp32, true, {0}), 16u); }
+TEST(AllLayouts, TrainReproduciblyInFp16) { EXPECT_EQ(expect_agreement(Precision::fp16, true, {0}), 16u); }
 
 }  // namespace
 }  // namespace gradring::train::tests
