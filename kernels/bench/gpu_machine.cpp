@@ -45,8 +45,8 @@ double PeakFlops::per_second(DType dtype) {
 const peak::Variant& PeakFlops::variant(DType dtype) const { return pick_variant(kernels_.peak, device_, dtype); }
 
 double PeakFlops::measure(DType dtype) {
-  BenchArray a(device_, dtype, some_values(peak::kRows * peak::kInner));
-  BenchArray b(device_, dtype, some_values(peak::kInner * peak::kColumns));
+  BenchArray a(device_, dtype, some_values(peak::kRows * peak::kK));
+  BenchArray b(device_, dtype, some_values(peak::kK * peak::kColumns));
   for (BenchArray* array : {&a, &b}) array->reset(*stream_);
   peak::Args args{.dtype = dtype, .tiles = 128, .rounds = 16, .a = a.at(Side::device), .b = b.at(Side::device)};
   Buffer y;

@@ -11,7 +11,7 @@ namespace gradring::kernels {
 inline namespace GRADRING_KERNEL_COPY {
 
 /// Starts to copy 16 bytes from global to shared memory without a detour through registers. They land some time before
-/// async_wait returns, and not earlier: the CPU lets them land only there, so that a missing wait shows.
+/// async_wait returns; the CPU lets them land only there, so that a missing wait shows.
 ///
 /// Aliasing  both addresses are multiples of 16.
 /// Order     within the calling thread; other threads of the block see the bytes after its async_wait and a

@@ -18,7 +18,7 @@
 /// the next begins. A waiter gives the parity of the phase whose end it waits for: 0 for the first, 1 for the second, 0
 /// for the third. To wait for parity 1 at once is to wait for the phase before the first, which has ended.
 ///
-/// `site` is the caller's place, for messages; kernels do not pass it.
+/// `site` is the caller's source location, for messages; kernels do not pass it.
 namespace gradring::kernels::lib {
 inline namespace GRADRING_KERNEL_COPY {
 
@@ -85,13 +85,12 @@ __device__ inline void mbarrier_init_fence() {
 #endif
 }
 
-/// The barriers of a ring of kStages stages in shared memory, which one thread fills by asynchronous copies and several
-/// readers use up. Round r goes through stage r % kStages. A thread waits only for the stage that it needs: the
-/// filler for all readers to have released it, a reader for its bytes.
+/// The barriers of a multi-stage buffer in shared memory, which one producer thread fills by asynchronous copies and
+/// several consumers read. K-tile i uses stage i % kStages. A thread waits only for the stage that it needs: the
+/// producer until all consumers have released it, a consumer until its bytes have landed.
 ///
-///   filler:  for each round:  copy(..., pipe.begin_fill(round, bytes))
-///   reader:  for each round:  pipe.wait_filled(round);  use the stage;  pipe.release(round), one thread for each
-///   reader
+///   producer:  for each k-tile:  copy(..., pipe.begin_fill(k_tile, bytes))
+///   consumer:  for each k-tile:  pipe.wait_filled(k_tile);  read the stage;  pipe.release(k_tile), one thread of each
 ///
 /// Example   tests/kernels/lib/tensor_core_test.cpp
 template <int kStages>
@@ -100,31 +99,33 @@ struct BarrierPipe {
   Mbarrier released[kStages];
 
   /// By one thread of the block; __syncthreads by all before they use it.
-  __device__ void init(unsigned readers) {
+  __device__ void init(unsigned consumers) {
     for (int stage = 0; stage < kStages; ++stage) {
       filled[stage].init(1);
-      released[stage].init(readers);
+      released[stage].init(consumers);
     }
     mbarrier_init_fence();
   }
 
-  /// Waits until the stage may be written. Returns the barrier at which the copies of the round, `bytes` in all, land.
-  __device__ Mbarrier& begin_fill(int round, unsigned bytes, simt::Site site = simt::Site::current()) {
-    released[round % kStages].wait(parity_of(round) ^ 1, site);  // of the round before; at once in the first
-    filled[round % kStages].arrive_and_expect(bytes, site);
-    return filled[round % kStages];
+  /// Waits until the stage may be written. Returns the barrier at which the copies of the k-tile, `bytes` in all,
+  /// land.
+  __device__ Mbarrier& begin_fill(int k_tile, unsigned bytes, simt::Site site = simt::Site::current()) {
+    released[k_tile % kStages].wait(parity_of(k_tile) ^ 1,
+                                    site);  // of kStages k-tiles before; at once in the first ones
+    filled[k_tile % kStages].arrive_and_expect(bytes, site);
+    return filled[k_tile % kStages];
   }
 
-  __device__ void wait_filled(int round, simt::Site site = simt::Site::current()) {
-    filled[round % kStages].wait(parity_of(round), site);
+  __device__ void wait_filled(int k_tile, simt::Site site = simt::Site::current()) {
+    filled[k_tile % kStages].wait(parity_of(k_tile), site);
   }
 
-  __device__ void release(int round, simt::Site site = simt::Site::current()) {
-    released[round % kStages].arrive(site);
+  __device__ void release(int k_tile, simt::Site site = simt::Site::current()) {
+    released[k_tile % kStages].arrive(site);
   }
 
  private:
-  __device__ static unsigned parity_of(int round) { return static_cast<unsigned>(round / kStages) & 1; }
+  __device__ static unsigned parity_of(int k_tile) { return static_cast<unsigned>(k_tile / kStages) & 1; }
 };
 
 /// TMA: the copy engine of sm_90, which brings a box of a matrix to shared memory without a thread computing an
@@ -135,11 +136,11 @@ struct BarrierPipe {
 
 /// Starts to copy the box of `map` whose first element is at (row, column) to `shared`, and lets its bytes land at
 /// `landed`. What reaches past the matrix, on any side, becomes 0, and counts as bytes. The rows of the box, 128 bytes
-/// each, are swizzled as simt/tensor_layout.h says.
+/// each, are swizzled as simt/engine/tensor_layout.h says.
 ///
-/// Aliasing  `shared` is a multiple of 128, and of 1,024 if the places of its rows matter.
+/// Aliasing  `shared` is a multiple of 128, and of 1,024 if the swizzle of its rows matters.
 /// Order     the bytes are visible after a wait for `landed`; on the CPU they are written at once, but only waiters
-///           are ordered behind it. Earlier reads of that place by others need a barrier, too.
+///           are ordered behind it. Earlier reads of `shared` by others need a barrier, too.
 /// Threads   one.
 /// Errors    on the CPU simt::Error: an address that is not aligned, or not in dynamic shared memory; bytes that the
 ///           barrier does not expect.

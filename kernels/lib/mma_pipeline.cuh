@@ -6,8 +6,9 @@
 #include "kernels/lib/async_copy.h"
 #include "kernels/lib/tensor_core.h"
 
-/// The main loop of a matrix product on tensor cores, multi-stage as in CUTLASS: cp.async copies k-tiles of A and B into
-/// shared memory, kStages - 1 of them ahead; ldmatrix loads fragments from the oldest stage; mma.sync multiplies them.
+/// The main loop of a matrix product on tensor cores, multi-stage as in CUTLASS: cp.async copies k-tiles of A and B
+/// into shared memory, kStages - 1 of them ahead; ldmatrix loads fragments from the oldest stage; mma.sync multiplies
+/// them.
 ///
 /// A tile of an operand in shared memory is a type with
 ///

@@ -84,7 +84,7 @@ inline NativeInts load_half_bytes(const std::uint8_t* from, int count) {
   return std::bit_cast<NativeInts>((wide | wide << 28) & 0xf'0000'000f);
 }
 
-/// All bits set where a lane is no number, which alone differs from itself.
+/// All bits set where a lane is NaN, which alone differs from itself.
 inline NativeInts is_nan(NativeFloats vector) {
   return vector != vector;  // NOLINT(misc-redundant-expression)
 }

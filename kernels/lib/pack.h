@@ -98,7 +98,7 @@ void store_rounded(T* to, const float* pack) {
 
 #endif
 
-/// This thread's share of the elements after the last whole pack.
+/// This thread's part of the elements after the last whole pack.
 __device__ inline simt::Range<std::size_t> rest_range(std::size_t elements) {
   const std::size_t thread = std::size_t{blockIdx.x} * blockDim.x + threadIdx.x;
   return {elements / kPack * kPack + thread, elements, std::size_t{gridDim.x} * blockDim.x};

@@ -74,7 +74,7 @@ __device__ inline float sum_of(const Lanes& lanes) {
 }
 
 /// Sums of kWidth neighbouring columns that one thread keeps in registers: each factor it loads then serves all of
-/// them, and what it multiplies with them lies contiguous. The last strip of a row may be narrower: `width` <= kWidth.
+/// them, and what it is multiplied with is contiguous. The last strip of a row may be narrower: `width` <= kWidth.
 template <int kWidth>
 class Strip {
  public:
@@ -123,9 +123,8 @@ __device__ inline int strip_width(std::int64_t columns, std::int64_t strip, int 
   return left < width ? static_cast<int>(left) : width;
 }
 
-/// Dot products of one vector with kRows others, added up piece by piece in registers. Lane l of a row's sums takes the
-/// products at l, l + 8, ..., so that the additions do not wait for each other; what is left at the end is added up
-/// apart.
+/// Dot products of one vector with kRows others, eight elements at a time in registers. Lane l of a row's sums adds up
+/// the products at l, l + 8, ..., so that the additions do not wait for each other; the remainder has a sum of its own.
 template <int kRows>
 class Dots {
  public:

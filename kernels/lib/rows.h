@@ -31,7 +31,7 @@ inline simt::Config rows_for(Stream& stream, std::int64_t rows, std::int64_t wor
   return config;
 }
 
-/// The run of [0, rows) that belongs to this warp (threads with equal blockIdx.x and threadIdx.y).
+/// The contiguous part of [0, rows) of this warp (threads with equal blockIdx.x and threadIdx.y).
 __device__ inline simt::Range<std::int64_t> row_range(std::int64_t rows) {
   const std::int64_t warps = std::int64_t{gridDim.x} * blockDim.y;
   const std::int64_t warp = std::int64_t{blockIdx.x} * blockDim.y + threadIdx.y;
@@ -41,7 +41,7 @@ __device__ inline simt::Range<std::int64_t> row_range(std::int64_t rows) {
   return {begin, end, 1};
 }
 
-/// The share of [0, cols) that belongs to this lane (threadIdx.x): strided on a GPU, contiguous on a CPU.
+/// The part of [0, cols) of this lane (threadIdx.x): strided on a GPU, contiguous on a CPU.
 __device__ inline simt::Range<int> lane_range(int cols) {
   const int lanes = static_cast<int>(blockDim.x);
   const int lane = static_cast<int>(threadIdx.x);

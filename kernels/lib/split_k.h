@@ -8,8 +8,8 @@
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/simt.h"
 
-/// Split-K: a product whose C has few tiles leaves most of a GPU idle. So K is cut into slices: block z multiplies slice
-/// z of its tile and writes the partial sums to a matrix of its own in the workspace; a second kernel adds up the
+/// Split-K: a product whose C has few tiles leaves most of a GPU idle. So K is cut into slices: block z multiplies
+/// slice z of its tile and writes the partial sums to a matrix of its own in the workspace; a second kernel adds up the
 /// slices in ascending order. Without atomics, and with a number of slices that follows from the shape alone, every run
 /// on every card gives the same bits.
 namespace gradring::kernels::lib {

@@ -13,18 +13,18 @@
 #endif
 
 /// The tensor cores one level below WMMA. A warp loads 8 x 8 matrices of 16-bit elements from shared memory (ldmatrix)
-/// and multiplies tiles (mma.sync); every lane knows which elements it holds (simt/tensor_layout.h), so that what
-/// follows the product happens in registers.
+/// and multiplies fragments (mma.sync); every lane knows which elements it holds (simt/engine/tensor_layout.h), so that
+/// what follows the product happens in registers.
 ///
-/// A tile of a, or two neighbouring tiles of b, is one ldmatrix_x4 of 16 x 16 elements, however it is stored:
+/// A fragment of a, or two neighbouring ones of b, is one ldmatrix_x4 of 16 x 16 elements, in either layout:
 ///
-///   what                           stored as           lane points at     load
-///   a: 16 rows, 16 inner           [row][inner]        matrices_down      ldmatrix_x4        a[0..3]
-///                                  [inner][row]        matrices_across    ldmatrix_x4_trans  a[0..3]
-///   b: 16 inner, 2 x 8 columns     [inner][column]     matrices_down      ldmatrix_x4_trans  b[0, 1] and b[2, 3]
-///                                  [column][inner]     matrices_across    ldmatrix_x4        b[0, 1] and b[2, 3]
+///   fragment                       stored as             lane points at     load
+///   a: 16 (M) x 16 (K)             K-major [row][k]      matrices_down      ldmatrix_x4        a[0..3]
+///                                  M-major [k][row]      matrices_across    ldmatrix_x4_trans  a[0..3]
+///   b: 16 (K) x 2 x 8 (N)          N-major [k][column]   matrices_down      ldmatrix_x4_trans  b[0, 1] and b[2, 3]
+///                                  K-major [column][k]   matrices_across    ldmatrix_x4        b[0, 1] and b[2, 3]
 ///
-/// `site` is the caller's place, for messages; kernels do not pass it.
+/// `site` is the caller's source location, for messages; kernels do not pass it.
 namespace gradring::kernels::lib {
 inline namespace GRADRING_KERNEL_COPY {
 
@@ -64,9 +64,9 @@ __device__ inline void ldmatrix_x4_trans(std::uint32_t (&to)[4], const void* row
 #endif
 }
 
-/// c += a b for one tile: a [16, 16], b [16, 8], c [16, 8]; T is __half or __nv_bfloat16, sums are in float.
+/// c += a b for one fragment each: a [16, 16], b [16, 8], c [16, 8]; T is __half or __nv_bfloat16, sums are in float.
 ///
-/// Shapes    which elements a lane holds: simt/tensor_layout.h. (b0, b1): the two registers of a tile of b.
+/// Shapes    which elements a lane holds: simt/engine/tensor_layout.h. (b0, b1): the two registers of a fragment of b.
 /// Threads   the whole warp.
 /// Errors    on the CPU simt::Error if a lane is missing.
 /// Numerics  a GPU's order of additions, and how it aligns their terms, are not documented; on the CPU ascending.

@@ -15,7 +15,7 @@
 /// The tensor cores of sm_90a: four warps, a warpgroup, multiply operands that lie in shared memory; only the sums are
 /// in registers. Products run while the warps do something else:
 ///
-///   warpgroup_expose(sums);                                 once: what is written to the sums so far, comes before
+///   warpgroup_expose(sums);                               once: what is written to the sums so far, comes before
 ///   warpgroup_fence();                                    the sums are the products' now
 ///   warpgroup_mma_m64n128k16<T, ...>(sums, a, b);  ...    any number of them, on the same sums
 ///   warpgroup_commit();                                   closes a group
@@ -23,13 +23,13 @@
 ///   warpgroup_wait_for(sums);                             all are done, and the sums are the program's again
 ///
 /// Threads   all 128 threads of warps 4 g to 4 g + 3, in step.
-/// Errors    on the CPU simt::Error: an operand outside of dynamic shared memory, or not on its pattern's place; a
+/// Errors    on the CPU simt::Error: an operand outside of dynamic shared memory, or not aligned to its pattern; a
 ///           product without the fence; a warpgroup that is not full. Products land in the wait, so that a missing one
 ///           shows.
 /// Source    PTX ISA, wgmma (sm_90a alone).
 /// Example   tests/kernels/lib/tensor_core_test.cpp
 ///
-/// `site` is the caller's place, for messages; kernels do not pass it.
+/// `site` is the caller's source location, for messages; kernels do not pass it.
 namespace gradring::kernels::lib {
 inline namespace GRADRING_KERNEL_COPY {
 
@@ -129,8 +129,8 @@ inline constexpr int kSumsOf64x128 = 64;
 
 /// Starts d += a b: a [64, 16], b [16, 128]; T is __half or __nv_bfloat16, sums are in float.
 ///
-/// Shapes    which sums a thread holds: simt::warpgroup_place_in_d. Operands: simt::MatrixDescriptor; b's outer indices
-///           are its columns.
+/// Shapes    which sums a thread holds: simt::warpgroup_place_in_d. Operands: simt::MatrixDescriptor; kTransposeA:
+///           a is M-major; kTransposeB: b is N-major.
 /// Numerics  a GPU's order of additions, and how it aligns their terms, are not documented; on the CPU ascending.
 /// Cost      262,144 floating-point operations; reads 6 KB of shared memory.
 template <class T, bool kTransposeA, bool kTransposeB>

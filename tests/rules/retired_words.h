@@ -42,6 +42,12 @@ inline constexpr auto kRetiredWords = std::to_array<RetiredWord>({
     {R"(\blest\b)", "so that ... not"},
     {R"(beside us)", "in parallel"},
     {R"(goes on behind step)", "resumes after step"},
+    {R"(kByOuter|\bk[AB]?Along\b|\blies along\b)", "kKMajor, K-major"},
+    {R"(\bturned over\b)", "transposed"},
+    {R"(\binner ind(ex|ices)\b)", "K"},
+    {R"((add|group)_?shares)", "sum_slices, split-K slice"},
+    {R"(\bring of (tiles|stages)\b)", "multi-stage buffer"},
+    {R"(\bbad numbers?\b)", "non-finite (Inf or NaN)"},
 });
 
 /// Names that say nothing here, in the code of production alone: in prose and in messages the word is an ordinary one.

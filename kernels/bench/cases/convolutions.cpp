@@ -128,11 +128,11 @@ conv_relu_pool::Geometry pooled_convolution_of(CaseMaker& make, const SeedConvol
   return {.conv = conv, .window = make.extent("window", 2)};
 }
 
-/// Every place of a window as often as the others, and half of the outputs cut off.
+/// Every index in a window as often as the others, and half of the outputs cut off.
 std::vector<double> some_codes(const conv_relu_pool::Geometry& g) {
-  const auto places = static_cast<std::uint32_t>(g.window * g.window);
-  const auto code = [places](std::uint32_t number) {
-    return number % (2 * places) < places ? number % places : conv_relu_pool::kCutOff;
+  const auto indices = static_cast<std::uint32_t>(g.window * g.window);
+  const auto code = [indices](std::uint32_t number) {
+    return number % (2 * indices) < indices ? number % indices : conv_relu_pool::kCutOff;
   };
   std::vector<double> packed;
   for (std::int64_t i = 0; i < g.code_bytes(); ++i) {

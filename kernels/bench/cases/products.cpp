@@ -196,8 +196,8 @@ Cases peak_cases(CaseMaker& make) {
   const std::int64_t rounds = make.extent("rounds", 64);
   const DType dtype = make.dtype();
   KernelCase c = make.make("peak");
-  BenchArray& a = make.input(c, dtype, peak::kRows * peak::kInner);
-  BenchArray& b = make.input(c, dtype, peak::kInner * peak::kColumns);
+  BenchArray& a = make.input(c, dtype, peak::kRows * peak::kK);
+  BenchArray& b = make.input(c, dtype, peak::kK * peak::kColumns);
   BenchArray& y = make.input(c, DType::f32, tiles * peak::kRows * peak::kColumns);
   CaseMaker::also_output(c, "y", y, [rounds](double expected) {
     return 32 * static_cast<double>(rounds) * 0x1p-24 * (std::fabs(expected) + 17);  // before, |y| is at most 1

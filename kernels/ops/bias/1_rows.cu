@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: NHWC keeps the channels of a position together, so a row of the matrix [positions, channels] meets the same
+// Idea: NHWC keeps the channels of a position together, so a row of the matrix [positions, channels] needs the same
 //   bias in the same order; the gradient is the sum of the columns.
 // Mapping: add: a warp walks along a row. grad: a block per strip of 8 channels; each thread adds up its rows' strips
 //   in registers, then the block adds up its threads.

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: NHWC and OHWI agree: for one kernel row, the kernel_width * in_channels inputs under it are one contiguous
-//   run, and so are the filter's weights. A convolution is kernel_height dot products of such runs; its gradients are
-//   the same products, added up elsewhere. Padding only shortens the runs.
-// Mapping: forward: a warp per output row, lanes over its positions, blockIdx.y over strips of 8 filters. dgrad: a
-//   warp per input row, lanes over groups of 4 positions, blockIdx.y over strips of 16 input channels. wgrad: a block
-//   per place in the kernel, 4 input channels and 32 filters; its threads share out the output rows, then add up.
+// Idea: NHWC and OHWI agree: for one kernel row, the kernel_width * in_channels inputs under it are contiguous, and so
+//   are the filter's weights. A convolution is kernel_height dot products of such rows; its gradients are the same
+//   products, added up elsewhere. Padding only shortens the rows.
+// Mapping: forward: each warp computes an output row, lanes over its positions, blockIdx.y over strips of 8 filters.
+//   dgrad: each warp computes an input row, lanes over groups of 4 positions, blockIdx.y over strips of 16 input
+//   channels. wgrad: each block computes one kernel position, 4 input channels and 32 filters; its threads divide the
+//   output rows among them, then add up.
 // Traffic and bound: inputs are read once per strip of filters and kernel row, weights once per position, all but the
 //   first time from the caches; bound by their bandwidth.
-// Still slow because: nothing is shared within a block, and with one input channel the runs are shorter than a
-//   vector. Tiles in shared memory would serve many positions per load; tensor cores want the whole as one matrix
-//   product.
+// Still slow because: nothing is shared within a block, and with one input channel the rows are shorter than a vector.
+//   Tiles in shared memory would serve many positions per load; tensor cores need a matrix product.
 // Limits: kernel_width * in_channels < 2^31, 524,280 filters, a million input channels.
 
 #include "kernels/ops/conv2d/conv2d.h"
@@ -110,16 +110,16 @@ __global__ void conv2d_dgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, const T*
   }
 }
 
-/// blockIdx.x: a place in the kernel and a group of input channels; blockIdx.y: the strip of filters.
+/// blockIdx.x: a kernel position and a group of input channels; blockIdx.y: the strip of filters.
 template <class T>
 __global__ void conv2d_wgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, const T* __restrict__ x,
                                            const T* __restrict__ dy, float* __restrict__ dw, bool accumulate) {
   const int filters = lib::strip_width(g.out_channels, blockIdx.y, kWgradFilters);
   const std::int64_t groups = lib::strips(g.in_channels, kWgradInputs);
-  const std::int64_t place = blockIdx.x / groups;
-  const std::int64_t group = blockIdx.x - place * groups;
-  const std::int64_t kh = place / g.kernel_width;
-  const std::int64_t kw = place - kh * g.kernel_width;
+  const std::int64_t position = blockIdx.x / groups;
+  const std::int64_t group = blockIdx.x - position * groups;
+  const std::int64_t kh = position / g.kernel_width;
+  const std::int64_t kw = position - kh * g.kernel_width;
   const std::int64_t first_input = group * kWgradInputs;
   const std::int64_t first_filter = std::int64_t{blockIdx.y} * kWgradFilters;
   const int inputs = lib::strip_width(g.in_channels, group, kWgradInputs);
@@ -146,7 +146,7 @@ __global__ void conv2d_wgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, const T*
     const int i = at / kWgradFilters;
     const int o = at - i * kWgradFilters;
     if (i >= inputs || o >= filters) return;
-    float& to = dw[(first_filter + o) * g.filter_elements() + place * g.in_channels + first_input + i];
+    float& to = dw[(first_filter + o) * g.filter_elements() + position * g.in_channels + first_input + i];
     to = accumulate ? to + sum : sum;
   });
 }
@@ -197,10 +197,11 @@ void wgrad(Stream& stream, const WgradArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   check_limits(g);
-  const std::int64_t places = g.kernel_height * g.kernel_width;
-  const simt::Config config{.grid = dim3(static_cast<unsigned>(places * lib::strips(g.in_channels, kWgradInputs)),
-                                         static_cast<unsigned>(lib::strips(g.out_channels, kWgradFilters))),
-                            .block = dim3(kWgradThreads)};
+  const std::int64_t kernel_positions = g.kernel_height * g.kernel_width;
+  const simt::Config config{
+      .grid = dim3(static_cast<unsigned>(kernel_positions * lib::strips(g.in_channels, kWgradInputs)),
+                   static_cast<unsigned>(lib::strips(g.out_channels, kWgradFilters))),
+      .block = dim3(kWgradThreads)};
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch<conv2d_wgrad_direct_kernel<T>>(stream, config, g, static_cast<const T*>(args.x),
                                                 static_cast<const T*>(args.dy), args.dw, args.accumulate);

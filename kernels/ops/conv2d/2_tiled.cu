@@ -2,8 +2,8 @@
 // Idea: implicit GEMM: each pass is a matrix product of views (products.cuh). Tiles of both operands go through shared
 //   memory once and serve every thread of the block; 16 numbers from shared memory serve 64 multiplications.
 // Mapping: each block of 128 threads computes 128 x 64 of C, each thread 8 x 8 elements: thread (t / 8, t % 8) has rows
-//   and columns in fours, 64 rows and 32 columns apart, so that a warp reads neighbouring fours. blockIdx.z: the split-K
-//   slice (wgrad).
+//   and columns in fours, 64 rows and 32 columns apart, so that a warp reads neighbouring fours. blockIdx.z: the
+//   split-K slice (wgrad).
 // Traffic and bound: A is read columns / 64 times, B rows / 128 times, mostly from the L2 cache; 21 operations for each
 //   byte of a tile in f32. Bound by the floating-point units, and by shared memory behind them.
 // Gains over the step before: a number that is loaded serves a tile instead of a strip; wgrad fills the GPU.

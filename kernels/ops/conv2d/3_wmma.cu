@@ -3,8 +3,8 @@
 //   layout of their elements over its lanes.
 // Mapping: each block of 4 warps computes 64 x 64 of C, each warp a quarter of it, 2 x 2 fragments; blockIdx.z: the
 //   split-K slice (wgrad). Operands stay K-major or not as they are in memory: the fragment's layout says which.
-// Traffic and bound: A is read columns / 64 times, B rows / 64 times, from the L2 cache; 32 operations for each byte that
-//   comes to shared memory. Bound by waiting: a block loads, then multiplies.
+// Traffic and bound: A is read columns / 64 times, B rows / 64 times, from the L2 cache; 32 operations for each byte
+//   that comes to shared memory. Bound by waiting: a block loads, then multiplies.
 // Gains over the step before: 8,192 operations an instruction; 16 bits instead of 32 in shared memory.
 // Still slow because: loads go through registers and overlap with other blocks only; WMMA does not say which lane holds
 //   which sum, so that sums go through shared memory to be written.
@@ -22,7 +22,7 @@ namespace wmma = nvcuda::wmma;
 
 constexpr TileShape kTile{.rows = 64, .columns = 64, .k = 32};
 constexpr int kThreads = 128;
-[[maybe_unused]] constexpr int kBlocksOfProcessor = 6;  // with more, registers would be spilled
+[[maybe_unused]] constexpr int kBlocksOfMultiprocessor = 6;  // with more, registers would be spilled
 constexpr int kFragment = 16;
 constexpr int kWarpExtent = 32;  // rows, and columns, of a warp
 constexpr int kWarpsAcross = kTile.columns / kWarpExtent;
@@ -66,7 +66,7 @@ __device__ void multiply(Sums (&sums)[kEach][kEach], const TileA& tile_a, const 
 }
 
 template <class C, class P>
-__global__ void __launch_bounds__(kThreads, kBlocksOfProcessor)
+__global__ void __launch_bounds__(kThreads, kBlocksOfMultiprocessor)
     conv2d_product_wmma_kernel(SIMT_GRID_CONST(P) product, C* __restrict__ c, int k_of_slice) {
   using TileA = OperandTile<decltype(P::a), kTile.rows, kTile.k>;
   using TileB = OperandTile<decltype(P::b), kTile.columns, kTile.k>;

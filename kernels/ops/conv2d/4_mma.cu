@@ -2,11 +2,11 @@
 // Idea: the tensor cores' own instructions, in a multi-stage pipeline (lib/mma_pipeline.cuh): cp.async copies the next
 //   two k-tiles into shared memory while this one is multiplied, without a detour through registers; ldmatrix loads
 //   fragments from there, transposing where K is not contiguous; sums go to C from registers.
-// Mapping: each block computes a tile of C, each warp 32 rows of it; blockIdx.z: the split-K slice (wgrad). Tiles are 128
-//   x 64, 128 x 32 for few columns; in wgrad, where C is small, 64 x 64, or 32 x 32 for one warp.
-// Traffic and bound: A is read columns / 64 times, B rows / 128 times, from the L2 cache; with 64 columns, 43 operations
-//   for each byte that comes to shared memory. Bound by the tensor cores where rows of the operands are aligned and K is
-//   long; by index arithmetic for a first convolution, whose elements come one by one.
+// Mapping: each block computes a tile of C, each warp 32 rows of it; blockIdx.z: the split-K slice (wgrad). Tiles are
+//   128 x 64, 128 x 32 for few columns; in wgrad, where C is small, 64 x 64, or 32 x 32 for one warp.
+// Traffic and bound: A is read columns / 64 times, B rows / 128 times, from the L2 cache; with 64 columns, 43
+//   operations for each byte that comes to shared memory. Bound by the tensor cores where rows of the operands are
+//   aligned and K is long; by index arithmetic for a first convolution, whose elements come one by one.
 // Gains over the step before: copies overlap products; no bank conflicts; sums go to memory from registers.
 // Still slow because: mma.sync cannot keep a Hopper's tensor cores as busy as wgmma does; of 288 columns the last tile
 //   is half empty; elements of rows that are not multiples of 16 bytes come one by one, and are waited for.
@@ -19,15 +19,6 @@
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
-
-using Wide = MmaTile<4, 64, 32>;
-using Narrow = MmaTile<4, 32, 32>;
-using Long = MmaTile<2, 64, 32>;  // of wgrad
-using Small = MmaTile<1, 32, 32>;
-
-constexpr bool is_small(std::int64_t rows, std::int64_t columns) {
-  return rows <= Small::kRows && columns <= Small::kColumns;
-}
 
 template <class Tile, class C, class P>
 __global__ void __launch_bounds__(Tile::kThreads)

@@ -88,7 +88,7 @@ struct WgradArgs {
   void* workspace = nullptr;  ///< Variant::workspace_bytes bytes, aligned to 64; the reference needs none
 };
 
-/// What all operations that convolve refuse: impossible extents, other types; `op` is named in the message.
+/// Rejects impossible extents and other types, for all operations that convolve; `op` is named in the message.
 void check_geometry(std::string_view op, const Geometry& geometry, DType dtype);
 
 void check_args(const ForwardArgs& args);

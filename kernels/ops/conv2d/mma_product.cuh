@@ -21,6 +21,15 @@ struct MmaTile {
   using Accumulators = lib::MmaAccumulators<kWarpRows, kColumns>;
 };
 
+using Wide = MmaTile<4, 64, 32>;
+using Narrow = MmaTile<4, 32, 32>;
+using Long = MmaTile<2, 64, 32>;  // of wgrad, whose C is small
+using Small = MmaTile<1, 32, 32>;
+
+constexpr bool is_small(std::int64_t rows, std::int64_t columns) {
+  return rows <= Small::kRows && columns <= Small::kColumns;
+}
+
 /// Calls visit(row, column, sum) for this thread's sums; row and column count from the block's tile.
 template <class Tile, class Visit>
 __device__ void for_each_sum(const typename Tile::Accumulators& sums, Visit visit) {
@@ -29,8 +38,8 @@ __device__ void for_each_sum(const typename Tile::Accumulators& sums, Visit visi
                 [&](int row, int column, float sum) { visit(warp * Tile::kWarpRows + row, column, sum); });
 }
 
-/// sums += A B for the block's tile, over K = [begin, end); begin is a multiple of the tile's K, and end, too, unless it
-/// is the end of K.
+/// sums += A B for the block's tile, over K = [begin, end); begin is a multiple of the tile's K, and end, too, unless
+/// it is the end of K.
 ///
 /// Threads   the whole block; a block may call it again for other operands of the same types.
 template <class Tile, class A, class B>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: what the three operations do one after the other, in one thread: all sums of a window, their maximum, its code.
-//   The backward pass follows the codes: a gradient flows to one place of its window.
+//   The backward pass follows the codes: a gradient flows to one element of its window.
 // Mapping: a thread per element of the result, of dx, of dw, of db; of y per two channels, whose codes share a byte.
 // Traffic and bound: inputs and weights come from the caches, but for the first time; bound by their bandwidth.
 // Still slow because: nothing is shared between threads; neighbours in dx and dw look at the same codes again. Tiles in
@@ -51,13 +51,13 @@ template <class T>
 __device__ unsigned pool(const Geometry& g, const T* x, const T* filter, float bias, const Place& window, T& y) {
   float best = 0;
   std::int64_t code = 0;
-  for (std::int64_t place = 0; place < g.window * g.window; ++place) {
-    const std::int64_t oh = window.row * g.window + place / g.window;
-    const std::int64_t ow = window.col * g.window + place % g.window;
+  for (std::int64_t index = 0; index < g.window * g.window; ++index) {
+    const std::int64_t oh = window.row * g.window + index / g.window;
+    const std::int64_t ow = window.col * g.window + index % g.window;
     const float z = convolve(g.conv, x, filter, window.n, oh, ow) + bias;
-    const bool takes = place == 0 || z > best || z != z;  // a NaN takes all, and no number takes it back
+    const bool takes = index == 0 || z > best || z != z;  // a NaN takes all, and no number takes it back
     best = takes ? z : best;
-    code = takes ? place : code;
+    code = takes ? index : code;
   }
   const bool cut_off = best <= 0;
   y = lib::from_f32<T>(cut_off ? 0.0f : best);
@@ -80,16 +80,16 @@ __global__ void conv_relu_pool_forward_direct_kernel(SIMT_GRID_CONST(Geometry) g
   }
 }
 
-/// One axis: which window, and which place in it, uses input `at` by kernel element `k`; window -1 if none does.
+/// One axis: which window, and which index in it, uses input `at` by kernel element `k`; window -1 if none does.
 struct Use {
   std::int64_t window = -1;
-  std::int64_t place = 0;
+  std::int64_t index = 0;
 
   __device__ Use(std::int64_t at, std::int64_t k, std::int64_t stride, std::int64_t size, std::int64_t windows) {
     const std::int64_t out = (at - k) / stride;
     if (at < k || out * stride != at - k || out >= size * windows) return;
     window = out / size;
-    place = out - window * size;
+    index = out - window * size;
   }
 };
 
@@ -106,13 +106,13 @@ __global__ void conv_relu_pool_dgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, 
         const Use down(at.row + conv.padding, kh, conv.stride, g.window, g.out_height());
         const Use across(at.col + conv.padding, kw, conv.stride, g.window, g.out_width());
         if (down.window < 0 || across.window < 0) continue;
-        const std::int64_t place = down.place * g.window + across.place;
+        const std::int64_t index = down.index * g.window + across.index;
         const std::int64_t cell = (at.n * g.out_height() + down.window) * g.out_width() + across.window;
         const std::int64_t out = cell * conv.out_channels;
         const std::uint8_t* cell_codes = codes + cell * g.code_bytes_of_position();
         const T* weights = w + (kh * conv.kernel_width + kw) * conv.in_channels + at.channel;
         for (std::int64_t o = 0; o < conv.out_channels; ++o)
-          if (code_at(cell_codes, o) == place)
+          if (code_at(cell_codes, o) == index)
             sum += lib::to_f32(dy[out + o]) * lib::to_f32(weights[o * conv.filter_elements()]);
       }
     dx[in] = lib::from_f32<T>(sum);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: for a CPU, the same operation in the processor's own vectors: a row of the convolution for 32 channels is
 //   summed up in registers, pooled while it is in the first-level cache, and never stored. Backward first lists the
-//   gradients that pass: one place of each window, and none where ReLU has cut off.
+//   gradients that pass: one element of each window, and none where ReLU has cut it off.
 // Mapping: a worker per run of samples. Vectors run along the output channels in forward and along the inputs under a
-//   kernel row in backward, which lie side by side in NHWC and OHWI alike.
+//   kernel row in backward, which are neighbours in NHWC and OHWI alike.
 // Traffic and bound: each weight that is loaded serves up to 13 pixels, so forward is bound by arithmetic; backward
 //   loads an input for each product, and is bound by the first-level cache.
 // Gains over the step before: nothing is computed twice; no output of the convolution exists; most of backward is
@@ -89,13 +89,13 @@ void pool_row(const Layout& layout, const float* sums, int count, float* y, std:
     const float* corner = sums + cell * window * kBlock;
     NativeFloats best = lib::load(corner);
     NativeInts code = {};
-    std::int32_t place = 0;
+    std::int32_t index = 0;
     for (int i = 0; i < window; ++i)
-      for (int j = 0; j < window; ++j, ++place) {
+      for (int j = 0; j < window; ++j, ++index) {
         const NativeFloats value = lib::load(corner + (i * pixels + j) * kBlock);
         const NativeInts takes = (value > best) | lib::is_nan(value);  // a NaN takes all, and no number takes it back
         best = takes ? value : best;
-        code = takes ? NativeInts{} + place : code;
+        code = takes ? NativeInts{} + index : code;
       }
     const NativeInts cut_off = best <= 0;
     lib::store(y + cell * layout.outputs, cut_off ? NativeFloats{} : best, count);

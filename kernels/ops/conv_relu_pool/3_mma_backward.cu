@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: the gradients straight from dy and the codes. dz, three quarters of which are zeros, is computed while a k-tile of
-//   it is stored in shared memory, and multiplied there by tensor cores, zeros and all: that is cheaper than looking for
-//   the rest. A column of ones beside the patches of x makes db a column of the same product as dw.
+// Idea: the gradients straight from dy and the codes. dz, three quarters of which are zeros, is computed while a k-tile
+//   of it is stored in shared memory, and multiplied there by tensor cores, zeros and all: that is cheaper than looking
+//   for the rest. A column of ones beside the patches of x makes db a column of the same product as dw.
 // Mapping: dw, db: each block computes 64 x 64 of C (32 x 32 where that covers it) over one split-K slice of the
 //   outputs; a second kernel adds up the slices. dx: each block computes 128 inputs and 64 (or 32) channels.
 // Traffic and bound: x and dy are read for each tile of dw; dy and codes kernel_height * kernel_width times for dx;
@@ -18,14 +18,11 @@ namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-using Wide = conv2d::MmaTile<4, 64, 32>;
-using Narrow = conv2d::MmaTile<4, 32, 32>;
-using Long = conv2d::MmaTile<2, 64, 32>;  // of dw
-using Small = conv2d::MmaTile<1, 32, 32>;
-
-constexpr bool is_small(std::int64_t rows, std::int64_t columns) {
-  return rows <= Small::kRows && columns <= Small::kColumns;
-}
+using conv2d::is_small;
+using conv2d::Long;
+using conv2d::Narrow;
+using conv2d::Small;
+using conv2d::Wide;
 
 template <class Tile, class P>
 __global__ void __launch_bounds__(Tile::kThreads)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: the convolution as a matrix product on tensor cores (kernels/ops/conv2d), its rows in such an order that all cells
-//   of a window are accumulators of one thread: bias, maximum, ReLU and code are computed there, and the convolution's
-//   output is never stored, nor computed where pooling leaves it out.
-// Mapping: each block of 4 warps computes 32 windows and 64 (or 32) filters. Of a warp's 32 rows a thread has rows r, r +
-//   8, r + 16 and r + 24: so row 8 q + r of a warp is cell q of window r. A window of more than 4 cells takes several
-//   products, and the maximum continues over them.
+// Idea: the convolution as a matrix product on tensor cores (kernels/ops/conv2d), its rows in such an order that all
+//   elements of a window are accumulators of one thread: bias, maximum, ReLU and code are computed there, and the
+//   convolution's output is never stored, nor computed where pooling leaves it out.
+// Mapping: each block of 4 warps computes 32 windows and 64 (or 32) filters. Of a warp's 32 rows a thread has rows r, r
+//   + 8, r + 16 and r + 24: so row 8 q + r of a warp is element q of window r. A window of more than 4 elements takes
+//   several products, and the maximum continues over them.
 // Traffic and bound: x is read kernel_height * kernel_width times, mostly from the L1 cache, w once a block; y and half
 //   a byte of code an output are written. Bound by the tensor cores for many inputs; with one input channel, by index
 //   arithmetic.
@@ -20,7 +20,7 @@ namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-using Wide = conv2d::MmaTile<4, 64, 32>;
+using conv2d::Wide;
 using Narrow = conv2d::MmaTile<4, 32, 16>;  // few filters: the first convolution, whose K is short
 
 /// For how many blocks a multiprocessor must have registers; 0: ptxas decides. By itself it takes so few for the narrow
@@ -29,27 +29,27 @@ template <class Tile>
 constexpr int kResidentBlocks = Tile::kColumns > Narrow::kColumns ? 0 : 4;
 
 constexpr int kWarpWindows = 8;
-constexpr int kWarpCells = 4;  // of each window
-constexpr int kWarpRows = kWarpWindows * kWarpCells;
+constexpr int kWarpElements = 4;  // of each window
+constexpr int kWarpRows = kWarpWindows * kWarpElements;
 
-/// Patches with 32 rows for four cells of eight windows, from `first_cell` on.
+/// Patches with 32 rows for four elements of eight windows, from `first_element` on.
 template <class T>
 struct WindowPatches : conv2d::PatchMatrix<T, conv2d::Major::k> {
   Windows windows;
-  int first_cell = 0;
+  int first_element = 0;
 
   __device__ conv2d::Patches::Row row(int index) const {
     const int window = index / kWarpRows * kWarpWindows + index % kWarpWindows;
-    const int cell = first_cell + index / kWarpWindows % kWarpCells;
-    if (window >= windows.count() || cell >= windows.cells_of_window()) return conv2d::Patches::no_row();
-    const Windows::Position at = windows.position({window, cell});
+    const int element = first_element + index / kWarpWindows % kWarpElements;
+    if (window >= windows.count() || element >= windows.elements_of_window()) return conv2d::Patches::no_row();
+    const Windows::Position at = windows.position({window, element});
     return this->patches.row_at(at.image, at.y, at.x);
   }
 };
 
 struct Maximum {
   float value;
-  int cell;
+  int element;
 };
 
 template <class Tile, class T, class P>
@@ -61,11 +61,11 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
   const int first_column = static_cast<int>(blockIdx.y) * Tile::kColumns;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int window = (first_row / kWarpRows + static_cast<int>(threadIdx.x) / 32) * kWarpWindows + lane / 4;
-  // Of a thread's sums, [i][j][2 h + c] is cell 2 i + h of its window, at column 8 j + c after its first.
+  // Of a thread's sums, [i][j][2 h + c] is element 2 i + h of its window, at column 8 j + c after its first.
   const int column = first_column + simt::mma_place_in_c(lane, 0).column;
   Maximum maxima[kTiles][2] = {};
   auto a = product.a;
-  for (a.first_cell = 0; a.first_cell < a.windows.cells_of_window(); a.first_cell += kWarpCells) {
+  for (a.first_element = 0; a.first_element < a.windows.elements_of_window(); a.first_element += kWarpElements) {
     typename Tile::Accumulators products;
     conv2d::add_mma_product<Tile>(products, a, product.b, first_row, first_column, 0, product.k);
     SIMT_UNROLL_ON_GPU
@@ -75,11 +75,11 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
         const float bias = column + 8 * j + c < product.columns ? lib::to_f32(b[column + 8 * j + c]) : 0.0f;
         Maximum& best = maxima[j][c];
         SIMT_UNROLL_ON_GPU
-        for (int q = 0; q < kWarpCells; ++q) {
-          const int cell = a.first_cell + q;
+        for (int q = 0; q < kWarpElements; ++q) {
+          const int element = a.first_element + q;
           const float z = products.sums[q / 2][j][q % 2 * 2 + c] + bias;
-          const bool takes = cell == 0 || z > best.value || z != z;  // a NaN takes all, and no number takes it back
-          if (takes && cell < a.windows.cells_of_window()) best = {z, cell};
+          const bool takes = element == 0 || z > best.value || z != z;  // a NaN takes all, and no number takes it back
+          if (takes && element < a.windows.elements_of_window()) best = {z, element};
         }
       }
     }
@@ -97,7 +97,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
       const Maximum& best = maxima[j][c];
       const bool cut_off = best.value <= 0;
       y[std::int64_t{window} * product.columns + channel + c] = lib::from_f32<T>(cut_off ? 0.0f : best.value);
-      if (!cut_off) code[c] = static_cast<unsigned>(best.cell);
+      if (!cut_off) code[c] = static_cast<unsigned>(best.element);
     }
     codes[std::int64_t{window} * pairs + channel / 2] = packed_codes(code[0], code[1]);
   }

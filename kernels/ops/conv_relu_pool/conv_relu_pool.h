@@ -10,11 +10,11 @@
 
 namespace gradring::kernels::conv_relu_pool {
 
-/// The largest window whose places, and kCutOff beside them, half a byte can tell apart.
+/// The largest window whose elements, and kCutOff, have different codes in half a byte.
 inline constexpr std::int64_t kMostWindow = 3;
 
-/// A convolution, and the square windows that its outputs are pooled by: side by side, without overlap; rows and
-/// columns that fill no window are left out, and never computed.
+/// A convolution, and the square windows that its outputs are pooled by, without gaps and overlap. Rows and columns
+/// that fill no window are left out, and never computed.
 struct Geometry {
   conv2d::Geometry conv;
   std::int64_t window = 2;  ///< at most kMostWindow
@@ -49,7 +49,7 @@ constexpr unsigned code_at(const std::uint8_t* codes_of_position, std::int64_t c
 /// Types     f32, f16 or bf16, equal for x, w, b and y; sums in f32; codes: half bytes.
 /// Aliasing  nothing overlaps.
 /// Order     enqueued on the stream; returns at once. No outputs: nothing happens.
-/// Errors    InvalidArgument if conv2d would refuse the geometry, window is not in 1..3, a pointer is null, or the type
+/// Errors    InvalidArgument if conv2d rejects the geometry, window is not in 1..3, a pointer is null, or the type
 ///           none of the three.
 /// Numerics  deterministic; z has the error of conv2d and one rounding more. Where maxima are closer than that, another
 ///           variant may take another one. A NaN in a window is its maximum, as in PyTorch.

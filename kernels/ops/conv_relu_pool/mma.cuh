@@ -25,9 +25,9 @@ class Windows {
       : height_(static_cast<int>(g.out_height())),
         width_(static_cast<int>(g.out_width())),
         size_(static_cast<int>(g.window)),
-        cells_(static_cast<int>(g.window * g.window)),
+        elements_(static_cast<int>(g.window * g.window)),
         count_(lib::narrow<int>("conv_relu_pool", "positions", g.conv.batch * g.out_height() * g.out_width())) {
-    lib::narrow<int>("conv_relu_pool", "positions before pooling", std::int64_t{count_} * cells_.value());
+    lib::narrow<int>("conv_relu_pool", "positions before pooling", std::int64_t{count_} * elements_.value());
   }
 
   /// Of an element in the convolution's output.
@@ -35,31 +35,31 @@ class Windows {
     int image, y, x;
   };
   /// The same as a window and a row-major index within it.
-  struct Cell {
+  struct WindowElement {
     int window, index;
   };
 
   __device__ int count() const { return count_; }
-  __device__ int cells_of_window() const { return cells_.value(); }
-  /// Window by window, all cells of the first one first.
-  __device__ Cell cell(int index) const {
-    const auto [window, cell_index] = cells_.divide(index);
-    return {window, cell_index};
+  __device__ int elements_of_window() const { return elements_.value(); }
+  /// Window by window, all elements of the first one first.
+  __device__ WindowElement element(int index) const {
+    const auto [window, element_index] = elements_.divide(index);
+    return {window, element_index};
   }
-  __device__ Cell cell_at(const Position& position) const {
+  __device__ WindowElement element_at(const Position& position) const {
     const auto [down, row] = size_.divide(position.y);
     const auto [across, column] = size_.divide(position.x);
     return {(position.image * height_.value() + down) * width_.value() + across, row * size_.value() + column};
   }
-  __device__ Position position(const Cell& cell) const {
-    const auto [line, across] = width_.divide(cell.window);
+  __device__ Position position(const WindowElement& element) const {
+    const auto [line, across] = width_.divide(element.window);
     const auto [image, down] = height_.divide(line);
-    const auto [row, column] = size_.divide(cell.index);
+    const auto [row, column] = size_.divide(element.index);
     return {image, down * size_.value() + row, across * size_.value() + column};
   }
 
  private:
-  conv2d::Divisor height_, width_, size_, cells_;
+  conv2d::Divisor height_, width_, size_, elements_;
   int count_;
 };
 
@@ -68,15 +68,16 @@ inline conv2d::Patches::Outputs pooled_outputs(const Geometry& g) {
   return {g.out_height() * g.window, g.out_width() * g.window};
 }
 
-/// A mask of two channels: all 16 bits of each whose code is `cell`. The low half is of the lower code of byte `pair`.
-__device__ inline std::uint32_t mask_of_pair(std::uint32_t codes, int pair, int cell) {
-  const auto wanted = static_cast<std::uint32_t>(cell);
+/// A mask of two channels: all 16 bits of each whose code is `element`. The low half is of the lower code of byte
+/// `pair`.
+__device__ inline std::uint32_t mask_of_pair(std::uint32_t codes, int pair, int element) {
+  const auto wanted = static_cast<std::uint32_t>(element);
   const std::uint32_t low = (codes >> (8 * pair) & 0xfu) == wanted ? 0xffffu : 0u;
   const std::uint32_t high = (codes >> (8 * pair + 4) & 0xfu) == wanted ? 0xffff0000u : 0u;
   return low | high;
 }
 
-/// dz, the gradient of the convolution's output: dy where the code names the cell, 0 elsewhere. It exists in shared
+/// dz, the gradient of the convolution's output: dy where the code names the element, 0 elsewhere. It exists in shared
 /// memory only, one k-tile at a time.
 template <class T>
 struct PooledGradient {
@@ -87,22 +88,23 @@ struct PooledGradient {
   Windows windows;
   bool aligned;  ///< eight channels of dy, and of the codes, are one aligned access
 
-  __device__ T at(const Windows::Cell& cell, int channel) const {
-    const std::int64_t out = std::int64_t{cell.window} * channels + channel;
-    return code_at(codes_of(cell), channel) == static_cast<unsigned>(cell.index) ? dy[out] : lib::from_f32<T>(0.0f);
+  __device__ T at(const Windows::WindowElement& element, int channel) const {
+    const std::int64_t out = std::int64_t{element.window} * channels + channel;
+    return code_at(codes_of(element), channel) == static_cast<unsigned>(element.index) ? dy[out]
+                                                                                       : lib::from_f32<T>(0.0f);
   }
-  __device__ const std::uint8_t* codes_of(const Windows::Cell& cell) const {
-    return codes + std::int64_t{cell.window} * code_bytes;
+  __device__ const std::uint8_t* codes_of(const Windows::WindowElement& element) const {
+    return codes + std::int64_t{element.window} * code_bytes;
   }
-  /// A 16-byte vector: eight channels of one cell.
-  __device__ void load(T* to, const Windows::Cell& cell, int channel) const {
-    const std::int64_t out = std::int64_t{cell.window} * channels + channel;
+  /// A 16-byte vector: eight channels of one element.
+  __device__ void load(T* to, const Windows::WindowElement& element, int channel) const {
+    const std::int64_t out = std::int64_t{element.window} * channels + channel;
     uint4 values = simt::load_as<uint4>(dy + out);
-    const auto eight_codes = simt::load_as<std::uint32_t>(codes_of(cell) + channel / 2);
-    values.x &= mask_of_pair(eight_codes, 0, cell.index);
-    values.y &= mask_of_pair(eight_codes, 1, cell.index);
-    values.z &= mask_of_pair(eight_codes, 2, cell.index);
-    values.w &= mask_of_pair(eight_codes, 3, cell.index);
+    const auto eight_codes = simt::load_as<std::uint32_t>(codes_of(element) + channel / 2);
+    values.x &= mask_of_pair(eight_codes, 0, element.index);
+    values.y &= mask_of_pair(eight_codes, 1, element.index);
+    values.z &= mask_of_pair(eight_codes, 2, element.index);
+    values.w &= mask_of_pair(eight_codes, 3, element.index);
     simt::store_as(to, values);
   }
 };
@@ -125,12 +127,12 @@ PooledGradient<T> pooled_gradient(const BackwardArgs& args) {
 template <class T>
 struct GradientMatrix {
   using Element = T;
-  using Row = Windows::Cell;
+  using Row = Windows::WindowElement;
   static constexpr bool kKMajor = false;
 
   PooledGradient<T> dz;
 
-  __device__ Row row(int index) const { return dz.windows.cell(index); }
+  __device__ Row row(int index) const { return dz.windows.element(index); }
   template <class Copy>
   __device__ void load(T* to, const Row& row, int channel, Copy) const {
     const int channels = row.window < dz.windows.count() ? dz.channels : 0;
@@ -156,11 +158,11 @@ struct GradientPatches {
     if (dz.aligned) {
       const conv2d::Patches::Position at = patches.position(row, patches.column(column));
       if (at.y < 0) return simt::store_as(to, uint4{});
-      return dz.load(to, dz.windows.cell_at({at.image, at.y, at.x}), at.channel);
+      return dz.load(to, dz.windows.element_at({at.image, at.y, at.x}), at.channel);
     }
     for (int i = 0; i < lib::kVectorElements; ++i) {
       const conv2d::Patches::Position at = patches.position(row, patches.column(column + i));
-      to[i] = at.y < 0 ? lib::from_f32<T>(0.0f) : dz.at(dz.windows.cell_at({at.image, at.y, at.x}), at.channel);
+      to[i] = at.y < 0 ? lib::from_f32<T>(0.0f) : dz.at(dz.windows.element_at({at.image, at.y, at.x}), at.channel);
     }
   }
 };
@@ -172,9 +174,9 @@ struct PatchesAndOnes : conv2d::PatchMatrix<T, conv2d::Major::mn> {
   Windows windows;
 
   __device__ conv2d::Patches::Row row(int index) const {
-    const Windows::Cell cell = windows.cell(index);
-    if (cell.window >= windows.count()) return conv2d::Patches::no_row();
-    const Windows::Position at = windows.position(cell);
+    const Windows::WindowElement element = windows.element(index);
+    if (element.window >= windows.count()) return conv2d::Patches::no_row();
+    const Windows::Position at = windows.position(element);
     return this->patches.row_at(at.image, at.y, at.x);
   }
   template <class Copy>

@@ -39,8 +39,8 @@ struct Layout {
   int cells_across;  // windows of a row of y
   int cells;         // windows of a sample
   int code_bytes;    // of the codes of a cell
-  /// Offsets of the places of a window from its first.
-  std::array<std::int32_t, kMostWindow * kMostWindow> place_offsets{};
+  /// Offsets of the elements of a window from its first.
+  std::array<std::int32_t, kMostWindow * kMostWindow> window_offsets{};
   bool few_taps;  // so few inputs under a kernel row that vectors run along the output channels instead
 
   explicit Layout(const Geometry& geometry)
@@ -57,13 +57,12 @@ struct Layout {
         cells(static_cast<int>(g.out_height() * g.out_width())),
         code_bytes(static_cast<int>(g.code_bytes_of_position())),
         few_taps(run < lib::kNativeLanes) {
-    for (int place = 0; place < places(); ++place)
-      place_offsets[static_cast<std::size_t>(place)] =
-          (place / window() * line + place % window() * channels) * stride();
+    for (int i = 0; i < window_elements(); ++i)
+      window_offsets[static_cast<std::size_t>(i)] = (i / window() * line + i % window() * channels) * stride();
   }
 
   bool pads() const { return g.conv.padding > 0; }
-  int places() const { return window() * window(); }
+  int window_elements() const { return window() * window(); }
   int window() const { return static_cast<int>(g.window); }
   int stride() const { return static_cast<int>(g.conv.stride); }
   /// From one output of the convolution to the next one in its row, counted in inputs.

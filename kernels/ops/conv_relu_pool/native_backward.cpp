@@ -28,7 +28,7 @@ struct Lists {
 constexpr int kMostVectors = 6;
 constexpr int kMostRows = lib::kNativePairs >= 12 ? 3 : 1;
 
-/// A piece of the kernel: kRows rows of kVectors vectors, and what lies there in memory, `line` elements from row to
+/// A part of the kernel: kRows rows of kVectors vectors, in memory `line` elements from row to
 /// row.
 template <int kRows, int kVectors>
 struct Piece {
@@ -40,7 +40,7 @@ struct Piece {
   void store(float* to, std::ptrdiff_t line) {
     each(to, line, [](NativeFloats& part, float* at) { lib::store(at, part); });
   }
-  /// Calls visit(part, its place). One pointer a row: the vectors of a row are then at constant distances.
+  /// Calls visit(part, its address). One pointer a row: the vectors of a row are then at constant distances.
   template <class Element, class Visit>
   void each(Element* memory, std::ptrdiff_t line, Visit visit) {
     SIMT_UNROLL
@@ -51,7 +51,7 @@ struct Piece {
   }
 };
 
-/// What one list does with one piece of the kernel. x, dx: the inputs under it; w, dw: its weights, `run` between rows.
+/// What one list does with one part of the kernel. x, dx: the inputs under it; w, dw: its weights, `run` between rows.
 struct Work {
   const std::int32_t* offsets;
   const float* values;
@@ -105,7 +105,7 @@ constexpr std::array<Passes, sizeof...(kVectors)> passes_by_vectors(std::integer
   return {Passes{add_products<kRows, kVectors + 1>, spread<kRows, kVectors + 1>}...};
 }
 
-/// Cuts the kernel into pieces, and calls visit(passes for the piece, offset in x, offset in w).
+/// Cuts the kernel into parts, and calls visit(passes for the part, offset in x, offset in w).
 template <class Visit>
 void for_each_piece(const Layout& layout, Visit visit) {
   using Vectors = std::make_integer_sequence<int, kMostVectors>;
@@ -123,8 +123,8 @@ void for_each_piece(const Layout& layout, Visit visit) {
 /// Fills the lists for `samples` samples from `first` on, whose inputs are `sample_stride` apart.
 void fill_lists(const Layout& layout, const Backward& pass, std::int64_t first, int samples, int sample_stride,
                 const Lists& lists) {
-  std::int32_t place_offset[16] = {};  // entries that are cut off are never read
-  std::ranges::copy(layout.place_offsets, place_offset);
+  std::int32_t offset_of_code[16] = {};  // entries that are cut off are never read
+  std::ranges::copy(layout.window_offsets, offset_of_code);
   const auto outputs = static_cast<std::size_t>(layout.outputs);
   std::fill_n(lists.counts, outputs, 0);
   const std::size_t before = static_cast<std::size_t>(first) * static_cast<std::size_t>(layout.cells);
@@ -137,7 +137,7 @@ void fill_lists(const Layout& layout, const Backward& pass, std::int64_t first, 
       const auto append = [&](std::size_t o, unsigned code) {
         const std::int32_t count = lists.counts[o];
         const std::size_t entry = o * lists.stride + static_cast<std::size_t>(count);
-        lists.offsets[entry] = begin + place_offset[code];
+        lists.offsets[entry] = begin + offset_of_code[code];
         lists.values[entry] = dy[o];
         lists.counts[o] = count + (code != kCutOff);
       };
@@ -150,7 +150,7 @@ void fill_lists(const Layout& layout, const Backward& pass, std::int64_t first, 
 }
 
 /// dw, db += the products of the listed gradients and the inputs x. dw: [outputs][rows][padded_run]. The sums of a
-/// piece of a filter stay in registers for a whole list.
+/// part of a filter stay in registers for a whole list.
 void add_products_of_lists(const Layout& layout, const Lists& lists, const float* x, float* dw, float* db) {
   for (int o = 0; o < layout.outputs; ++o) {
     const Work work = work_of(layout, lists, o);
@@ -201,7 +201,7 @@ struct Block {
   int low, high;  // channels in the block's two vectors
 };
 
-/// dw[t][c] += sum over cells of dy[cell][c] * the input at tap t of the place that c's code names; db[c] += that of
+/// dw[t][c] += sum over cells of dy[cell][c] * the input at tap t of the element that c's code names; db[c] += that of
 /// dy.
 template <int kTaps>
 void add_taps(const Layout& layout, const Block& block, const int* tap_offsets, float* dw, float* db) {
@@ -217,10 +217,10 @@ void add_taps(const Layout& layout, const Block& block, const int* tap_offsets, 
     const NativeInts code_low = lib::load_half_bytes(codes, block.low);
     const NativeInts code_high = lib::load_half_bytes(codes + kNativeLanes / 2, block.high);
     const float* begin = block.x + layout.cell_begin(cell);
-    for (int place = 0; place < layout.places(); ++place) {
-      const Pair here{code_low == place ? passing.low : NativeFloats{},
-                      code_high == place ? passing.high : NativeFloats{}};
-      const float* from = begin + layout.place_offsets[static_cast<std::size_t>(place)];
+    for (int index = 0; index < layout.window_elements(); ++index) {
+      const Pair here{code_low == index ? passing.low : NativeFloats{},
+                      code_high == index ? passing.high : NativeFloats{}};
+      const float* from = begin + layout.window_offsets[static_cast<std::size_t>(index)];
       bias.add_product(1.0f, here);
       SIMT_UNROLL
       for (int t = 0; t < kTaps; ++t) sums[t].add_product(from[tap_offsets[t]], here);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: floats are rounded to whole multiples of a unit, which 64-bit integers add up exactly, in any order.
-// Mapping: grid-stride, one element per thread and iteration (GPU); one contiguous run per thread (CPU). What a
-//   thread refuses it counts by itself, and adds to the count of all at its end, if there was any.
+// Mapping: grid-stride, one element per thread and iteration (GPU); one contiguous run per thread (CPU). A thread
+//   counts what it rejects, and at its end adds its count, if there is any, to the global one.
 // Traffic and bound: add reads 12 and writes 8 bytes per element, read 8 and 4; bound by memory.
 // Still slow because: one element a load; a GPU made for graphics or inference does few doubles a cycle.
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: two loops, by the layout of B. B [n, k] is K-major: C is made of dot products with rows of B. B [k, n] is N-major:
-//   a row of C is a sum of rows of B.
-// Mapping: each thread computes a row of a strip of C, 8 or 32 columns wide, in registers; each warp one strip, its lanes
-//   over the rows of C.
+// Idea: two loops, by the layout of B. B [n, k] is K-major: C is made of dot products with rows of B. B [k, n] is
+//   N-major: a row of C is a sum of rows of B.
+// Mapping: each thread computes a row of a strip of C, 8 or 32 columns wide, in registers; each warp one strip, its
+//   lanes over the rows of C.
 // Traffic and bound: every thread reads its own row of A and its strip of B, so A is read n/8 (or n/32) times and B m
 //   times, from the caches; bound by their bandwidth.
 // Still slow because: nothing is shared within a block: a tile of A and B in shared memory would serve many times as

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: a block computes a tile of C from k-tiles of op(A) and op(B) in shared memory, as f32 and with M (or N)
 //   contiguous; each thread multiplies from there.
-// Mapping: each thread computes 8 x 8 elements of C; each block, 8 x 8 threads, 64 x 64, in k-tiles of 16. Thread (x, y)
-//   has rows 4 y ... and 32 + 4 y ..., columns 4 x ... and 32 + 4 x .... In loading, neighbouring threads take
+// Mapping: each thread computes 8 x 8 elements of C; each block, 8 x 8 threads, 64 x 64, in k-tiles of 16. Thread (x,
+//   y) has rows 4 y ... and 32 + 4 y ..., columns 4 x ... and 32 + 4 x .... In loading, neighbouring threads take
 //   neighbouring elements of memory.
 // Traffic and bound: each element is read from memory once per tile of C in its row or column: 2 k elements for 64 x 64
 //   sums. A thread loads 16 numbers from shared memory, as four float4, for 64 multiplications. Bound by f32
-//   arithmetic. A K-major operand is transposed when it is stored: a pitch of 68 numbers puts 8 (K) x 4 elements, what a
-//   warp stores at once, into 32 different banks.
+//   arithmetic. A K-major operand is transposed when it is stored: a pitch of 68 numbers puts 8 (K) x 4 elements, what
+//   a warp stores at once, into 32 different banks.
 // Gains over the step before: 64 products for each number loaded from memory, instead of 8 or 32.
 // Still slow because: nothing is multiplied while a tile is loaded, and halves are multiplied as f32: no tensor cores.
 // Limits: m, k <= 2^30, 65,535 tiles of columns.

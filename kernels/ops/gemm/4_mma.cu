@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: the tensor cores' own instructions. cp.async fills a multi-stage buffer of four k-tiles in shared memory, so that
-//   loads of later k-tiles are in flight while this one is multiplied; 16-byte vectors are swizzled instead of padded;
-//   ldmatrix loads fragments in the layout of mma.sync; sums go to C from registers (lib/mma_pipeline.cuh). Where C has
-//   few tiles, K is split over several blocks, and a second kernel adds up their slices (lib/split_k.h).
+// Idea: the tensor cores' own instructions. cp.async fills a multi-stage buffer of four k-tiles in shared memory, so
+//   that loads of later k-tiles are in flight while this one is multiplied; 16-byte vectors are swizzled instead of
+//   padded; ldmatrix loads fragments in the layout of mma.sync; sums go to C from registers (lib/mma_pipeline.cuh).
+//   Where C has few tiles, K is split over several blocks, and a second kernel adds up their slices (lib/split_k.h).
 // Mapping: each block of 4 warps computes 128 x 64 of C, in k-tiles of 32; each warp 64 x 32, as 4 x 4 products of 16 x
 //   8 x 16. blockIdx.z: the split-K slice.
 // Traffic and bound: 2 k elements for 128 x 64 sums. 6 ldmatrix for 16 mma.sync: bound by the tensor cores as far as
@@ -41,8 +41,8 @@ struct MmaTile : TileShape<kMN, kK, kIsKMajor> {
   }
   __device__ const T* at(int row, int column) const { return elements + offset(row, column); }
 
-  /// Starts to copy a k-tile: by cp.async, except vectors at an edge and in rows that are not aligned. `kThreads` in the
-  /// block.
+  /// Starts to copy a k-tile: by cp.async, except vectors at an edge and in rows that are not aligned. `kThreads` in
+  /// the block.
   template <int kThreads>
   __device__ void start(const Matrix<T>& from, int first_mn, int first_k) {
     const int first_row = kIsKMajor ? first_mn : first_k;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: warp specialization, as Hopper wants it. One producer warp only has TMA copy boxes into a multi-stage buffer in
-//   shared memory; two consumer warpgroups only have wgmma multiply them from there. They synchronize by mbarriers, each
-//   warp for the stage that it needs, the block never as a whole.
-// Mapping: each block of 8 consumer warps and a producer warp computes 128 x 128 of C, in k-tiles of 64, three stages, two
-//   blocks a multiprocessor; each warpgroup 64 x 128. blockIdx.z: the split-K slice.
+//   shared memory; two consumer warpgroups only have wgmma multiply them from there. They synchronize by mbarriers,
+//   each warp for the stage that it needs, the block never as a whole.
+// Mapping: each block of 8 consumer warps and a producer warp computes 128 x 128 of C, in k-tiles of 64, three stages,
+//   two blocks a multiprocessor; each warpgroup 64 x 128. blockIdx.z: the split-K slice.
 // Traffic and bound: 2 k elements for 128 x 128 sums. A product of 64 x 128 x 16 reads 6 KB of shared memory in 64
-//   cycles of the tensor cores, three quarters of its bandwidth: bound by the tensor cores for large products, for small
-//   ones by launch and latency, as the step before.
+//   cycles of the tensor cores, three quarters of its bandwidth: bound by the tensor cores for large products, for
+//   small ones by launch and latency, as the step before.
 // Gains over the step before: wgmma is the only instruction that can keep sm_90's tensor cores busy; no warp that
 //   multiplies computes an address, no fragment goes through registers, no barrier stops a block.
 // Still slow because: a 64 x 256 product would read a fifth less; blocks of a cluster could share what they load; a

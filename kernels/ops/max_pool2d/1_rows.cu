@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: the forward pass writes down, in a byte per output, which place of its window won; the backward pass then
+// Idea: the forward pass stores, in a byte per output, the index of the maximum in its window; the backward pass then
 //   needs neither input nor output.
 // Mapping: forward: a warp per output row, backward: a warp per input row; along the row from left to right, lanes
 //   over the channels. Backward gathers (each dx is written once, from the windows that cover it), so no atomics and no
 //   clearing before.
 // Traffic and bound: forward reads every input and writes every output once; backward reads outputs and codes once
-//   (from the cache again for each place of the window) and writes every input once; bound by memory.
+//   (from the cache again for each element of the window) and writes every input once; bound by memory.
 // Still slow because: a warp walks along a whole row, and with few channels most of its lanes rest. Fused into the
 //   convolution before it, the input would never be written.
 
@@ -49,7 +49,7 @@ __global__ void max_pool2d_forward_rows_kernel(SIMT_GRID_CONST(Geometry) g, cons
   }
 }
 
-/// The windows that cover place `at` of one axis: [first, last], empty if last < first.
+/// The windows that cover index `at` of one axis: [first, last], empty if last < first.
 struct Cover {
   int first, last;
   __device__ Cover(int at, int window, int stride, int windows)
@@ -73,9 +73,9 @@ __global__ void max_pool2d_backward_rows_kernel(SIMT_GRID_CONST(Geometry) g, con
       T* to = dx + (row * g.width + iw) * channels;
       if (rows.first == rows.last && cols.first == cols.last) {  // one window: a choice, not a sum
         const std::int64_t out = ((n * out_height + rows.first) * out_width + cols.first) * channels;
-        const int place = (ih - rows.first * stride) * window + iw - cols.first * stride;
+        const int index = (ih - rows.first * stride) * window + iw - cols.first * stride;
         for (int c : lib::lane_range(channels))
-          to[c] = lib::from_f32<T>(codes[out + c] == place ? lib::to_f32(dy[out + c]) : 0.0f);
+          to[c] = lib::from_f32<T>(codes[out + c] == index ? lib::to_f32(dy[out + c]) : 0.0f);
         continue;
       }
       for (int c : lib::lane_range(channels)) {

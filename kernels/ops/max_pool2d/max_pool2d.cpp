@@ -30,7 +30,7 @@ void for_each_window(const Geometry& g, Visit visit) {
                 static_cast<std::size_t>(((n * g.height + oh * g.stride) * g.width + ow * g.stride) * g.channels + c));
 }
 
-/// Offset of place (i, j) of a window from its first.
+/// Offset of element (i, j) of a window from its first.
 std::size_t offset(const Geometry& g, std::int64_t i, std::int64_t j) {
   return static_cast<std::size_t>((i * g.width + j) * g.channels);
 }

@@ -14,7 +14,7 @@ struct Geometry {
   std::int64_t height = 0;
   std::int64_t width = 0;
   std::int64_t channels = 0;
-  std::int64_t window = 2;  ///< at most 16, so that a place in the window fits a byte
+  std::int64_t window = 2;  ///< at most 16, so that an index in the window fits a byte
   std::int64_t stride = 2;
 
   constexpr std::int64_t out_height() const { return height < window ? 0 : (height - window) / stride + 1; }
@@ -45,7 +45,7 @@ struct ForwardArgs {
   std::uint8_t* codes = nullptr;
 };
 
-/// Its gradient: every dy goes to the place that its code names; dx is overwritten, places that no window chose get 0.
+/// Its gradient: every dy goes to the input that its code names; dx is overwritten, inputs that no window chose get 0.
 ///
 /// Shapes    as above; windows may overlap (stride < window) or leave gaps.
 /// Types     f32, f16 or bf16, equal for dy and dx; sums over overlapping windows in f32.

@@ -3,7 +3,7 @@
 // Idea: multiply-adds and nothing else: all operands are in registers. multiply_adds in f32; mma on tensor cores, by
 //   mma.sync: a tile is one instruction.
 // Mapping: a warp a tile; a thread two rows by two columns of it, as a tensor core lays them out
-//   (simt/tensor_layout.h).
+//   (simt/engine/tensor_layout.h).
 // Traffic and bound: 1 KB a tile against 4096 operations a round; bound by the units that multiply and add; mma by the
 //   tensor cores, as far as mma.sync reaches them.
 // Gains of mma: 2048 multiply-adds an instruction and warp instead of 32.
@@ -58,17 +58,17 @@ simt::Config config_for(std::int64_t tiles) {
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     peak_multiply_adds_kernel(const T* a, const T* b, float* y, std::int64_t tiles, std::int64_t rounds) {
-  constexpr int kDepth = static_cast<int>(kInner);
+  constexpr int kProductK = static_cast<int>(kK);
   const std::int64_t tile = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   if (tile >= tiles) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const simt::Place first = simt::mma_place_in_c(lane, 0);
   const simt::Place last = simt::mma_place_in_c(lane, kResults - 1);
-  float rows[2][kDepth], columns[2][kDepth];
+  float rows[2][kProductK], columns[2][kProductK];
   SIMT_UNROLL
-  for (int k = 0; k < kDepth; ++k) {
-    rows[0][k] = lib::to_f32(a[first.row * kDepth + k]);
-    rows[1][k] = lib::to_f32(a[last.row * kDepth + k]);
+  for (int k = 0; k < kProductK; ++k) {
+    rows[0][k] = lib::to_f32(a[first.row * kProductK + k]);
+    rows[1][k] = lib::to_f32(a[last.row * kProductK + k]);
     columns[0][k] = lib::to_f32(b[k * static_cast<int>(kColumns) + first.column]);
     columns[1][k] = lib::to_f32(b[k * static_cast<int>(kColumns) + last.column]);
   }
@@ -77,7 +77,7 @@ __global__ void __launch_bounds__(kThreads)
   lane_of_tile.load(results);
   for (std::int64_t round = 0; round < rounds; ++round) {
     SIMT_UNROLL
-    for (int k = 0; k < kDepth; ++k) {
+    for (int k = 0; k < kProductK; ++k) {
       SIMT_UNROLL
       for (int i = 0; i < kResults; ++i) results[i] = __fmaf_rn(rows[i / 2][k], columns[i % 2][k], results[i]);
     }
@@ -109,7 +109,7 @@ __global__ void __launch_bounds__(kThreads)
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto of_a = [&](int i) {
     const simt::Place place = simt::mma_place_in_a(lane, i);
-    return a[place.row * static_cast<int>(kInner) + place.column];
+    return a[place.row * static_cast<int>(kK) + place.column];
   };
   const auto of_b = [&](int i) {
     const simt::Place place = simt::mma_place_in_b(lane, i);

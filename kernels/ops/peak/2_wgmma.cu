@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: Hopper's tensor cores at their own rate: four warps together start products of 64 x 128 x 16, whose operands lie
-//   in shared memory, and do not wait for one before they start the next.
-// Mapping: four warps per 64 tiles, four below each other and sixteen side by side; so a is in the left operand four
-//   times, and b in the right one sixteen times. Two groups a block, which share the operands.
+// Idea: Hopper's tensor cores at their own rate: four warps together start products of 64 x 128 x 16, whose operands
+//   are in shared memory, and do not wait for one before they start the next.
+// Mapping: each warpgroup computes 4 x 16 tiles; so a is in operand A four times, and b in operand B sixteen times. Two
+//   warpgroups a block use the same operands.
 // Traffic and bound: 1 KB a tile against 4096 operations a round. A product reads 6 KB of shared memory in 64 cycles,
 //   three quarters of what it can give: bound by the tensor cores.
 // Gains over the step before: mma.sync cannot keep these tensor cores busy.
@@ -26,16 +26,16 @@ constexpr int kGroupColumns = 128;
 constexpr int kRowTiles = kGroupRows / static_cast<int>(kRows);
 constexpr int kColumnTiles = kGroupColumns / static_cast<int>(kColumns);
 constexpr int kTilesOfGroup = kRowTiles * kColumnTiles;
-[[maybe_unused]] constexpr int kBlocksOfProcessor = 2;  // a CPU has no such bounds
+[[maybe_unused]] constexpr int kBlocksOfMultiprocessor = 2;  // a CPU has no such bounds
 constexpr int kRoundsAtOnce = 8;
 
-/// Both operands with rows of 64 inner indices, as the swizzle has them; 16 are used.
+/// Both operands are K-major with swizzled rows of K = 64; 16 are used.
 constexpr std::size_t kSharedBytes =
     (kGroupRows + kGroupColumns) * simt::kSwizzledRowBytes + simt::kSwizzlePatternBytes - 1;
 
-/// Where an operand's element lies, in words.
-__device__ inline unsigned place_in_operand(unsigned outer, unsigned inner) {
-  return simt::swizzle_128(outer * simt::kSwizzledRowBytes + inner * 2) / 2;
+/// Of an element, in words.
+__device__ inline unsigned offset_in_operand(unsigned mn, unsigned k) {
+  return simt::swizzle_128(mn * simt::kSwizzledRowBytes + k * 2) / 2;
 }
 
 template <class T>
@@ -43,7 +43,7 @@ __device__ simt::MatrixDescriptor operand(const T* first) {
   return simt::MatrixDescriptor::of(lib::shared_address(first), 0, simt::kSwizzlePatternBytes);
 }
 
-/// Where the i-th sum of a lane lies in the tiles of its warp, which are side by side in the product.
+/// Where the i-th sum of a lane is in the tiles of its warp, which are neighbours in the product.
 __device__ inline int place_in_tiles(int lane, int i) {
   const simt::Place place = simt::mma_place_in_c(lane, i % 4);
   return (i / 4 * static_cast<int>(kRows) + place.row) * static_cast<int>(kColumns) + place.column;
@@ -59,16 +59,16 @@ __device__ inline void add_products(float (&sums)[lib::kSumsOf64x128], const T* 
 }
 
 template <class T>
-__global__ void __launch_bounds__(kGroups* kGroupThreads, kBlocksOfProcessor)
+__global__ void __launch_bounds__(kGroups* kGroupThreads, kBlocksOfMultiprocessor)
     peak_wgmma_kernel(const T* a, const T* b, float* y, std::int64_t tiles, std::int64_t rounds) {
   SIMT_DYNAMIC_SHARED(unsigned char, memory);
   T* left = reinterpret_cast<T*>(lib::align_shared<simt::kSwizzlePatternBytes>(memory));
   T* right = left + kGroupRows * simt::kSwizzledRowWords;
-  constexpr unsigned kDepth = static_cast<unsigned>(kInner);
-  for (unsigned i : simt::block_range(0, kGroupRows * kDepth))
-    left[place_in_operand(i / kDepth, i % kDepth)] = a[i % (kRows * kDepth)];
-  for (unsigned i : simt::block_range(0, kGroupColumns * kDepth))
-    right[place_in_operand(i / kDepth, i % kDepth)] = b[i % kDepth * kColumns + i / kDepth % kColumns];
+  constexpr unsigned kProductK = static_cast<unsigned>(kK);
+  for (unsigned i : simt::block_range(0, kGroupRows * kProductK))
+    left[offset_in_operand(i / kProductK, i % kProductK)] = a[i % (kRows * kProductK)];
+  for (unsigned i : simt::block_range(0, kGroupColumns * kProductK))
+    right[offset_in_operand(i / kProductK, i % kProductK)] = b[i % kProductK * kColumns + i / kProductK % kColumns];
   lib::warpgroup_publish();
   __syncthreads();  // both operands are there
 

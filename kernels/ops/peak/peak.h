@@ -10,7 +10,7 @@ namespace gradring::kernels::peak {
 
 inline constexpr std::int64_t kRows = 16;
 inline constexpr std::int64_t kColumns = 8;
-inline constexpr std::int64_t kInner = 16;
+inline constexpr std::int64_t kK = 16;
 
 /// Nothing but arithmetic: adds the product of two small matrices to every tile of y, `rounds` times over,
 ///   y[t] += a b.
@@ -38,7 +38,7 @@ struct Args {
 
 /// Floating-point operations of one call.
 constexpr double flops(const Args& args) {
-  return 2.0 * kRows * kColumns * kInner * static_cast<double>(args.tiles) * static_cast<double>(args.rounds);
+  return 2.0 * kRows * kColumns * kK * static_cast<double>(args.tiles) * static_cast<double>(args.rounds);
 }
 
 void check_args(const Args& args);

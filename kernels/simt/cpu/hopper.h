@@ -99,7 +99,7 @@ inline void load_box(void* shared, const TensorMap& map, int column, int row, co
 
 namespace gradring::simt::detail {
 
-inline constexpr int kProductInner = 16;
+inline constexpr int kProductK = 16;
 inline constexpr unsigned kWarpgroup = 128;
 
 inline unsigned linear_thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
@@ -112,30 +112,29 @@ inline void check_operand(MatrixDescriptor operand, Site site) {
                 "the address of a wgmma operand is not a multiple of 1024 bytes, at which its swizzle pattern begins");
 }
 
-/// The elements of an operand from (outer, inner) on that lie side by side: kCount of a piece of 16 bytes.
+/// kCount contiguous elements of an operand from (mn, k) on, of one 16-byte vector.
 template <class T, int kCount>
-struct ElementsOfPiece {
+struct ElementsOfVector {
   std::uint16_t words[kCount];
-  ElementsOfPiece(MatrixDescriptor operand, bool transposed, int outer, int inner, Site site) {
-    std::memcpy(words, at_shared_address(operand.address_of(transposed, outer, inner), sizeof words, site),
-                sizeof words);
+  ElementsOfVector(MatrixDescriptor operand, bool transposed, int mn, int k, Site site) {
+    std::memcpy(words, at_shared_address(operand.address_of(transposed, mn, k), sizeof words, site), sizeof words);
   }
   float operator[](int i) const { return T::from_bits(words[i]); }
 };
 
-/// kProductInner elements of each of kOuter neighbouring outer indices.
-template <class T, bool kTransposed, int kOuter>
-void load_operand(MatrixDescriptor operand, int outer, float (*elements)[kProductInner], Site site) {
+/// kProductK elements of each of kMN neighbouring rows of a or columns of b.
+template <class T, bool kTransposed, int kMN>
+void load_operand(MatrixDescriptor operand, int mn, float (*elements)[kProductK], Site site) {
   if constexpr (kTransposed) {
-    for (int inner = 0; inner < kProductInner; ++inner) {
-      const ElementsOfPiece<T, kOuter> side_by_side(operand, true, outer, inner, site);
-      for (int i = 0; i < kOuter; ++i) elements[i][inner] = side_by_side[i];
+    for (int k = 0; k < kProductK; ++k) {
+      const ElementsOfVector<T, kMN> vector(operand, true, mn, k, site);
+      for (int i = 0; i < kMN; ++i) elements[i][k] = vector[i];
     }
   } else {
-    for (int i = 0; i < kOuter; ++i)
-      for (int first = 0; first < kProductInner; first += 8) {
-        const ElementsOfPiece<T, 8> piece(operand, false, outer + i, first, site);
-        for (int j = 0; j < 8; ++j) elements[i][first + j] = piece[j];
+    for (int i = 0; i < kMN; ++i)
+      for (int first = 0; first < kProductK; first += 8) {
+        const ElementsOfVector<T, 8> vector(operand, false, mn + i, first, site);
+        for (int j = 0; j < 8; ++j) elements[i][first + j] = vector[j];
       }
   }
 }
@@ -144,13 +143,13 @@ void load_operand(MatrixDescriptor operand, int outer, float (*elements)[kProduc
 template <class T, int kColumns, bool kTransposeA, bool kTransposeB>
 void add_product(const AsyncProduct& product) {
   const auto thread = static_cast<int>(linear_thread() % kWarpgroup);
-  float a[2][kProductInner], b[2][kProductInner];
+  float a[2][kProductK], b[2][kProductK];
   for (int i : {0, 1})
     load_operand<T, kTransposeA, 1>({product.a}, warpgroup_place_in_d(thread, 2 * i).row, &a[i], product.site);
   for (int first = 0; first < kColumns / 2; first += 4) {
     load_operand<T, kTransposeB, 2>({product.b}, warpgroup_place_in_d(thread, first).column, b, product.site);
     for (int i = 0; i < 4; ++i)
-      for (int inner = 0; inner < kProductInner; ++inner) product.sums[first + i] += a[i / 2][inner] * b[i % 2][inner];
+      for (int k = 0; k < kProductK; ++k) product.sums[first + i] += a[i / 2][k] * b[i % 2][k];
   }
 }
 

@@ -88,7 +88,7 @@ void store_matrix_sync(T* to, const fragment<accumulator, M, N, K, T>& tile, uns
     to[detail::offset<Tile>(i, leading_dimension, layout == mem_row_major)] = tile.x[i];
 }
 
-/// d = a b + c. The last lane to arrive multiplies for all, in float, with ascending inner index.
+/// d = a b + c. The last lane to arrive multiplies for all, in float, in ascending order of K.
 template <int M, int N, int K, class C, class T, class LayoutA, class LayoutB>
 void mma_sync(fragment<accumulator, M, N, K, C>& d, const fragment<matrix_a, M, N, K, T, LayoutA>& a,
               const fragment<matrix_b, M, N, K, T, LayoutB>& b, const fragment<accumulator, M, N, K, C>& c,

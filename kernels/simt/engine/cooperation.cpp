@@ -57,7 +57,7 @@ void scatter_tile(const float* tile, int lane, unsigned count, unsigned width, P
   }
 }
 
-/// c += a b, with ascending inner index; place_in_x(lane, i) is where the i-th number that a lane holds of x lies.
+/// c += a b, in ascending order of K; place_in_x(lane, i) is the position in x of the i-th number that a lane holds.
 template <class PlaceInA, class PlaceInB, class PlaceInC>
 void multiply(Deposits& deposits, PlaceInA place_in_a, PlaceInB place_in_b, PlaceInC place_in_c) {
   constexpr unsigned kMostElements = 512;  // 32 x 16, the largest of CUDA's half-precision tiles

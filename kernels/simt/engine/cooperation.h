@@ -38,7 +38,7 @@ void warp_gather(const char* what, std::uint64_t value, std::uint64_t (&all)[32]
 /// What part of a tile a lane holds.
 enum class Fragments : std::uint8_t {
   runs,  ///< lane l the row-major elements [l * rows * columns / 32, (l + 1) * rows * columns / 32)
-  mma    ///< as simt/tensor_layout.h says; 16 x 8 x 16 only
+  mma    ///< as simt/engine/tensor_layout.h says; 16 x 8 x 16 only
 };
 
 /// c += a x b for a tile of m x n x k that the 32 lanes hold together.

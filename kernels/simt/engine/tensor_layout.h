@@ -5,26 +5,26 @@
 
 namespace gradring::simt {
 
-/// A place in a tile.
+/// Of an element in a tile.
 struct Place {
   int row, column;
 };
 
 // The tiles of mma.sync.m16n8k16 with 16-bit inputs, as the 32 lanes of a warp hold them: where the i-th element of a
-// lane's part lies. Two elements of a or b make a register, the first in its lower half.
+// lane is. Two elements of a or b make a register, the first in its lower half.
 // Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type".
 
-/// a, [16 rows, 16 inner]: 8 elements a lane.
+/// a, [16 rows, 16 k]: 8 elements a lane.
 constexpr Place mma_place_in_a(int lane, int i) { return {lane / 4 + i / 2 % 2 * 8, lane % 4 * 2 + i % 2 + i / 4 * 8}; }
 
-/// b, [16 inner, 8 columns]: 4 elements a lane.
+/// b, [16 k, 8 columns]: 4 elements a lane.
 constexpr Place mma_place_in_b(int lane, int i) { return {lane % 4 * 2 + i % 2 + i / 2 * 8, lane / 4}; }
 
-/// c, [16 rows, 8 columns]: 4 numbers a lane, two and two of them side by side.
+/// c, [16 rows, 8 columns]: 4 numbers a lane, two pairs of neighbours.
 constexpr Place mma_place_in_c(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
 
 // The four 8 x 8 matrices of a 16 x 16 tile, in the order in which ldmatrix .x4 fills registers: which row of which
-// matrix lane l points at, as the place of its first element.
+// matrix lane l points at, as the position of its first element.
 
 /// 0 top left, 1 below it, 2 top right, 3 below that.
 constexpr Place matrices_down(int lane) { return {lane % 16, lane / 16 * 8}; }
@@ -38,8 +38,8 @@ constexpr Place matrices_across(int lane) { return {lane % 8 + lane / 16 * 8, la
 /// The bits of an address in shared memory that a descriptor can name.
 inline constexpr std::uint32_t kSharedAddressMask = 0x3ffff;
 
-/// Rows of 128 bytes, eight of them a pattern of 1,024: the eight pieces of 16 bytes of row r lie in the order XORed
-/// with r. Addresses count from the beginning of shared memory, so a pattern begins at a multiple of its size.
+/// Rows of 128 bytes, eight of them a pattern of 1,024: the eight 16-byte vectors of row r are stored in the order
+/// XORed with r. Addresses count from the beginning of shared memory, so a pattern begins at a multiple of its size.
 inline constexpr std::uint32_t kSwizzledRowBytes = 128;
 inline constexpr std::uint32_t kSwizzlePatternBytes = 1024;
 constexpr std::uint32_t swizzle_128(std::uint32_t address) { return address ^ (address >> 7 & 7) << 4; }
@@ -47,12 +47,12 @@ constexpr std::uint32_t swizzle_128(std::uint32_t address) { return address ^ (a
 /// The words of 16 bits of a row of 128 bytes.
 inline constexpr int kSwizzledRowWords = 64;
 
-/// An operand of wgmma in shared memory, swizzled by 128 bytes. Of two indices, the one that is summed over is "inner".
-/// It is the contiguous one, or the operand is "transposed":
+/// An operand of wgmma in shared memory, swizzled by 128 bytes: K-major, or transposed, which is M-major (a) or
+/// N-major (b); "mn" is the index along M or N.
 ///
-///              a row holds          rows of a pattern    stride_bytes to      leading_bytes to
-///   else       64 inner indices     8 outer indices      the next 8 outer     (not looked at)
-///   transposed 64 outer indices     8 inner indices      the next 8 inner     the next 64 outer
+///                a row holds    rows of a pattern    stride_bytes to    leading_bytes to
+///   K-major      64 of K        8 of mn              the next 8 of mn   (ignored)
+///   transposed   64 of mn       8 of K               the next 8 of K    the next 64 of mn
 struct MatrixDescriptor {
   std::uint64_t bits = 0;
 
@@ -67,10 +67,10 @@ struct MatrixDescriptor {
   constexpr unsigned base_offset() const { return bits >> 49 & 7; }
   constexpr unsigned swizzle_mode() const { return bits >> 62 & 3; }  // 1: 128 bytes
 
-  /// Where an element of 16 bits lies.
-  constexpr std::uint32_t address_of(bool transposed, int outer, int inner) const {
-    const auto row = static_cast<std::uint32_t>(transposed ? inner : outer);
-    const auto column = static_cast<std::uint32_t>(transposed ? outer : inner);
+  /// Of an element of 16 bits.
+  constexpr std::uint32_t address_of(bool transposed, int mn, int k) const {
+    const auto row = static_cast<std::uint32_t>(transposed ? k : mn);
+    const auto column = static_cast<std::uint32_t>(transposed ? mn : k);
     const std::uint32_t wide = transposed ? column / kSwizzledRowWords * leading_bytes() : 0;
     const std::uint32_t in_row = (transposed ? column % kSwizzledRowWords : column) * 2;
     return swizzle_128(address() + wide + row / 8 * stride_bytes() + row % 8 * kSwizzledRowBytes + in_row);
@@ -81,8 +81,8 @@ struct MatrixDescriptor {
   constexpr std::uint32_t bytes_at(int bit) const { return static_cast<std::uint32_t>(bits >> bit & 0x3fff) << 4; }
 };
 
-/// The sums of wgmma.m64nNk16, [64 rows, N columns]: where the i-th of the N / 2 numbers of a thread lies. Warps have
-/// 16 rows each, as so many tiles of mma.sync side by side.
+/// The sums of wgmma.m64nNk16, [64 rows, N columns]: where the i-th of the N / 2 numbers of a thread is. Warps have
+/// 16 rows each, as N / 8 fragments of mma.sync side by side.
 constexpr Place warpgroup_place_in_d(int thread, int i) {
   const Place place = mma_place_in_c(thread % 32, i % 4);
   return {thread / 32 * 16 + place.row, i / 4 * 8 + place.column};
@@ -90,7 +90,7 @@ constexpr Place warpgroup_place_in_d(int thread, int i) {
 
 /// What the address of a matrix, the length of its rows in bytes and the length of a box's must be multiples of.
 inline constexpr int kTensorAlignment = 16;
-/// The same of a box's place in shared memory.
+/// The same of a box's address in shared memory.
 inline constexpr int kSharedAlignmentOfBoxes = 128;
 
 /// A matrix of 16-bit elements, row-major and contiguous, and the boxes in which it is copied to shared memory.

@@ -55,8 +55,8 @@ void load_matrices(kernels::Stream& stream, const MatrixLoad& load);
 /// Lane l writes number 31 - l into all words of a row, and after a barrier all rows are loaded as four matrices.
 void load_what_others_wrote(kernels::Stream& stream, std::uint32_t* registers);
 
-/// c += a b on one tile of 16 x 8 x 16 by mma_m16n8k16, each lane taking the elements that simt/tensor_layout.h gives it
-/// straight from a [16, 16], b [16, 8] and c [16, 8], row-major.
+/// c += a b on one tile of 16 x 8 x 16 by mma_m16n8k16, each lane taking the elements that simt/engine/tensor_layout.h
+/// gives it straight from a [16, 16], b [16, 8] and c [16, 8], row-major.
 void multiply_places(kernels::Stream& stream, kernels::DType dtype, const void* a, const void* b, float* c);
 
 /// How the operands of a product are stored.

@@ -29,9 +29,9 @@ struct Extents {
 constexpr Extents kCases[] = {{0, 3, 4},    {3, 0, 4},    {3, 4, 0},    {1, 1, 1},    {31, 33, 32}, {33, 31, 7},
                               {2, 10, 256}, {256, 10, 2}, {2, 256, 64}, {64, 64, 64}, {129, 65, 1}, {136, 72, 40}};
 constexpr Extents kWideCases[] = {
-    {72, 136, 200}};  // rows of whole pieces: tiles, and more rounds than a ring has stages
+    {72, 136, 200}};  // rows of whole 16-byte vectors: tiles, and more k-tiles than stages
 constexpr Extents kLongCases[] = {{5, 1023, 3}, {3, 5, 1023}};
-constexpr Extents kLongAndThin = {8, 16, 392};  // so few tiles that blocks share the inner index
+constexpr Extents kLongAndThin = {8, 16, 392};  // so few tiles that K is split
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
 
@@ -118,7 +118,7 @@ TEST(Gemm, StaysWithinItsBound) {
   }
 }
 
-// Several tiles in each direction, inner indices that no tile divides, long sums, thin products.
+// Several tiles in each direction, K that no k-tile divides, long sums, thin products.
 // docs/results/simulated_gpu_speed.md times a simulated GPU with these.
 TEST(Gemm, StaysWithinItsBoundOverManyTiles) {
   constexpr Extents kManyTiles[] = {{136, 72, 200}, {16, 264, 72}, {33, 19, 45}, {256, 128, 1024}, {64, 64, 64}};

@@ -25,8 +25,8 @@ struct Tiles {
   std::int64_t tiles, rounds;
 
   Tiles(DType dtype, std::int64_t tile_count, std::int64_t round_count)
-      : a(dtype, random_values(kRows * kInner, 1)),
-        b(dtype, random_values(kInner * kColumns, 2)),
+      : a(dtype, random_values(kRows * kK, 1)),
+        b(dtype, random_values(kK * kColumns, 2)),
         y(DType::f32, random_values(static_cast<std::size_t>(tile_count * kRows * kColumns), 3)),
         tiles(tile_count),
         rounds(round_count) {}
