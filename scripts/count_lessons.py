@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Fills the tables of the lessons (kernels/*/README.md) with what a simulated GPU counts.
+"""Fills the tables of the lessons (kernels/ops/*/README.md) with what a simulated GPU counts.
 
 A table that stands directly below a code block of `gradring bench kernels ... --counters` commands is theirs. The names of
 its columns say what they hold: those of COLUMNS below, or a class of instructions ("integer") that some launch has, in
@@ -111,7 +111,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=str(ROOT / "build/release/gradring"), help="gradring (default %(default)s)")
     parser.add_argument("--check", action="store_true", help="compare, and change nothing; exit status 1 if a table differs")
-    parser.add_argument("lessons", nargs="*", type=pathlib.Path, help="default: all kernels/*/README.md that have tables")
+    parser.add_argument("lessons", nargs="*", type=pathlib.Path, help="default: all kernels/ops/*/README.md that have tables")
     given = parser.parse_args()
     tables, differ = 0, 0
 
@@ -121,7 +121,7 @@ def main():
         launches = [launch for command in match[1].splitlines() for launch in counted_launches(given.program, command)]
         return match[0].replace(match[2], filled(match[2], launches))
 
-    for path in given.lessons or sorted(ROOT.glob("kernels/*/README.md")):
+    for path in given.lessons or sorted(ROOT.glob("kernels/ops/*/README.md")):
         old = path.read_text()
         if len(COUNTED.findall(old)) != old.splitlines().count("## Counted"):
             sys.exit(f"{path}: each '## Counted' needs one block of commands with --counters, a blank line, and a table")

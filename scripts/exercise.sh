@@ -21,7 +21,7 @@
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 # patches: of all exercises.
-patches() { find kernels train -mindepth 2 -maxdepth 2 -name '*.patch' | sort; }
+patches() { find kernels train -name '*.patch' | sort; }
 
 # name_of PATCH: the patch's own name, or its folder's.
 name_of() {
