@@ -68,6 +68,7 @@ Violations folder_cycles(const SourceTree& tree) {
     for (const auto& [folder, others] : reach) {
       if (!others.contains(folder) || reported.contains(folder)) continue;
       std::string cycle = folder;
+      reported.insert(folder);
       for (const std::string& other : others)
         if (other != folder && reach[other].contains(folder)) {
           cycle += ", " + other;

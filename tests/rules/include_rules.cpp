@@ -34,7 +34,7 @@ const std::vector<Door>& doors() {
   static const std::vector<Door> table = {
       {Pattern("^(cudnn|cublas)"), {"nn/backend/cuda"}},
       {Pattern("^(oneapi/dnnl/|dnnl)"), {"nn/backend/cpu"}},
-      {Pattern("^nccl"), {"comm/transport/nccl"}},
+      {Pattern("^nccl"), {"comm/transports/nccl"}},
       {Pattern("^CLI/"), {"train/options/command_line.cpp"}},
       {Pattern("^(libpng.*/)?png(conf)?\\.h$"), {"data/images"}},
       {Pattern("^cupti"), {"kernels/runtime/cuda"}},

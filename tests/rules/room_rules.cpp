@@ -96,7 +96,8 @@ Violations stated_rooms(const SourceTree& tree) {
 
 Violations bench_includes(const SourceTree& tree) {
   // Also benchmarks: libraries as peers of our kernels, and the module that brings them; the program, which runs them.
-  static const Pattern benchmark(R"re((^|/)bench/|_peers\.(h|cpp)$|^train/(program/|cuda_module/.*\.cpp$)|^tests/)re");
+  static const Pattern benchmark(
+      R"re((^|/)bench/|_peers\.(h|cpp)$|^train/(app/program/|core/cuda_module/.*\.cpp$)|^tests/)re");
   Violations found;
   each_include(tree, [&](const SourceFile& file, const Include& include) {
     if (tree.paths.contains(include.target) && benchmark.found_in(include.target) && !benchmark.found_in(file.path))

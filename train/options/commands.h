@@ -105,12 +105,4 @@ constexpr Command make_command(std::string_view name, std::string_view help) {
   return {.name = name, .help = help, .run = read_and_run, .describe = describe<Options>};
 }
 
-extern const Command kTrainCommand, kPlanCommand, kLrFindCommand, kEvalCommand, kPredictCommand, kExportCommand,
-    kDoctorCommand, kReportCommand;
-extern const Command kCkptLs, kCkptVerify, kCkptDiff, kCkptInspect, kCkptPrune;
-extern const Command kTopCommand;
-extern const Command kRunsLs, kRunsShow, kRunsCompare, kRunsRm, kRunsExport;
-extern const Command kDataFetch, kDataVerify, kDataInfo;
-extern const Command kTraceSummary;
-
 }  // namespace gradring::train

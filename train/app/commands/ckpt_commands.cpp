@@ -10,11 +10,11 @@
 #include <string>
 #include <vector>
 
+#include "train/app/commands/commands.h"
 #include "train/core/setup/run_directory.h"
 #include "train/core/setup/run_lock.h"
 #include "train/core/setup/start.h"
 #include "train/core/trainer/training_state.h"
-#include "train/options/commands.h"
 #include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"

@@ -16,7 +16,7 @@
 #include "data/files/byte_source.h"
 #include "kernels/base/file.h"
 #include "kernels/base/printable.h"
-#include "train/options/commands.h"
+#include "train/app/commands/commands.h"
 #include "train/options/environment_variable.h"
 #include "train/options/path_value.h"
 #include "train/options/print_text.h"

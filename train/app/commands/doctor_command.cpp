@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "train/app/commands/commands.h"
 #include "train/core/config/train_config.h"
 #include "train/core/doctor/doctor.h"
-#include "train/options/commands.h"
 #include "train/options/environment_variable.h"
 #include "train/options/print_text.h"
 

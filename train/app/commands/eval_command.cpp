@@ -10,12 +10,12 @@
 
 #include "data/datasets/dataset.h"
 #include "data/datasets/open_dataset.h"
+#include "train/app/commands/commands.h"
 #include "train/app/commands/inference_setting.h"
 #include "train/core/setup/datasets.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/nan_policy.h"
 #include "train/core/trainer/training_state.h"
-#include "train/options/commands.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/records/metrics/run_events.h"

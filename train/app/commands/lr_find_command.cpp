@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "data/loader/random_split.h"
+#include "train/app/commands/commands.h"
 #include "train/app/commands/train_command.h"
 #include "train/app/rank/rank.h"
 #include "train/app/rank/run_banner.h"
@@ -21,7 +22,6 @@
 #include "train/core/trainer/range_test.h"
 #include "train/core/trainer/training_state.h"
 #include "train/launch/launcher.h"
-#include "train/options/commands.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/records/metrics/named_file.h"

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <nlohmann/json.hpp>
 
+#include "train/app/commands/commands.h"
 #include "train/app/commands/train_command.h"
 #include "train/core/config/option_sources.h"
 #include "train/core/setup/compute.h"
@@ -8,7 +9,6 @@
 #include "train/core/setup/named_output.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/memory_plan.h"
-#include "train/options/commands.h"
 #include "train/options/print_text.h"
 #include "train/records/metrics/named_file.h"
 

@@ -9,8 +9,8 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/file.h"
+#include "train/app/commands/commands.h"
 #include "train/core/setup/named_output.h"
-#include "train/options/commands.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/records/metrics/named_file.h"

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "kernels/base/file.h"
+#include "train/app/commands/commands.h"
 #include "train/core/setup/named_output.h"
 #include "train/core/setup/run_directory.h"
-#include "train/options/commands.h"
 #include "train/options/exit_code.h"
 #include "train/options/parse_value.h"
 #include "train/options/print_text.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "train/options/commands.h"
+#include "train/app/commands/commands.h"
 #include "train/options/environment_variable.h"
 #include "train/options/exit_code.h"
 #include "train/options/parse_value.h"

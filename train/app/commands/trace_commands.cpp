@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "train/options/commands.h"
+#include "train/app/commands/commands.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/records/trace/trace_file.h"

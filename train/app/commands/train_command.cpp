@@ -3,12 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "train/app/commands/commands.h"
 #include "train/app/rank/rank_run.h"
 #include "train/core/config/option_sources.h"
 #include "train/core/config/options.h"
 #include "train/core/setup/named_output.h"
 #include "train/launch/launcher.h"
-#include "train/options/commands.h"
 #include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"

@@ -120,7 +120,8 @@ TEST(ParseLaunch, RestartsAndTheirRules) {
   EXPECT_EQ(rules.min_progress_steps, 50);
   EXPECT_TRUE(rules.final_codes.empty());
   EXPECT_EQ(parse({"--backoff=4", "train"}).restarts.longest_backoff, std::chrono::seconds(4));
-  EXPECT_FALSE(parse({"train"}).restarts.min_progress_steps);
+  EXPECT_EQ(parse({"train"}).restarts.min_progress_steps, 1);
+  EXPECT_FALSE(parse({"--", "x"}).restarts.min_progress_steps);
   EXPECT_THAT(parse({"train"}).restarts.final_codes, ElementsAre(2, 4, 5, 143, 130, 131));
 }
 
