@@ -49,7 +49,7 @@ field() {
 
 list() {
   local patch
-  while read -r patch; do printf '%-16s %s\n' "$(name_of "$patch")" "$(dirname "$patch")/README.md"; done < <(patches)
+  while read -r patch; do printf '%-19s %s\n' "$(name_of "$patch")" "$(dirname "$patch")/README.md"; done < <(patches)
 }
 
 is_planted() { git apply -R --check "$patch" 2>/dev/null; }
@@ -137,7 +137,7 @@ try_all() {
     done
     git -C "$tree" checkout -q -- .
     say "$name: $verdict ($(elapsed))"
-    rows+=("$(printf '%-16s %s' "$name" "$verdict")")
+    rows+=("$(printf '%-19s %s' "$name" "$verdict")")
   done
   printf '%s\n' "${rows[@]}"
   return "$failed"
