@@ -6,6 +6,7 @@
 #include "kernels/lib/element.h"
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
+#include "kernels/lib/split_k.h"
 #include "kernels/lib/tensor_core.h"
 #include "kernels/ops/conv2d/patches.cuh"
 #include "kernels/simt/simt.h"
@@ -87,6 +88,14 @@ void divide(kernels::Stream& stream, int divisor, const int* dividends, std::siz
             int* remainders) {
   simt::launch_flat<divide_kernel>(stream, simt::grid_for(stream, count), kernels::conv2d::Divisor(divisor), dividends,
                                    count, quotients, remainders);
+}
+
+void sum_slices(kernels::Stream& stream, float* slices, int count, std::int64_t elements, float* to, bool accumulate) {
+  kernels::lib::sum_slices(stream, slices, count, elements, to, accumulate);
+}
+
+int slices_of(std::int64_t k_tiles, std::int64_t wanted, std::int64_t min_k_tiles) {
+  return kernels::lib::slices_of(k_tiles, wanted, min_k_tiles);
 }
 
 namespace {

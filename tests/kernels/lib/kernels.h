@@ -35,6 +35,10 @@ void multiply_dots(kernels::Stream& stream, const float* x, const float* w, int 
 void divide(kernels::Stream& stream, int divisor, const int* dividends, std::size_t count, int* quotients,
             int* remainders);
 
+/// As kernels/lib/split_k.h, whose header is for kernels.
+void sum_slices(kernels::Stream& stream, float* slices, int count, std::int64_t elements, float* to, bool accumulate);
+int slices_of(std::int64_t k_tiles, std::int64_t wanted, std::int64_t min_k_tiles);
+
 /// Kernels of one warp that do nothing but use kernels/lib/tensor_core.h.
 
 /// What one load put into registers: registers[lane * 4 + i]. `words` are laid into shared memory, 8 a row, and
