@@ -58,6 +58,15 @@ std::vector<BatchSlot> allocate_slots(const Dataset& dataset, kernels::Device& d
   return slots;
 }
 
+LoaderRow row_of(const char* name, const std::vector<EpochTime>& times) {
+  std::vector<double> wall, cpu;
+  for (const EpochTime& time : times) {
+    wall.push_back(time.wall.count());
+    cpu.push_back(time.cpu.count());
+  }
+  return {.name = name, .wall = kernels::bench::statistics_of(wall), .cpu = kernels::bench::statistics_of(cpu)};
+}
+
 }  // namespace
 
 std::vector<EpochTime> time_filling(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec) {
@@ -79,6 +88,13 @@ std::vector<EpochTime> time_loader(const Dataset& dataset, kernels::Device& devi
     Loader loader(dataset, device, {.indices = order, .batch_size = spec.batch_size, .depth = spec.depth});
     while (loader.next(Deadline::after(kTimeout))) continue;
   });
+}
+
+LoaderReport bench_loader(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec) {
+  return {.samples = dataset.size(),
+          .shape = dataset.shape(),
+          .rows = {row_of("fill", time_filling(dataset, device, spec)),
+                   row_of("loader", time_loader(dataset, device, spec))}};
 }
 
 }  // namespace gradring::data::bench

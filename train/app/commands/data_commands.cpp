@@ -18,6 +18,7 @@
 #include "kernels/base/printable.h"
 #include "train/app/commands/commands.h"
 #include "train/options/environment_variable.h"
+#include "train/options/parse_value.h"
 #include "train/options/path_value.h"
 #include "train/options/print_text.h"
 #include "train/options/shell_words.h"
@@ -107,8 +108,7 @@ CommandLine command_line(FetchOptions& options) {
                           .help = "address of a folder with the files, instead of the public mirrors; may be repeated",
                           .read = [&options](std::string_view text) {
                             if (!text.starts_with("https://") && !text.starts_with("http://"))
-                              throw UsageError(
-                                  fmt::format("--mirror is '{}': it must begin with https:// or http://", text));
+                              throw bad_value("mirror", text, "must begin with https:// or http://");
                             options.mirrors.emplace_back(text);
                           }});
   return line;

@@ -23,6 +23,7 @@
 #include "train/core/trainer/training_state.h"
 #include "train/launch/launcher.h"
 #include "train/options/print_text.h"
+#include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
 #include "train/records/metrics/named_file.h"
 #include "train/records/metrics/terminal_look.h"
@@ -42,10 +43,12 @@ struct LrFindOptions {
 
 /// A positive number.
 Option rate_option(const std::string& name, const std::string& help, double& rate) {
-  return {.name = name, .value = "F", .help = help, .read = [name, &rate](std::string_view text) {
-            rate = parse_float(name, text, 0);
-            if (rate == 0) throw UsageError(fmt::format("--{} is {}, but must be above 0", name, text));
-          }};
+  const auto parse = [](std::string_view option, std::string_view text) {
+    const double value = parse_float(option, text, 0);
+    if (value == 0) throw bad_value(option, text, "must be above 0");
+    return value;
+  };
+  return value_option(name, "F", help, parse, rate);
 }
 
 CommandLine command_line(LrFindOptions& options) {

@@ -29,12 +29,10 @@ struct ReportOptions {
 };
 
 CommandLine command_line(ReportOptions& options) {
-  Option output = text_option("output", "FILE", "HTML file to write (default report.html)", options.output);
-  output.letter = 'o';
   return {.command = "gradring report",
           .purpose = "HTML page of one run, or of several to compare",
           .usage = {"gradring report RUN [RUN...] [-o report.html]"},
-          .options = {output,
+          .options = {text_option("output,o", "FILE", "HTML file to write (default report.html)", options.output),
                       text_option("data-dir", "DIR",
                                   "folder with the files of the dataset, for the pictures "
                                   "(default GRADRING_DATA_DIR, or as in the training)",

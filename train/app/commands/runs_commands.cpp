@@ -46,11 +46,19 @@ void print_warnings(const std::vector<std::string>& warnings) {
   for (const std::string& warning : warnings) print_to_stderr(fmt::format("gradring runs: {}\n", warning));
 }
 
-/// The words of "a,b".
-RunState state_named(const std::string& name) {
-  for (const RunState state : all_run_states())
-    if (name_of(state) == name) return state;
-  throw UsageError(fmt::format("--state is '{}', expected running, finished, stopped or failed", name));
+std::vector<std::string> parse_tags(std::string_view, std::string_view text) {
+  return comma_separated_words(std::string(text));
+}
+
+std::vector<RunState> parse_states(std::string_view option, std::string_view text) {
+  const std::vector<RunState> all = all_run_states();
+  std::vector<RunState> states;
+  for (const std::string& name : comma_separated_words(std::string(text))) {
+    const auto named = std::ranges::find(all, name, [](RunState state) { return name_of(state); });
+    if (named == all.end()) throw bad_value(option, name, "must be running, finished, stopped or failed");
+    states.push_back(*named);
+  }
+  return states;
 }
 
 struct ListRunsOptions {
@@ -59,39 +67,25 @@ struct ListRunsOptions {
 };
 
 CommandLine command_line(ListRunsOptions& options) {
-  return {.command = "gradring runs ls",
-          .purpose = "table of runs",
-          .usage = {"gradring runs ls [DIR...]"},
-          .options = {choice_option("sort", kSortKeys, "order of the rows (default started, the newest first)",
-                                    options.query.sort),
-                      {.name = "reverse",
-                       .letter = 'r',
-                       .help = "reverse order",
-                       .read = [&options](std::string_view) { options.query.reverse = true; }},
-                      {.name = "state",
-                       .value = "STATE[,...]",
-                       .help = "only runs in these states: running, finished, stopped, failed",
-                       .read =
-                           [&options](std::string_view text) {
-                             for (const std::string& name : comma_separated_words(std::string(text)))
-                               options.query.states.push_back(state_named(name));
-                           }},
-                      {.name = "tag",
-                       .value = "TAG[,...]",
-                       .help = "only runs that have all of these tags (gradring train --tags)",
-                       .read =
-                           [&options](std::string_view text) {
-                             std::ranges::move(comma_separated_words(std::string(text)),
-                                               std::back_inserter(options.query.tags));
-                           }},
-                      count_option("limit", "maximum number of rows (default all)", 1, options.query.limit),
-                      json_switch(options.json)},
-          .takes_words = true,
-          .notes =
-              "DIR is a folder of run directories (default runs) or a run directory. States: running; finished; "
-              "stopped by a signal, after a checkpoint; failed: diverged, failed or killed. best and last: accuracy of "
-              "evaluations; loss and curve: of training steps. On a terminal, long names are shortened to its "
-              "width."};
+  return {
+      .command = "gradring runs ls",
+      .purpose = "table of runs",
+      .usage = {"gradring runs ls [DIR...]"},
+      .options = {choice_option("sort", kSortKeys, "order of the rows (default started, the newest first)",
+                                options.query.sort),
+                  switch_option("reverse,r", "reverse order", options.query.reverse),
+                  value_option("state", "STATE[,...]", "only runs in these states: running, finished, stopped, failed",
+                               parse_states, options.query.states),
+                  value_option("tag", "TAG[,...]", "only runs that have all of these tags (gradring train --tags)",
+                               parse_tags, options.query.tags),
+                  count_option("limit", "maximum number of rows (default all)", 1, options.query.limit),
+                  json_switch(options.json)},
+      .takes_words = true,
+      .notes =
+          "DIR is a folder of run directories (default runs) or a run directory. States: running; finished; "
+          "stopped by a signal, after a checkpoint; failed: diverged, failed or killed. best and last: accuracy of "
+          "evaluations; loss and curve: of training steps. On a terminal, long names are shortened to its "
+          "width."};
 }
 
 void run(const ListRunsOptions& options, const Words& words) {
@@ -188,10 +182,7 @@ CommandLine command_line(RemoveRunsOptions& options) {
   return {.command = "gradring runs rm",
           .purpose = "removal of run directories, with their checkpoints",
           .usage = {"gradring runs rm RUN... [--yes] [--dry-run]"},
-          .options = {{.name = "yes",
-                       .letter = 'y',
-                       .help = "removal without confirmation; required without a terminal",
-                       .read = [&options](std::string_view) { options.yes = true; }},
+          .options = {switch_option("yes,y", "removal without confirmation; required without a terminal", options.yes),
                       switch_option("dry-run", "list of what would be removed; nothing is removed", options.dry_run)},
           .takes_words = true,
           .notes =
@@ -248,14 +239,13 @@ struct ExportRunOptions {
 };
 
 CommandLine command_line(ExportRunOptions& options) {
-  Option output = text_option("output", "FILE", "file to write (default standard output)", options.output);
-  output.letter = 'o';
   return {.command = "gradring runs export",
           .purpose = "events of a run as CSV",
           .usage = {"gradring runs export RUN [--event NAME] [--output FILE]"},
           .options = {choice_option("format", kFormats, "format of the output (default csv)", options.format),
                       choice_option("event", kEvents, "kind of event, a row each (default train)", options.event),
-                      std::move(output), force_option(options.replace)},
+                      text_option("output,o", "FILE", "file to write (default standard output)", options.output),
+                      force_option(options.replace)},
           .takes_words = true,
           .notes =
               "RUN is a run directory, or the name of one in runs. Columns are the members that docs/metrics.md "

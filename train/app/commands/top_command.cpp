@@ -26,20 +26,19 @@ struct TopOptions {
   bool once = false;
 };
 
+std::chrono::milliseconds parse_interval(std::string_view option, std::string_view text) {
+  const auto interval = parse_duration(option, text);
+  if (interval < std::chrono::milliseconds(100)) throw bad_value(option, text, "must be at least 100ms");
+  return interval;
+}
+
 CommandLine command_line(TopOptions& options) {
   return {.command = "gradring top",
           .purpose = "live view of a run: progress, loss, a row for each rank",
           .usage = {"gradring top RUN"},
-          .options = {{.name = "interval",
-                       .letter = 'd',
-                       .value = "TIME",
-                       .help = "time between two reads of the run's files, at least 100ms (default 1s)",
-                       .read =
-                           [&options](std::string_view text) {
-                             options.interval = parse_duration("interval", text);
-                             if (options.interval < std::chrono::milliseconds(100))
-                               throw UsageError(fmt::format("--interval is {}, expected at least 100ms", text));
-                           }},
+          .options = {value_option("interval,d", "TIME",
+                                   "time between two reads of the run's files, at least 100ms (default 1s)",
+                                   parse_interval, options.interval),
                       switch_option("once", "a single view on standard output, not updated", options.once)},
           .takes_words = true,
           .notes =

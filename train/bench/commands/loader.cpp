@@ -8,7 +8,6 @@
 
 #include "data/bench/loader_bench.h"
 #include "data/datasets/open_dataset.h"
-#include "kernels/bench/statistics.h"
 #include "kernels/host/host_device.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
@@ -19,8 +18,8 @@
 namespace gradring::train {
 namespace {
 
-using data::bench::EpochTime;
-using kernels::bench::Statistics;
+using data::bench::LoaderReport;
+using data::bench::LoaderRow;
 
 struct LoaderBenchOptions {
   std::string dataset = "digits";
@@ -42,47 +41,11 @@ CommandLine command_line(LoaderBenchOptions& options) {
           options.common)};
 }
 
-/// Result for one way to make batches.
-struct Row {
-  const char* name;
-  Statistics wall;  ///< seconds per epoch
-  Statistics cpu;   ///< CPU seconds per epoch, of all threads
-};
-
-Row row_of(const char* name, const std::vector<EpochTime>& times) {
-  std::vector<double> wall, cpu;
-  for (const EpochTime& time : times) {
-    wall.push_back(time.wall.count());
-    cpu.push_back(time.cpu.count());
-  }
-  return {.name = name, .wall = kernels::bench::statistics_of(wall), .cpu = kernels::bench::statistics_of(cpu)};
-}
-
-struct Report {
-  std::int64_t samples = 0;
-  kernels::Shape shape;
-  std::vector<Row> rows;
-
-  double a_second(const Statistics& seconds) const { return static_cast<double>(samples) / seconds.median; }
-  double written_gigabytes(const Row& row) const {
-    return a_second(row.cpu) * static_cast<double>(shape.elements()) * sizeof(float) / 1e9;
-  }
-};
-
-Report measure(const LoaderBenchOptions& options) {
-  const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
-  kernels::HostDevice device;
-  Report report{.samples = dataset->size(), .shape = dataset->shape()};
-  report.rows.push_back(row_of("fill", data::bench::time_filling(*dataset, device, options.bench)));
-  report.rows.push_back(row_of("loader", data::bench::time_loader(*dataset, device, options.bench)));
-  return report;
-}
-
-void print(const Report& report, const LoaderBenchOptions& options) {
+void print(const LoaderReport& report, const LoaderBenchOptions& options) {
   print_text("{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
              options.dataset, report.samples, report.shape.to_string(), options.bench.batch_size, options.bench.epochs);
   TextTable table = TextTable::with({""}, {"per core", "on the clock", "GB/s written", "epoch ms", "p95 ms", "noise"});
-  for (const Row& row : report.rows)
+  for (const LoaderRow& row : report.rows)
     table.rows.push_back(
         {row.name, fmt::format("{:.0f}", report.a_second(row.cpu)), fmt::format("{:.0f}", report.a_second(row.wall)),
          fmt::format("{:.2f}", report.written_gigabytes(row)), fmt::format("{:.2f}", row.wall.median * 1e3),
@@ -95,9 +58,9 @@ void print(const Report& report, const LoaderBenchOptions& options) {
       "per core: samples over the time of all processors together\n");
 }
 
-nlohmann::json results_of(const Report& report, const LoaderBenchOptions& options) {
+nlohmann::json results_of(const LoaderReport& report, const LoaderBenchOptions& options) {
   nlohmann::json rows = nlohmann::json::array();
-  for (const Row& row : report.rows)
+  for (const LoaderRow& row : report.rows)
     rows.push_back({{"name", row.name},
                     {"samples_per_second_per_core", report.a_second(row.cpu)},
                     {"samples_per_second", report.a_second(row.wall)},
@@ -111,8 +74,8 @@ nlohmann::json results_of(const Report& report, const LoaderBenchOptions& option
           {"rows", rows}};
 }
 
-void add_measurements(bench::BenchRun& run, const Report& report, const LoaderBenchOptions& options) {
-  for (const Row& row : report.rows)
+void add_measurements(bench::BenchRun& run, const LoaderReport& report, const LoaderBenchOptions& options) {
+  for (const LoaderRow& row : report.rows)
     for (const auto& [clock, seconds] : {std::pair("wall", &row.wall), std::pair("cpu", &row.cpu)})
       run.add(in_microseconds({{"dataset", options.dataset},
                                {"batch_size", std::to_string(options.bench.batch_size)},
@@ -130,7 +93,9 @@ void run(LoaderBenchOptions& options) {
   }
   bench::BenchRun run("loader", options.common.files);
   print_text("{}\n", run.title());
-  const Report report = measure(options);
+  const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
+  kernels::HostDevice device;
+  const LoaderReport report = data::bench::bench_loader(*dataset, device, options.bench);
   print(report, options);
   add_measurements(run, report, options);
   run.finish(results_of(report, options));

@@ -27,31 +27,26 @@ constexpr std::int64_t kMostStrongBatch = 1 << 20;
 
 struct ScalingBenchOptions {
   TrainingBenchOptions output;
-  std::int64_t first = 1;  ///< ranks
-  std::int64_t last = 2;
+  IntegerRange ranks{.least = 1, .most = 2};
   std::int64_t batch_size = 128;
 };
 
-/// Reads "1..4" or "4".
-void read_ranks(std::string_view text, ScalingBenchOptions& options) {
+/// "1..4" or "4".
+IntegerRange parse_ranks(std::string_view option, std::string_view text) {
   const std::size_t dots = text.find("..");
   const IntegerRange range{.least = 1, .most = kMostScaledRanks};
-  options.first = options.last = parse_integer("ranks", text.substr(0, dots), range);
-  if (dots != std::string_view::npos) options.last = parse_integer("ranks", text.substr(dots + 2), range);
-  if (options.last < options.first)
-    throw UsageError(fmt::format("--ranks is {}, expected a range that ascends, such as 1..4", text));
+  IntegerRange ranks{.least = parse_integer(option, text.substr(0, dots), range)};
+  ranks.most = dots == text.npos ? ranks.least : parse_integer(option, text.substr(dots + 2), range);
+  if (ranks.most < ranks.least) throw bad_value(option, text, "must be a range that ascends, such as 1..4");
+  return ranks;
 }
 
 CommandLine command_line(ScalingBenchOptions& options) {
-  Option ranks{.name = "ranks",
-               .value = "A..B",
-               .help = "numbers of ranks (default 1..2)",
-               .read = [&options](std::string_view text) { read_ranks(text, options); }};
   return {.command = "gradring bench scaling",
           .purpose = "strong and weak scaling of data-parallel training over ranks",
           .options = training_bench_options(
               options.output,
-              {std::move(ranks),
+              {value_option("ranks", "A..B", "numbers of ranks (default 1..2)", parse_ranks, options.ranks),
                count_option("batch-size",
                             "samples per rank and step in weak scaling, and of the largest number of ranks in "
                             "strong scaling, raised until all divide a step (default 128)",
@@ -66,22 +61,22 @@ CommandLine command_line(ScalingBenchOptions& options) {
 /// Errors    UsageError if that needs more than kMostStrongBatch samples.
 std::int64_t strong_batch(const ScalingBenchOptions& options) {
   std::int64_t common = 1;
-  for (std::int64_t ranks = options.first; ranks <= options.last; ++ranks) {
+  for (std::int64_t ranks = options.ranks.least; ranks <= options.ranks.most; ++ranks) {
     common = std::lcm(common, ranks);
     if (common > kMostStrongBatch)
       throw UsageError(fmt::format(
           "--ranks is {}..{}, but no step of at most {} samples can be divided by {} and all numbers before: "
           "use a shorter range",
-          options.first, options.last, kMostStrongBatch, ranks));
+          options.ranks.least, options.ranks.most, kMostStrongBatch, ranks));
   }
-  return (options.batch_size * options.last + common - 1) / common * common;
+  return (options.batch_size * options.ranks.most + common - 1) / common * common;
 }
 
 std::vector<bench::TrainingLayout> layouts_of(const ScalingBenchOptions& options) {
   std::vector<bench::TrainingLayout> layouts;
   const std::int64_t batch = strong_batch(options);
   for (const bool strong : {true, false})
-    for (std::int64_t ranks = options.first; ranks <= options.last; ++ranks)
+    for (std::int64_t ranks = options.ranks.least; ranks <= options.ranks.most; ++ranks)
       layouts.push_back({.name = fmt::format("{}, {} rank{}", strong ? "strong" : "weak", ranks, ranks == 1 ? "" : "s"),
                          .series = strong ? "strong scaling" : "weak scaling",
                          .ranks = static_cast<int>(ranks),
@@ -102,8 +97,8 @@ void run(ScalingBenchOptions& options) {
                           options.batch_size),
       .provenance = kernels::bench::provenance(),
       .machine_cores = usable_processors()};
-  if (options.last > table.machine_cores)
-    table.remarks.push_back(fmt::format("{} ranks share {} cores.", options.last, table.machine_cores));
+  if (options.ranks.most > table.machine_cores)
+    table.remarks.push_back(fmt::format("{} ranks share {} cores.", options.ranks.most, table.machine_cores));
   const RunFolder folder;
   std::vector<bench::Contestant> contestants;
   for (const bench::TrainingLayout& layout : layouts_of(options))

@@ -13,8 +13,6 @@
 namespace gradring::train {
 namespace {
 
-constexpr std::size_t kGap = 1;
-
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U; }
 
 /// Where the code point `index` begins.
@@ -25,13 +23,14 @@ std::size_t offset_of(std::string_view text, std::size_t index) {
   return at;
 }
 
-std::size_t total_of(const std::vector<std::size_t>& widths) {
-  return std::accumulate(widths.begin(), widths.end(), widths.empty() ? 0 : kGap * (widths.size() - 1));
+std::size_t total_of(const std::vector<std::size_t>& widths, std::size_t gap) {
+  return std::accumulate(widths.begin(), widths.end(), widths.empty() ? 0 : gap * (widths.size() - 1));
 }
 
 /// Takes columns from the widest ones that may be shortened, until all fit.
-void fit(std::vector<std::size_t>& widths, const std::vector<TextColumn>& columns, std::size_t width) {
-  while (total_of(widths) > width) {
+void fit(std::vector<std::size_t>& widths, const TextTable& table, std::size_t width) {
+  const std::vector<TextColumn>& columns = table.columns;
+  while (total_of(widths, table.gap) > width) {
     std::size_t widest = widths.size();
     for (std::size_t i = 0; i < widths.size(); ++i)
       if (columns[i].least > 0 && widths[i] > columns[i].least &&
@@ -64,7 +63,7 @@ std::string shortened(std::string_view text, std::size_t columns, Glyphs glyphs,
 }
 
 TextTable TextTable::with(const std::vector<std::string>& texts, const std::vector<std::string>& numbers) {
-  TextTable table;
+  TextTable table{.gap = 2};
   for (const std::string& head : texts) table.columns.push_back({.head = head});
   for (const std::string& head : numbers) table.columns.push_back({.head = head, .right_aligned = true});
   return table;
@@ -77,13 +76,13 @@ std::string TextTable::text(std::optional<std::size_t> width, Glyphs glyphs) con
     for (const auto& row : rows) widest = std::max(widest, columns_of(printable(row.at(i))));
     widths.push_back(widest);
   }
-  if (width) fit(widths, columns, *width);
+  if (width) fit(widths, *this, *width);
   std::string text;
   const auto add_line = [&](const auto& cell_at) {
     std::string line;
     for (std::size_t i = 0; i < columns.size(); ++i)
       line +=
-          (i > 0 ? std::string(kGap, ' ') : "") +
+          (i > 0 ? std::string(gap, ' ') : "") +
           padded(shortened(cell_at(i), widths[i], glyphs, columns[i].keeps_ends), widths[i], columns[i].right_aligned);
     line.erase(line.find_last_not_of(' ') + 1);
     text += (width ? shortened(line, *width, glyphs) : line) + "\n";

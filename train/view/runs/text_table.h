@@ -29,11 +29,12 @@ struct TextColumn {
 };
 
 struct TextTable {
-  /// Columns of texts, then columns of numbers, which are right-aligned.
+  /// Columns of texts, then columns of numbers, which are right-aligned; two blanks between them.
   static TextTable with(const std::vector<std::string>& texts, const std::vector<std::string>& numbers);
 
   std::vector<TextColumn> columns{};
   std::vector<std::vector<std::string>> rows{};
+  std::size_t gap = 1;  ///< blanks between columns
 
   /// Lines with a line break each, the head first. Cells that are too wide for `width` columns in total are shortened;
   /// without a width none is.

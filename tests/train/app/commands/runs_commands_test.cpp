@@ -122,7 +122,7 @@ TEST_F(RunsCommands, SayWhatIsWrongWithTheirArguments) {
   const std::pair<Words, const char*> wrong[] = {
       {{"runs", "ls"}, "runs does not exist"},
       {{"runs", "ls", "data", "--sort", "age"}, "--sort"},
-      {{"runs", "ls", "data", "--state", "dead"}, "expected running, finished, stopped or failed"},
+      {{"runs", "ls", "data", "--state", "dead"}, "must be running, finished, stopped or failed"},
       {{"runs", "show", "data"}, "is not a run directory"},
       {{"runs", "compare", "a"}, "expected two runs or more"},
       {{"runs", "rm", "data", "--yes"}, "is not a run directory"},

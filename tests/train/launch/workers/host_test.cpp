@@ -4,6 +4,7 @@
 
 #include "comm/transports/tcp/socket_address.h"
 #include "kernels/base/error.h"
+#include "kernels/base/host_name.h"
 #include "tests/train/launch/running_launcher.h"
 #include "kernels/base/host_name.h"
 #include "train/launch/workers/host.h"
