@@ -30,7 +30,7 @@ struct Probe {
   }
   std::vector<Option> options() {
     return {{.name = "min-bytes", .letter = 'b', .value = "N", .help = "smallest size (default 8)", .read = into(size)},
-            {.name = "check", .letter = 'c', .help = "verification of the result", .read = into(check)}};
+            {.name = "check", .help = "verification of the result", .read = into(check)}};
   }
   static std::function<void(std::string_view)> into(std::string& field) {
     return [&field](std::string_view text) { field = std::string(text); };
