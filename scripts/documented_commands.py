@@ -35,7 +35,6 @@ NOT_RUN = [
     (r"\bdata (fetch|verify|info)\b|--dataset mnist", "needs a data set"),
     (r"--device cuda(?!.*--simulate-gpu)", "needs a GPU"),
     (r"bench kernels .*--simulate-gpu", "is run by scripts/simulated_gpu.sh and count_lessons.py"),
-    (r"--nprocs 2 .*--simulate-gpu", "needs the NCCL of the tests' build"),
     (r" /tmp/", "writes outside of its folder"),
     (r"--ncu\b|^nsys ", "needs Nsight"),
     (r"\bruns rm\b|\btop\b", "needs a terminal"),

@@ -36,7 +36,7 @@ agents=()
 GRADRING_TOKEN=$(od -An -tx1 -N32 /dev/urandom | tr -d ' \n')
 export GRADRING_TOKEN
 if [[ -e ${gradring%/*}/libnccl.so.2 ]]; then # the program of tests/train/core/cuda_module/stand_in
-  export LD_LIBRARY_PATH=${gradring%/*} GRADRING_STAND_IN_NCCL=$folder
+  export LD_LIBRARY_PATH=${gradring%/*}
 fi
 
 clean_up() {

@@ -20,7 +20,7 @@
 #
 # HEAD, without uncommitted changes, is checked out and built in build/planted_bugs/tree. Each command first runs unchanged and
 # must end with 0 and without a word from the simulator. Then its patch is applied, what it changes is compiled, for compute
-# capability 9.0 alone, the command runs again, and the patch is taken back. Ranks meet through the tests' stand-in for NCCL.
+# capability 9.0 alone, the command runs again, and the patch is taken back.
 # build/planted_bugs/NUMBER-NAME.result has the verdict and what the command printed:
 #
 #   caught and named   the command fails, and a message names a kernel and its source line, or a call of CUDA or NCCL
@@ -62,8 +62,8 @@ done)
 tree=$PWD/build/planted_bugs/tree
 built=$tree/build/release
 unchanged=$PWD/build/planted_bugs/unchanged
-program_files=(gradring libgradring_simulated_gpu.so tests/train/core/cuda_module/stand_in/simulated/libnccl.so.2)
-targets=(gradring gradring_simulated_gpu_module gradring_simulated_nccl)
+program_files=(gradring libgradring_simulated_gpu.so)
+targets=(gradring gradring_simulated_gpu_module)
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 
@@ -79,11 +79,11 @@ run() {
   read -ra words <<<"$3"
   words[0]=$1/gradring
   (($2 == 0)) || words+=(--simulate-seed "$2")
-  rm -rf "$folder/cwd" "$folder/nccl"
-  mkdir "$folder/cwd" "$folder/nccl"
+  rm -rf "$folder/cwd"
+  mkdir "$folder/cwd"
   local status=0
-  (cd "$folder/cwd" && GRADRING_STAND_IN_NCCL=$folder/nccl LD_LIBRARY_PATH=$(dirname "$1/${program_files[2]}") \
-    timeout --kill-after=10 "$time_limit" "${words[@]}") >"$folder/out" 2>"$folder/err" </dev/null || status=$?
+  (cd "$folder/cwd" && timeout --kill-after=10 "$time_limit" "${words[@]}") >"$folder/out" 2>"$folder/err" </dev/null ||
+    status=$?
   grep -ho '"parameters_sha256": *"[0-9a-f]*"' "$folder"/cwd/runs/*/summary.json >"$folder/weights" 2>/dev/null || true
   return "$status"
 }

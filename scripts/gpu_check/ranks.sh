@@ -32,8 +32,7 @@ check_zero_bits() {
 
 # injected FAULT CODE PATTERN: rank 1 of 2 has a fault; the launcher ends with this code and a message about rank 1.
 injected() {
-  needs_nccl
-  run "${with_nccl[@]}" "$program" launch --nproc-per-node 2 train "${dataset[@]}" --steps "$fault_steps" "${shared[@]}" \
+  run "$program" launch --nproc-per-node 2 train "${dataset[@]}" --steps "$fault_steps" "${shared[@]}" \
     --progress none --timeout "$fault_patience" --run-dir "$work/injected_$1" --inject "$1:rank=1,step=$fault_step"
   ((code == $2)) || fail "exit code $code, expected $2: $(last_message)"
   last_message | grep -q "$3" || fail "the last message is not about rank 1: $(last_message)"

@@ -18,19 +18,9 @@ train() {
 launch() {
   local name=$1 ranks=$2
   shift 2
-  ((ranks == 1)) || needs_nccl
-  must "${with_nccl[@]}" "$program" launch --nproc-per-node "$ranks" train "${dataset[@]}" --progress plain \
+  must "$program" launch --nproc-per-node "$ranks" train "${dataset[@]}" --progress plain \
     --timeout "$patience" --run-dir "$work/$name" "$@"
   verify "$name" "$(device_of "$@")"
-}
-
-# In front of a command with several ranks. On simulated GPUs, NCCL is the stand-in of the tests' build.
-with_nccl=()
-stand_in=$build/tests/train/core/cuda_module/stand_in/simulated
-[[ -z $simulated ]] || with_nccl=(env "LD_LIBRARY_PATH=$stand_in" "GRADRING_STAND_IN_NCCL=$work")
-needs_nccl() {
-  [[ -z $simulated || -e $stand_in/libnccl.so.2 ]] ||
-    not_made "the stand-in for NCCL is part of the tests' build: ${build:-no --build-dir}${build:+ has no $stand_in/libnccl.so.2}"
 }
 
 # device_of OPTION...: cpu or cuda, as --device says.

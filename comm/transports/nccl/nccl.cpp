@@ -88,7 +88,7 @@ std::unique_ptr<Transport> make_transport(const NcclOptions& options, const Depe
 
 std::unique_ptr<Transport> make_nccl_transport(const NcclOptions& options) {
   return nccl::make_transport(
-      options, nccl::system_dependencies(options.simulated_gpus ? nccl::load_stand_in() : nccl::load_library()));
+      options, nccl::system_dependencies(options.simulated_gpus ? nccl::load_simulated() : nccl::load_library()));
 }
 
 }  // namespace gradring::comm

@@ -27,7 +27,7 @@ struct NcclOptions {
   std::string gpu;  ///< PCI bus id
   /// Whether several ranks may share a GPU, for tests. Before NCCL 2.30 they then use loopback sockets.
   bool allow_shared_gpu = false;
-  /// Whether the GPUs are simulated: NVIDIA's library does not see them, so only a stand-in that does is used.
+  /// Whether the GPUs are simulated, and so is NCCL (nccl_api.h).
   bool simulated_gpus = false;
   /// Makes the device current in this thread; NCCL uses the current device.
   std::function<void()> make_current = [] {};
@@ -36,12 +36,11 @@ struct NcclOptions {
 };
 
 /// The transport of ranks that have a GPU each: NCCL sends and receives, our own kernel adds. Loads libnccl.so.2 at run
-/// time. Blocks until all ranks are connected. The store, the device and the kernels must outlive the transport;
-/// captured graphs of its collectives must not.
+/// time, unless the GPUs are simulated. Blocks until all ranks are connected. The store, the device and the kernels must
+/// outlive the transport; captured graphs of its collectives must not.
 ///
-/// Errors    DeviceError if NCCL is missing, is too old or fails, or if ranks share a GPU without permission; on
-///           simulated GPUs also if the library is NVIDIA's. Timeout that names the missing ranks; Desync if ranks have
-///           different world sizes; what `broadcast` throws.
+/// Errors    DeviceError if NCCL is missing, is too old or fails, or if ranks share a GPU without permission. Timeout
+///           that names the missing ranks; Desync if ranks have different world sizes; what `broadcast` throws.
 std::unique_ptr<Transport> make_nccl_transport(const NcclOptions& options);
 
 }  // namespace gradring::comm

@@ -12,21 +12,11 @@ namespace {
 constexpr const char* kAdvice =
     "install NCCL 2.19 or later (package libnccl2, or pip package nvidia-nccl), or add its folder to LD_LIBRARY_PATH; "
     "or use --comm tcp";
-constexpr const char* kStandInAdvice =
-    "several ranks on simulated GPUs need the stand-in for NCCL that the tests' build has: add its folder, "
-    "tests/train/core/cuda_module/stand_in/simulated, to LD_LIBRARY_PATH (docs/simulated_gpu.md); or use one rank";
 
 class Library {
  public:
-  Library(const std::string& file, const char* advice)
-      : file_(file), handle_(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
-    if (!handle_) throw DeviceError(fmt::format("cannot load NCCL: {}: {}", ::dlerror(), advice));
-  }
-
-  /// Errors    DeviceError if this is no stand-in for simulated GPUs.
-  void require_stand_in() const {
-    if (::dlsym(handle_, kStandInMark)) return;
-    throw DeviceError(fmt::format("{} is for real GPUs: {}", path(), kStandInAdvice));
+  explicit Library(const std::string& file) : file_(file), handle_(::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+    if (!handle_) throw DeviceError(fmt::format("cannot load NCCL: {}: {}", ::dlerror(), kAdvice));
   }
 
   template <class Function>
@@ -42,18 +32,14 @@ class Library {
   }
 
  private:
-  /// Where the loader found it.
-  std::string path() const {
-    Dl_info found{};
-    void* const function = ::dlsym(handle_, "ncclGetVersion");
-    return function && ::dladdr(function, &found) != 0 ? found.dli_fname : file_;
-  }
-
   std::string file_;
   void* handle_;
 };
 
-Api functions_of(const Library& library) {
+}  // namespace
+
+Api load_library(const std::string& file) {
+  const Library library(file);
   Api api;
   library.find("ncclGetVersion", api.get_version);
   library.find("ncclGetErrorString", api.get_error_string);
@@ -73,20 +59,16 @@ Api functions_of(const Library& library) {
   return api;
 }
 
-}  // namespace
+Api load_simulated() {
+  Dl_info module{};
+  ::dladdr(reinterpret_cast<const void*>(&load_simulated), &module);
+  return load_library(module.dli_fname);
+}
 
 std::string describe_error(const Api& api, ncclResult_t result, ncclComm_t comm) {
   const char* const last = api.get_last_error(comm);
   const std::string text = api.get_error_string(result);
   return last && *last ? text + ": " + last : text;
-}
-
-Api load_library(const std::string& file) { return functions_of(Library(file, kAdvice)); }
-
-Api load_stand_in(const std::string& file) {
-  const Library library(file, kStandInAdvice);
-  library.require_stand_in();
-  return functions_of(library);
 }
 
 }  // namespace gradring::comm::nccl

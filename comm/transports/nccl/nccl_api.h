@@ -35,12 +35,9 @@ std::string describe_error(const Api& api, ncclResult_t result, ncclComm_t comm)
 /// Errors    DeviceError if the library is missing or older than 2.19.
 Api load_library(const std::string& file = "libnccl.so.2");
 
-/// The symbol of a library with NCCL's functions whose work simulated GPUs execute.
-inline constexpr const char* kStandInMark = "gradring_nccl_for_simulated_gpus";
-
-/// The same for simulated GPUs: none of NVIDIA's functions is called.
+/// For simulated GPUs: the functions that the module of this code has (simulated/nccl.cpp). NVIDIA's library does not see such GPUs.
 ///
-/// Errors    DeviceError if the library is missing, or has no kStandInMark: says where a stand-in is.
-Api load_stand_in(const std::string& file = "libnccl.so.2");
+/// Errors    DeviceError if the module has none.
+Api load_simulated();
 
 }  // namespace gradring::comm::nccl

@@ -35,7 +35,7 @@ struct WatchedWrites {
 };
 
 /// Raise it with every change of SimulatedGpu, SimulationOptions or CountedWork: program and module have their own copy.
-inline constexpr int kSimulatedGpuVersion = 5;
+inline constexpr int kSimulatedGpuVersion = 6;
 
 /// What libgradring_simulated_gpu.so exports besides the entry of the CUDA module: this stand-in for the CUDA runtime.
 struct SimulatedGpu {
@@ -46,13 +46,6 @@ struct SimulatedGpu {
   void (*configure)(const SimulationOptions& options) = nullptr;
   /// What kernels and calls did that they must not, in the order in which it was seen. Each was printed to stderr.
   std::vector<std::string> (*faults)() = nullptr;
-  /// For stand-ins of libraries that enqueue work of their own: cudaLaunchHostFunc by its arguments and result. `name`: of the
-  /// library's function that the work stands for; it stays.
-  int (*launch_host_function)(void* stream, const char* name, void (*function)(void*), void* argument) = nullptr;
-  /// The same libraries: `call`, for which one of their host functions is running, uses this memory. What it wrote, kernels may read.
-  ///
-  /// Errors    throws a Fault, with which the device fails if the function passes it on: bytes that are not within one block, a race.
-  void (*note_use)(const char* call, const void* data, std::size_t bytes, bool is_write) = nullptr;
 
   /// Notes from now on who writes these bytes, of all GPUs; one range at a time. No bytes: nothing is watched.
   void (*watch)(const void* data, std::size_t bytes) = nullptr;

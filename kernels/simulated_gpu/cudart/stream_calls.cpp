@@ -74,6 +74,16 @@ cudaError_t gradring::simulated_gpu::launch_host_function(const char* who, cudaS
   });
 }
 
+void gradring::simulated_gpu::note_use(const char* call, const void* data, std::size_t bytes, bool is_write) {
+  if (bytes == 0) return;
+  const auto address = reinterpret_cast<std::uintptr_t>(data);
+  GlobalMemory& memory = runtime().memory;
+  if (!memory.find(address, bytes))
+    throw IllegalAccess(std::string(call) + (is_write ? " writes " : " reads ") + memory.describe(address, bytes));
+  memory.note_use(address, bytes, is_write, call);
+  if (is_write) memory.mark_written(address, bytes);
+}
+
 extern "C" {
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {

@@ -10,10 +10,9 @@ python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null || true)
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
 
-nccl=tests/train/core/cuda_module/stand_in/simulated/libnccl.so.2
-mkdir -p "$place/data/mnist" "$place/build/${nccl%/*}" "$place/commands"
+mkdir -p "$place/data/mnist" "$place/build/tests" "$place/commands"
 cp "$here/program.sh" "$place/build/gradring"
-touch "$place/build/libgradring_cuda.so" "$place/build/libgradring_simulated_gpu.so" "$place/build/$nccl"
+touch "$place/build/libgradring_cuda.so" "$place/build/libgradring_simulated_gpu.so"
 for suite in kernels_runtime_cuda kernels_runtime cuda_module nn_cuda kernels_runtime_simulated simulated_gpu_module; do
   cp "$here/test_binary.sh" "$place/build/tests/test_$suite"
 done
@@ -122,9 +121,6 @@ case ${2-} in
     expect 4 '^\| train_autotune \| not simulated \| [0-9]+ \| cuDNN is not opened' '^On a simulated GPU: 0 ok, 0 failed, 1 not'
     gpu_check --simulated doctor
     expect 4 '^On a simulated GPU: 1 ok, 0 failed, 0 not simulated;'
-    rm "$place/build/$nccl"
-    gpu_check --simulated two_gpus layout_bits
-    expect 4 "^\| two_gpus \| not simulated \| [0-9]+ \| the stand-in for NCCL is part of the tests' build" '^NOT SIMULATED: layout_bits, two_gpus$'
     for options in "--data-dir $place/data" "--build-dir $place/build --pack $place/packed.tar.gz"; do
       # shellcheck disable=SC2086  # its words
       gpu_check --simulated $options

@@ -4,7 +4,7 @@
 #
 # FAULT names what it does wrong; with FAULT=hang its process ID is written to the file HUNG.
 # FAULT also plants, in the JSON of `bench kernels`, a library that is wrong (wrong_peer), or nothing but a library (no_variant).
-# With --simulate-gpu its GPUs are simulated, unless FAULT=real_gpu, and several ranks need the stand-in for NCCL.
+# With --simulate-gpu its GPUs are simulated, unless FAULT=real_gpu.
 # VALIDATE names the real program, which then has to accept each command line.
 set -euo pipefail
 
@@ -116,10 +116,6 @@ train() {
     ranks_change_weights) key+=$(option --nproc-per-node "") ;;
     runs_differ) [[ "${words[*]}" != *--reproducible* ]] || key+=$run ;;
   esac
-  if simulates && (($(option --nproc-per-node 1) > 1)) && [[ ! -e $LD_LIBRARY_PATH/libnccl.so.2 || ! -d $GRADRING_STAND_IN_NCCL ]]; then
-    echo "gradring train: libnccl.so.2 is for real GPUs" >&2
-    return 3
-  fi
   mkdir -p "$run"
   trace "$(option --trace /dev/null)"
   for ((step = 1; step <= steps; ++step)); do

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-#include "tests/support/fake_nccl/nccl_types.h"
+#include "comm/transports/nccl/simulated/nccl_types.h"
 
 namespace gradring::tests {
 namespace {

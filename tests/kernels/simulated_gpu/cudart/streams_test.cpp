@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "kernels/simulated_gpu/cudart/host_function.h"
+
 namespace gradring::tests {
 namespace {
 
@@ -105,7 +107,7 @@ TEST_F(OrderOfStreams, IsMissingIfTheEventIsRecordedTooEarly) {
 TEST_F(OrderOfStreams, IsMissingBesideAFunctionOfTheHost) {
   ok(cudaMemsetAsync(data_, 1, 256, first_));
   ok(cudaLaunchHostFunc(
-      second_, [](void* data) { gradring_simulated_gpu()->note_use("ncclSend", data, 4, false); }, data_));
+      second_, [](void* data) { simulated_gpu::note_use("ncclSend", data, 4, false); }, data_));
   (void)wait(first_);
   expect_race("by cudaMemsetAsync", "read by ncclSend");
 }
@@ -275,7 +277,7 @@ TEST_F(Streams, FunctionsOfTheHostRunInOrderOnAnotherThread) {
 TEST_F(Streams, FunctionsOfTheHostMayUseNoBytesOfNoMemory) {
   const cudaStream_t stream = make_stream();
   ok(cudaLaunchHostFunc(
-      stream, [](void* data) { gradring_simulated_gpu()->note_use("ncclSend", data, 0, false); }, nullptr));
+      stream, [](void* data) { simulated_gpu::note_use("ncclSend", data, 0, false); }, nullptr));
   finish(stream);
 }
 

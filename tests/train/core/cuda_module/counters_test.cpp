@@ -24,8 +24,7 @@ class BenchCounters : public testing::Test {
     words.insert(words.begin(), "bench");
     if (on_simulated_gpu) words.insert(words.end(), {"--device", "cuda", "--simulate-gpu", "h100"});
     words.insert(words.end(), {"--counters", "-J", "result.json", "--csv-file", "result.csv"});
-    return place_.run(words, {{"GRADRING_STAND_IN_NCCL", messages_.path().string()},
-                              {"LD_LIBRARY_PATH", GRADRING_SIMULATED_NCCL_FOLDER}});
+    return place_.run(words);
   }
   json result() const { return json::parse(tests::text_of(place_.path("result.json"))); }
   /// Another reader, with the schema.
@@ -37,7 +36,6 @@ class BenchCounters : public testing::Test {
   }
 
   tests::Workplace place_;
-  tests::TempFolder messages_;
 };
 
 TEST_F(BenchCounters, OfKernels) {

@@ -85,14 +85,11 @@ class GpuNodes : public ::testing::Test {
     const json summary = tests::try_parse_json(tests::text_of(place.path(run / "summary.json")));
     return summary.is_object() ? summary.at("parameters_sha256").get<std::string>() : "no summary";
   }
-  Workplace::Variables variables(const std::string& gpus) const {
-    return {{"GRADRING_TOKEN", "of a test"},
-            {"CUDA_VISIBLE_DEVICES", gpus},
-            {"GRADRING_STAND_IN_NCCL", messages_.path().string()},
-            {"LD_LIBRARY_PATH", GRADRING_STAND_IN_FOLDER}};
+  static Workplace::Variables variables(const std::string& gpus) {
+    return {
+        {"GRADRING_TOKEN", "of a test"}, {"CUDA_VISIBLE_DEVICES", gpus}, {"LD_LIBRARY_PATH", GRADRING_STAND_IN_FOLDER}};
   }
 
-  tests::TempFolder messages_;
   Workplace one_, nodes_[kNodes];
 };
 
@@ -118,8 +115,8 @@ TEST_F(GpuNodes, SendHostValuesByTcpAndTheUniqueIdToAuthenticatedRanksOnly) {
     if (message.value("say", "") != "key") continue;
     const auto bytes = message.at("value").get<std::vector<int>>();
     names.insert(message.at("name").get<std::string>());
-    EXPECT_THAT(std::string(bytes.begin(), bytes.end()), Not(HasSubstr(messages_.path().string())))
-        << message.at("name") << " holds the ncclUniqueId, which names the folder of its messages";
+    EXPECT_THAT(std::string(bytes.begin(), bytes.end()), Not(HasSubstr(nodes_[0].folder().path().string())))
+        << message.at("name") << " holds the ncclUniqueId, which names the folder of rank 0's launcher";
   }
   EXPECT_THAT(names, Contains(AllOf(StartsWith("key-tcp"), HasSubstr("control"))).Times(4))
       << "where each rank listens";

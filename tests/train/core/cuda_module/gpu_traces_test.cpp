@@ -36,7 +36,6 @@ class GpuTraces : public ::testing::Test {
     const std::filesystem::path cupti = built_file(GRADRING_FAKE_CUPTI).parent_path();
     variables.insert(variables.end(),
                      {{"CUDA_VISIBLE_DEVICES", "0,1"},
-                      {"GRADRING_STAND_IN_NCCL", messages_.path().string()},
                       {"LD_LIBRARY_PATH", std::string(GRADRING_STAND_IN_FOLDER) + ":" + cupti.string()}});
     const Words words =
         joined({"launch", "--nproc-per-node=2"}, short_training({"--device", "cuda", "--steps", "8", "--threads", "1",
@@ -49,7 +48,6 @@ class GpuTraces : public ::testing::Test {
   }
 
   const Words traced_ = {"--trace", "t.json", "--trace-steps", "3:6"};
-  TempFolder messages_;
   Workplace place_;
 };
 

@@ -9,7 +9,6 @@
 #include "comm/transports/nccl/nccl_api.h"
 #include "kernels/base/error.h"
 #include "tests/support/built_file.h"
-#include "tests/train/core/cuda_module/stand_in_messages.h"
 #include "train/core/cuda_module/cuda_module.h"
 
 namespace gradring {
@@ -20,7 +19,11 @@ using testing::ThrowsMessage;
 
 class SimulatedNccl : public testing::Test {
  protected:
-  SimulatedNccl() { api_.comm_init_rank_config(&comm_, 1, messages_.make_unique_id(api_), 0, nullptr); }
+  SimulatedNccl() {
+    ncclUniqueId id{};
+    EXPECT_EQ(api_.get_unique_id(&id), ncclSuccess);
+    api_.comm_init_rank_config(&comm_, 1, id, 0, nullptr);
+  }
   ~SimulatedNccl() override { EXPECT_EQ(api_.comm_abort(comm_), ncclSuccess); }
 
   /// Of one rank, in place.
@@ -38,8 +41,7 @@ class SimulatedNccl : public testing::Test {
 
   const train::SimulatedModule opened_ = train::open_simulated_gpus(tests::built_file(GRADRING_SIMULATED_GPU_MODULE),
                                                                     {.card = "h100", .devices = 3, .threads = 1});
-  const tests::StandInMessages messages_;
-  const comm::nccl::Api api_ = comm::nccl::load_stand_in(tests::built_file(GRADRING_SIMULATED_NCCL));
+  const comm::nccl::Api api_ = comm::nccl::load_library(tests::built_file(GRADRING_SIMULATED_GPU_MODULE));
   ncclComm_t comm_ = nullptr;
 };
 

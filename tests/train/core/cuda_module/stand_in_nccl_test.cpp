@@ -3,13 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
+#include <set>
+#include <string>
 #include <vector>
 
 #include "comm/transports/nccl/nccl_api.h"
 #include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
-#include "tests/train/core/cuda_module/stand_in_messages.h"
 
 namespace gradring {
 namespace {
@@ -20,22 +22,29 @@ constexpr int kRanks = 2;
 class StandInNccl : public testing::Test {
  protected:
   StandInNccl() {
-    const ncclUniqueId id = messages_.make_unique_id(api_);
+    EXPECT_EQ(api_.get_unique_id(&id_), ncclSuccess);
     for (int rank = 0; rank < kRanks; ++rank) {
-      api_.comm_init_rank_config(&comms_[rank], kRanks, id, rank, nullptr);
+      api_.comm_init_rank_config(&comms_[rank], kRanks, id_, rank, nullptr);
       streams_.push_back(device_.make_stream(kernels::StreamMode::asynchronous));
     }
   }
   ~StandInNccl() override {
     for (ncclComm* comm : comms_) EXPECT_EQ(api_.comm_abort(comm), ncclSuccess);
+    EXPECT_FALSE(std::filesystem::exists(id_.internal)) << "the last rank removes the files";
+  }
+  /// What lies in the folder of this group.
+  std::set<std::string> files() const {
+    std::set<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(id_.internal)) names.insert(entry.path().filename());
+    return names;
   }
   cudaStream_t stream(int rank) { return static_cast<cudaStream_t>(streams_[rank]->native_handle()); }
   void finish(int rank) { streams_[rank]->synchronize(Deadline::after(std::chrono::seconds(60))); }
 
-  const tests::StandInMessages messages_;
   const comm::nccl::Api api_ = comm::nccl::load_library(GRADRING_STAND_IN_FOLDER "/libnccl.so.2");
   kernels::HostDevice device_;
   std::vector<std::unique_ptr<kernels::Stream>> streams_;
+  ncclUniqueId id_{};
   ncclComm_t comms_[kRanks] = {};
 };
 
@@ -69,6 +78,21 @@ TEST_F(StandInNccl, SendsWaitForTheirReceives) {
   EXPECT_THROW(streams_[0]->synchronize(Deadline::after(std::chrono::milliseconds(200))), DeviceError);
   for (ncclComm* comm : comms_) api_.comm_revoke(comm, NCCL_REVOKE_DEFAULT);
   for (int rank = 0; rank < kRanks; ++rank) finish(rank);
+}
+
+TEST_F(StandInNccl, KeepsThePartsOfTheLastSumOnly) {
+  float memory[kRanks][2] = {{1, 2}, {3, 4}};
+  for (int sum = 0; sum < 3; ++sum) {
+    for (int rank = 0; rank < kRanks; ++rank) {
+      api_.group_start();
+      api_.all_reduce(memory[rank], memory[rank], 2, ncclFloat32, ncclSum, comms_[rank], stream(rank));
+      api_.group_end();
+    }
+    for (int rank = 0; rank < kRanks; ++rank) finish(rank);
+  }
+  EXPECT_THAT(memory[0], testing::ElementsAre(16, 24));
+  EXPECT_THAT(memory[1], testing::ElementsAre(16, 24));
+  EXPECT_THAT(files(), testing::ElementsAre("joined-0", "joined-1", "sum-2-0", "sum-2-1"));
 }
 
 TEST_F(StandInNccl, NamesRanksThatGiveOtherElements) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
+#include "comm/transports/nccl/simulated/stream_work.h"
 #include "kernels/simt/engine/executor.h"
-#include "tests/train/core/cuda_module/stand_in/stream_work.h"
 
-namespace gradring::tests {
+namespace gradring::comm::nccl {
 
 void enqueue(void* stream, std::function<void()> work) {
   static_cast<simt::LaunchQueue*>(stream)->enqueue_launch([work = std::move(work)](simt::Executor&) { work(); });
@@ -12,4 +12,4 @@ void enqueue(void* stream, std::function<void()> work) {
 
 void note_use(const char*, const void*, std::size_t, bool) {}
 
-}  // namespace gradring::tests
+}  // namespace gradring::comm::nccl

@@ -4,10 +4,9 @@
 #include <cstddef>
 #include <functional>
 
-namespace gradring::tests {
+namespace gradring::comm::nccl {
 
-// Streams as libnccl.so.2 sees them: those of a StandInGpu (cpu_stream_work.cpp), or of a simulated GPU
-// (simulated_stream_work.cpp).
+// Streams as NCCL sees them: of simulated GPUs (stream_work.cpp), or in tests of GPUs that the CPU stands in for.
 
 /// Enqueues `work` on a cudaStream_t, which runs in the order of the stream; if that is captured, at every launch of the graph.
 void enqueue(void* stream, std::function<void()> work);
@@ -17,4 +16,4 @@ void enqueue(void* stream, std::function<void()> work);
 /// Errors    on simulated GPUs: throws what the device fails with if they are not within a block of memory, or race with other work.
 void note_use(const char* call, const void* data, std::size_t bytes, bool is_write);
 
-}  // namespace gradring::tests
+}  // namespace gradring::comm::nccl

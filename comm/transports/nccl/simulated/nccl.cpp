@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// libnccl.so.2 for ranks that are processes, on the streams of stream_work.h: a message is a file in the folder that the environment
-// variable GRADRING_STAND_IN_NCCL names. It moves data between processes that no memory and no network connects. Where NCCL would
-// hang or compute wrongly because of a call's elements, the call's work fails with a message that names it; what else NCCL
-// forbids is checked by tests/support/fake_nccl.
+// NCCL's functions for ranks that are processes of one machine, on the streams of stream_work.h: a message is a file. They need no
+// memory or network that the processes share. Where NCCL would hang or compute wrongly because of a call's elements, the call's
+// work fails with a message that names it; what else NCCL forbids is checked by tests/support/fake_nccl.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +14,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <optional>
 #include <string>
 #include <thread>
@@ -23,18 +21,16 @@
 #include <vector>
 
 #include "comm/transport/sum.h"
-#include "comm/transports/nccl/nccl_api.h"
+#include "comm/transports/nccl/simulated/nccl_types.h"
+#include "comm/transports/nccl/simulated/stream_work.h"
 #include "kernels/base/error.h"
-#include "tests/support/fake_nccl/nccl_types.h"
-#include "tests/train/core/cuda_module/stand_in/stream_work.h"
 
 namespace {
 
 namespace fs = std::filesystem;
+using gradring::comm::nccl::dtype_of;
 using gradring::kernels::DType;
-using gradring::tests::dtype_of;
 
-constexpr std::align_val_t kAlignment{256};
 constexpr std::chrono::microseconds kNap(100);
 
 /// The elements of a call, of which both ranks of a message and all ranks of a collective must give the same.
@@ -62,6 +58,7 @@ struct Member {
   std::mutex mutex;
   std::map<std::pair<int, int>, int> messages;  // so far, by sender and receiver
   int reductions = 0;
+  std::vector<fs::path> last_parts;  // what this rank gave to the sums of the last group
 
   /// Names of files, given when work runs: a graph sends another message at each launch.
   std::string next_message(int from, int to) {
@@ -73,11 +70,18 @@ struct Member {
     return "sum-" + std::to_string(reductions++);
   }
 
-  fs::path place_of(int who) const { return folder / ("rank-" + std::to_string(who)); }
-  void look_for_ranks() {
+  /// Announces that this rank has joined, or left.
+  bool announce(const std::string& what) const { return bool(std::ofstream(folder / (what + std::to_string(rank)))); }
+  bool have_all(const std::string& what) const {
     for (int who = 0; who < world_size; ++who)
-      if (!fs::exists(place_of(who))) return;
-    error = ncclSuccess;
+      if (!fs::exists(folder / (what + std::to_string(who)))) return false;
+    return true;
+  }
+  /// All ranks have begun a later group, so each has read these.
+  void replace_parts(std::vector<fs::path> parts) {
+    const std::lock_guard lock(mutex);
+    std::error_code ignored;
+    for (const fs::path& part : std::exchange(last_parts, std::move(parts))) fs::remove(part, ignored);
   }
   void put(const fs::path& name, const Elements& elements, const void* data) {
     const fs::path draft = folder / (name.string() + ".draft");
@@ -140,9 +144,9 @@ void start(Operation& operation) {
     throw gradring::DeviceError(std::string(operation.call()) +
                                 ": a reduction that is not simulated: expected ncclSum");
   if (operation.kind != Operation::Kind::receive)
-    gradring::tests::note_use(operation.call(), operation.from, operation.elements.bytes(), false);
+    gradring::comm::nccl::note_use(operation.call(), operation.from, operation.elements.bytes(), false);
   if (operation.kind != Operation::Kind::send)
-    gradring::tests::note_use(operation.call(), operation.to, operation.elements.bytes(), true);
+    gradring::comm::nccl::note_use(operation.call(), operation.to, operation.elements.bytes(), true);
   if (operation.kind == Operation::Kind::send) member.put(operation.message, operation.elements, operation.from);
   if (operation.kind == Operation::Kind::all_reduce)
     member.put(operation.part_of(member.rank), operation.elements, operation.from);
@@ -173,7 +177,7 @@ void wait_until_received(const Operation& operation) {
   while (!member.aborted && fs::exists(member.folder / operation.message)) std::this_thread::sleep_for(kNap);
 }
 
-/// In rank order. The parts stay: nobody knows who reads one last.
+/// In rank order. The parts stay for the others to read.
 void all_reduce(const Operation& operation) {
   std::vector<std::byte> sum;
   for (int rank = 0; rank < operation.member->world_size; ++rank) {
@@ -194,8 +198,14 @@ void run(std::vector<Operation> operations) {
     if (operation.kind == Operation::Kind::receive) receive(operation);
     if (operation.kind == Operation::Kind::all_reduce) all_reduce(operation);
   }
-  for (const Operation& operation : operations)
+  std::map<Member*, std::vector<fs::path>> parts;
+  for (const Operation& operation : operations) {
+    Member& member = *operation.member;
     if (operation.kind == Operation::Kind::send) wait_until_received(operation);
+    if (operation.kind == Operation::Kind::all_reduce && !member.aborted)
+      parts[&member].push_back(member.folder / operation.part_of(member.rank));
+  }
+  for (auto& [member, given] : parts) member->replace_parts(std::move(given));
 }
 
 ncclResult_t add(cudaStream_t stream, Operation operation) {
@@ -210,19 +220,23 @@ struct ncclComm {
   std::shared_ptr<Member> member = std::make_shared<Member>();
 };
 
+#pragma GCC visibility push(default)
 extern "C" {
 
 ncclResult_t ncclGetVersion(int* version) { return *version = NCCL_VERSION_CODE, ncclSuccess; }
 
 const char* ncclGetErrorString(ncclResult_t result) {
-  return result == ncclSystemError ? "the stand-in's folder is missing or full" : "an error of the stand-in";
+  return result == ncclSystemError ? "the folder of the simulated NCCL is missing or full"
+                                   : "an error of the simulated NCCL";
 }
 
 const char* ncclGetLastError(ncclComm_t) { return ""; }
 
+/// In the launcher's folder of the run, which the launcher removes; under others in that for temporary files.
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
-  const char* const folder = std::getenv("GRADRING_STAND_IN_NCCL");
-  std::string path = std::string(folder ? folder : "/nonexistent") + "/stand-in-XXXXXX";
+  const char* const store = std::getenv("GRADRING_STORE");
+  std::error_code none;
+  std::string path = (store ? fs::path(store) : fs::temp_directory_path(none)) / "nccl-XXXXXX";
   if (path.size() >= sizeof id->internal || !::mkdtemp(path.data())) return ncclSystemError;
   *id = {};
   std::memcpy(id->internal, path.data(), path.size());
@@ -234,20 +248,23 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int world_size, ncclUnique
   made->member->folder = id.internal;
   made->member->rank = rank;
   made->member->world_size = world_size;
-  if (!std::ofstream(made->member->place_of(rank))) return ncclSystemError;
+  if (!made->member->announce("joined-")) return ncclSystemError;
   *comm = made.release();
   return ncclInProgress;
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* error) {
-  if (comm->member->error == ncclInProgress) comm->member->look_for_ranks();
+  if (comm->member->error == ncclInProgress && comm->member->have_all("joined-")) comm->member->error = ncclSuccess;
   *error = comm->member->error;
   return ncclSuccess;
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t) { return ncclSuccess; }
 
+/// The last rank to leave removes the folder.
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  std::error_code ignored;
+  if (comm->member->announce("left-") && comm->member->have_all("left-")) fs::remove_all(comm->member->folder, ignored);
   delete comm;
   return ncclSuccess;
 }
@@ -264,23 +281,6 @@ ncclResult_t ncclCommRevoke(ncclComm_t comm, int) {
   return ncclSuccess;
 }
 
-ncclResult_t ncclMemAlloc(void** data, std::size_t bytes) {
-  *data = ::operator new(bytes, kAlignment);
-  return ncclSuccess;
-}
-
-ncclResult_t ncclMemFree(void* data) {
-  ::operator delete(data, kAlignment);
-  return ncclSuccess;
-}
-
-ncclResult_t ncclCommRegister(ncclComm_t, void* data, std::size_t, void** handle) {
-  *handle = data;
-  return ncclSuccess;
-}
-
-ncclResult_t ncclCommDeregister(ncclComm_t, void*) { return ncclSuccess; }
-
 ncclResult_t ncclGroupStart() {
   ++group.depth;
   return ncclSuccess;
@@ -289,7 +289,7 @@ ncclResult_t ncclGroupStart() {
 ncclResult_t ncclGroupEnd() {
   if (--group.depth > 0) return ncclSuccess;
   for (auto& [stream, operations] : std::exchange(group.operations, {}))
-    gradring::tests::enqueue(stream, [operations = std::move(operations)] { run(operations); });
+    gradring::comm::nccl::enqueue(stream, [operations = std::move(operations)] { run(operations); });
   return ncclSuccess;
 }
 
@@ -322,3 +322,4 @@ ncclResult_t ncclAllReduce(const void* from, void* to, std::size_t count, ncclDa
 }
 
 }  // extern "C"
+#pragma GCC visibility pop

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "comm/transports/nccl/nccl_api.h"
+#include <nccl.h>
+
 #include "kernels/runtime/dtype.h"
 
-namespace gradring::tests {
+namespace gradring::comm::nccl {
 
 /// Of the types that the project sends; others are bytes.
 inline kernels::DType dtype_of(ncclDataType_t type) {
@@ -19,4 +20,4 @@ inline kernels::DType dtype_of(ncclDataType_t type) {
   }
 }
 
-}  // namespace gradring::tests
+}  // namespace gradring::comm::nccl
