@@ -2,26 +2,28 @@
 // The table of variants of each operation, simplest first. Compiled by the host compiler and by nvcc's.
 #include "kernels/ops/kernel_set.h"
 
-#include <array>
+#include <vector>
 
 #include "kernels/lib/level_copies.h"
 
 namespace gradring::kernels {
 
+// GRADRING_LINKAGE is nothing, or weak in a module of one operation, which lacks the functions of the others.
+
 // Compiled once, into the namespace GRADRING_KERNEL_COPY of its operation.
 #define DECLARE(operation, function)      \
   namespace operation {                   \
   inline namespace GRADRING_KERNEL_COPY { \
-  Variant function();                     \
+  GRADRING_LINKAGE Variant function();    \
   }                                       \
   }                                       \
   static_assert(true, "a semicolon follows")
 
 // Compiled for each instruction level.
-#define DECLARE_COPIES(operation, function)   \
-  namespace operation {                       \
-  GRADRING_DECLARE_COPIES(Variant, function); \
-  }                                           \
+#define DECLARE_COPIES(operation, function)                    \
+  namespace operation {                                        \
+  GRADRING_DECLARE_COPIES(GRADRING_LINKAGE Variant, function); \
+  }                                                            \
   static_assert(true, "a semicolon follows")
 #define COPY_TO_RUN(operation, function) GRADRING_COPY_TO_RUN_OF(operation::, function)
 
@@ -63,11 +65,17 @@ DECLARE(step_state, one_thread);
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-/// The table of an operation; it lives as long as the process. No two operations have the same type of Variant.
+/// The table of an operation, of the variants that were linked; it lives as long as the process. No two operations have the same
+/// type of Variant.
 template <class Variant, class... More>
 std::span<const Variant> table(Variant (*first)(), More... more) {
-  static const std::array kTable = {first(), more()...};
-  return kTable;
+  static const auto* const kTable = [&] {
+    auto* const variants = new std::vector<Variant>;
+    for (const auto make : {first, more...})
+      if (make) variants->push_back(make());
+    return variants;
+  }();
+  return *kTable;
 }
 
 }  // namespace
