@@ -32,14 +32,14 @@ void feed(const Bytes& input) {
   EXPECT_EQ(LLVMFuzzerTestOneInput(exact.data(), exact.size()), 0);
 }
 
-TEST(Corpus, IsTakenOrRefused) {
+TEST(Corpus, IsTakenOrRejected) {
   const auto files = corpus();
   EXPECT_FALSE(files.empty());
   for (const Bytes& file : files) feed(file);
   feed({});
 }
 
-TEST(Corpus, DamagedIsTakenOrRefused) {
+TEST(Corpus, DamagedIsTakenOrRejected) {
   constexpr unsigned kSeed = 7;
   SCOPED_TRACE(testing::Message() << "seed " << kSeed);
   std::mt19937 random(kSeed);

@@ -48,6 +48,7 @@ inline constexpr auto kRetiredWords = std::to_array<RetiredWord>({
     {R"((add|group)_?shares)", "sum_slices, split-K slice"},
     {R"(\bring of (tiles|stages)\b)", "multi-stage buffer"},
     {R"(\bbad numbers?\b)", "non-finite (Inf or NaN)"},
+    {R"(TEST[A-Z_]*\([a-z0-9_]+, *[a-z0-9_]*refuse)", "Rejects, Rejected"},
 });
 
 /// Names that say nothing here, in the code of production alone: in prose and in messages the word is an ordinary one.

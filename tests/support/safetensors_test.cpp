@@ -39,7 +39,7 @@ TEST_F(Safetensors, ReadsScalarsAndEmptyTensors) {
   EXPECT_TRUE(tensors.at("b").as<std::uint8_t>().empty());
 }
 
-TEST_F(Safetensors, RefusesWhatTheFormatForbids) {
+TEST_F(Safetensors, RejectsWhatTheFormatForbids) {
   const std::string good = R"("a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]})";
   EXPECT_NO_THROW(read("{" + good + "}", 8));
   EXPECT_THROW(read("{" + good + "}", 9), Error) << "bytes after the last tensor";

@@ -49,7 +49,7 @@ TEST_F(LoaderBench, TakesEverySampleThroughTheLoader) {
   EXPECT_EQ(dataset_.asked, 30);
 }
 
-TEST_F(LoaderBench, RefusesToMeasureNothing) {
+TEST_F(LoaderBench, RejectsMeasurementsOfNothing) {
   EXPECT_THROW(time_filling(dataset_, device_, {.epochs = 0}), InvalidArgument);
   EXPECT_THROW(time_filling(dataset_, device_, {.batch_size = 0}), InvalidArgument);
   EXPECT_THROW(time_loader(dataset_, device_, {.depth = 0}), InvalidArgument);

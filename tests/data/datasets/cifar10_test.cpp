@@ -53,7 +53,7 @@ TEST_F(Cifar10File, CountsByTheSizeAlone) {
   EXPECT_EQ(count_cifar10(folder_.write("batch.bin", Bytes(3 * 3073, 0xff))), 3);
 }
 
-TEST_F(Cifar10File, RefusesOneThatIsCutShortAtAnyByte) {
+TEST_F(Cifar10File, RejectsOneThatIsCutShortAtAnyByte) {
   const Bytes whole = tests::cifar10_bytes(1);
   for (std::size_t size = 1; size < whole.size(); size += 97)
     EXPECT_THAT(error(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size))),
@@ -61,7 +61,7 @@ TEST_F(Cifar10File, RefusesOneThatIsCutShortAtAnyByte) {
                       HasSubstr("download it again")));
 }
 
-TEST_F(Cifar10File, RefusesOneByteTooMany) {
+TEST_F(Cifar10File, RejectsOneByteTooMany) {
   Bytes bytes = tests::cifar10_bytes(2);
   bytes.push_back(0);
   EXPECT_THAT(error(bytes), HasSubstr("has 6147 bytes, expected a multiple of 3073"));
@@ -72,9 +72,9 @@ TEST_F(Cifar10File, SaysWhatAMistakenFileIs) {
   EXPECT_THAT(error(Bytes(pointer.begin(), pointer.end())), HasSubstr("is a Git LFS pointer to a file; fetch"));
 }
 
-TEST_F(Cifar10File, RefusesAnEmptyFile) { EXPECT_THAT(error({}), HasSubstr("is empty")); }
+TEST_F(Cifar10File, RejectsAnEmptyFile) { EXPECT_THAT(error({}), HasSubstr("is empty")); }
 
-TEST_F(Cifar10File, RefusesALabelOutOfRange) {
+TEST_F(Cifar10File, RejectsALabelOutOfRange) {
   Bytes bytes = tests::cifar10_bytes(3);
   bytes[2 * 3073] = 10;
   EXPECT_THAT(error(bytes), AllOf(HasSubstr("record 2"), HasSubstr("label 10"), HasSubstr("0 to 9")));
@@ -133,7 +133,7 @@ TEST(Cifar10, KnowsThePythonVersionWhenItSeesIt) {
               AllOf(HasSubstr("cifar-10-batches-py: holds the Python version"), HasSubstr("binary version")));
 }
 
-TEST(Cifar10, RefusesAFileThatWasCutShortBetweenTwoRecords) {
+TEST(Cifar10, RejectsAFileThatWasCutShortBetweenTwoRecords) {
   const tests::TempFolder folder;
   tests::write_cifar10(folder, "", 3);
   folder.write("data_batch_2.bin", tests::cifar10_bytes(2));

@@ -22,14 +22,14 @@ TEST(InMemoryDataset, GivesSamplesByIndex) {
   EXPECT_EQ(dataset.label(0), 2);
 }
 
-TEST(InMemoryDataset, RefusesIndicesOutside) {
+TEST(InMemoryDataset, RejectsIndicesOutside) {
   const InMemoryDataset dataset(two_samples());
   EXPECT_THROW(dataset.pixels(2), InvalidArgument);
   EXPECT_THROW(dataset.pixels(-1), InvalidArgument);
   EXPECT_THROW(dataset.label(2), InvalidArgument);
 }
 
-TEST(InMemoryDataset, RefusesContentsThatDoNotFit) {
+TEST(InMemoryDataset, RejectsContentsThatDoNotFit) {
   auto contents = two_samples();
   contents.pixels.pop_back();
   EXPECT_THROW(InMemoryDataset{contents}, InvalidArgument);
@@ -53,7 +53,7 @@ TEST(DatasetStatistics, CountsClassesAndMeasuresEachChannel) {
   EXPECT_THAT(found.std, ElementsAre(DoubleNear(0.5, 1e-12), DoubleNear(0, 1e-12)));
 }
 
-TEST(DatasetStatistics, RefusesAnEmptySet) {
+TEST(DatasetStatistics, RejectsAnEmptySet) {
   const InMemoryDataset empty(
       InMemoryDataset::Contents{.name = "none", .shape = {1, 1, 1}, .classes = 1, .pixels = {}, .labels = {}});
   EXPECT_THROW(statistics_of(empty), InvalidArgument);

@@ -21,7 +21,7 @@ TEST(Glyphs, ParsesCurvesCornersAndLifts) {
                                                               ElementsAre(GlyphPoint{5, 6}, GlyphPoint{7, 8})));
 }
 
-TEST(Glyphs, RefusesWhatIsNoGlyph) {
+TEST(Glyphs, RejectsWhatIsNoGlyph) {
   for (const char* text : {"", "1,2", "1,2 3", "1,2 3;4", "a,b c,d", "1,2 3,4 |", "1,2 3,4/", "| 1,2 3,4"})
     EXPECT_THROW(parse_strokes(text), InvalidArgument) << text;
 }

@@ -75,19 +75,19 @@ TEST_F(IdxFile, NamesFileFindingAndAdvice) {
                     HasSubstr("check what was downloaded")));
 }
 
-TEST_F(IdxFile, RefusesLabelsWhereImagesBelong) {
+TEST_F(IdxFile, RejectsLabelsWhereImagesBelong) {
   EXPECT_THAT(error(tests::idx_bytes({30}, values_)), HasSubstr("starts with 00 00 08 01"));
   EXPECT_THAT(error(plain_, 1), HasSubstr("starts with 00 00 08 03"));
 }
 
-TEST_F(IdxFile, RefusesEveryTruncationOfAPlainFile) {
+TEST_F(IdxFile, RejectsEveryTruncationOfAPlainFile) {
   for (std::size_t size = 1; size < plain_.size(); ++size)
     EXPECT_THAT(error(Bytes(plain_.begin(), plain_.begin() + static_cast<long>(size))),
                 testing::AnyOf(HasSubstr("ends "), HasSubstr("a file of this size holds at most")))
         << size;
 }
 
-TEST_F(IdxFile, RefusesEveryTruncationOfAGzipFile) {
+TEST_F(IdxFile, RejectsEveryTruncationOfAGzipFile) {
   for (std::size_t size = 2; size < packed_.size(); ++size)
     EXPECT_THAT(error(Bytes(packed_.begin(), packed_.begin() + static_cast<long>(size))),
                 HasSubstr("ends in the middle"))
@@ -105,14 +105,14 @@ TEST_F(IdxFile, NeverTakesADamagedGzipForAnother) {
   }
 }
 
-TEST_F(IdxFile, RefusesTrailingBytes) {
+TEST_F(IdxFile, RejectsTrailingBytes) {
   Bytes longer = plain_;
   longer.push_back(0);
   EXPECT_THAT(error(longer), HasSubstr("continues after the 30 bytes"));
   EXPECT_THAT(error(tests::gzipped(longer)), HasSubstr("continues after the 30 bytes"));
 }
 
-TEST_F(IdxFile, RefusesAHeaderThatPromisesMoreThanTheFileCanHold) {
+TEST_F(IdxFile, RejectsAHeaderThatPromisesMoreThanTheFileCanHold) {
   for (const auto& extents : {std::vector<std::uint32_t>{0xffffffff, 0xffffffff, 0xffffffff}, {1u << 31, 1, 1}}) {
     const Bytes lie = tests::idx_bytes(extents, values_);
     EXPECT_THAT(error(lie), HasSubstr("bytes, but a file of this size holds at most "));
@@ -130,7 +130,7 @@ TEST_F(IdxFile, TakesMemoryForWhatIsThereAndNotForWhatIsPromised) {
 }
 
 /// 4 TB in a sparse file that could hold them.
-TEST_F(IdxFile, RefusesMoreThanTheMemoryHolds) {
+TEST_F(IdxFile, RejectsMoreThanTheMemoryHolds) {
   for (const auto& [name, bytes, size] :
        {std::tuple("packed", tests::gzipped(tests::idx_bytes({1u << 30, 64, 64}, noise(100))), std::uint64_t{5} << 30),
         std::tuple("plain", tests::idx_bytes({1u << 30, 64, 64}, noise(100)), (std::uint64_t{1} << 42) + 16)}) {
@@ -153,7 +153,7 @@ TEST_F(IdxFile, StopsInflatingWhereTheHeaderSays) {
   EXPECT_THAT(error(bomb), HasSubstr("continues after the 4 bytes"));
 }
 
-TEST_F(IdxFile, RefusesWhatIsNoFile) {
+TEST_F(IdxFile, RejectsWhatIsNoFile) {
   EXPECT_THAT(tests::message_of<DataError>([&] { read_idx(folder_.path() / "absent", 3); }),
               HasSubstr("cannot be opened"));
   EXPECT_THAT(tests::message_of<DataError>([&] { read_idx(folder_.path(), 3); }), HasSubstr("cannot be opened"));
@@ -183,7 +183,7 @@ TEST_F(IdxDataset, PairsImagesWithLabels) {
   EXPECT_EQ(dataset->get(2).label, 4);
 }
 
-TEST_F(IdxDataset, RefusesCountsThatDiffer) {
+TEST_F(IdxDataset, RejectsCountsThatDiffer) {
   EXPECT_THAT(error(images_, tests::idx_bytes({2}, {1, 2})),
               AllOf(HasSubstr("labels: holds 2 labels"), HasSubstr("3 images"), HasSubstr("the same source")));
 }
@@ -198,13 +198,13 @@ TEST_F(IdxDataset, ComparesCountsBeforeItTakesMemoryForPixels) {
   EXPECT_LT(tests::peak_allocated_bytes() - before, 4u << 20);
 }
 
-TEST_F(IdxDataset, RefusesALabelOutOfRange) {
+TEST_F(IdxDataset, RejectsALabelOutOfRange) {
   EXPECT_THAT(error(images_, tests::idx_bytes({3}, {1, 10, 2})),
               AllOf(HasSubstr("label 10 in sample 1, but small has the classes 0 to 9"),
                     HasSubstr("use the labels of small, or renumber these from 0"), Not(HasSubstr("download"))));
 }
 
-TEST_F(IdxDataset, RefusesAnEmptySet) {
+TEST_F(IdxDataset, RejectsAnEmptySet) {
   EXPECT_THAT(error(tests::idx_bytes({0, 28, 28}, {}), tests::idx_bytes({0}, {})), HasSubstr("holds no images"));
   EXPECT_THAT(error(tests::idx_bytes({3, 0, 28}, {}), tests::idx_bytes({3}, {1, 2, 3})), HasSubstr("holds no images"));
 }

@@ -100,7 +100,7 @@ TEST(OpenDataset, TakesTheFolderOfItsNameBeforeTheOneAbove) {
   }
 }
 
-TEST(OpenDataset, RefusesTheFolderOfTheOtherSet) {
+TEST(OpenDataset, RejectsTheFolderOfTheOtherSet) {
   const tests::TempFolder folder;
   for (const std::filesystem::path below : {"mnist", "MNIST/raw"}) {
     write_set(folder, below, 1);

@@ -142,14 +142,14 @@ TEST_F(DownloadTest, AsksForNothingWhereThePartIsWhole) {
   EXPECT_THAT(server_.requests(), IsEmpty());
 }
 
-TEST_F(DownloadTest, RefusesAWrongHashAndRemovesTheFile) {
+TEST_F(DownloadTest, RejectsAWrongHashAndRemovesTheFile) {
   server_.serve("a/file", {.content = other()});
   EXPECT_THAT(error<DataError>(), AllOf(HasSubstr("a/file: the file has SHA-256 " + tests::sha256_of(other())),
                                         HasSubstr("expected " + tests::sha256_of(content_)), HasSubstr("--mirror")));
   EXPECT_THAT(left(), IsEmpty());
 }
 
-TEST_F(DownloadTest, RefusesAFileOfAnotherLength) {
+TEST_F(DownloadTest, RejectsAFileOfAnotherLength) {
   Bytes longer = content_;
   longer.resize(content_.size() + 100'000);
   for (const auto& [content, reason] :

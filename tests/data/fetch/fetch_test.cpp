@@ -113,14 +113,14 @@ TEST_F(FetchTest, UnpacksAnArchiveThatIsThereAlready) {
   EXPECT_TRUE(exists("packed/all.tar.gz")) << "whoever put it there may want it";
 }
 
-TEST_F(FetchTest, RefusesAnArchiveThatLacksAFile) {
+TEST_F(FetchTest, RejectsAnArchiveThatLacksAFile) {
   const Bytes poor = tests::gzipped(tests::tar_bytes({{.name = "top/labels", .content = labels_}}));
   const tests::Known known("all.tar.gz", poor);
   server_.serve("all.tar.gz", {.content = poor});
   EXPECT_THAT(tests::message_of<DataError>([&] { run(packed(known)); }), HasSubstr("holds no more"));
 }
 
-TEST_F(FetchTest, RefusesAnArchiveWithAnotherVersionOfAFile) {
+TEST_F(FetchTest, RejectsAnArchiveWithAnotherVersionOfAFile) {
   const Bytes wrong =
       tests::gzipped(tests::tar_bytes({{.name = "more", .content = more_}, {.name = "labels", .content = {3, 2, 1}}}));
   const tests::Known known("all.tar.gz", wrong);

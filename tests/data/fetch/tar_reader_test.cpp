@@ -88,7 +88,7 @@ TEST_F(TarReaderTest, PutsLongNamesTogether) {
   EXPECT_EQ(reader.next()->name, "long/folder/" + std::string(100, 'n'));
 }
 
-TEST_F(TarReaderTest, RefusesAnArchiveThatIsCutShortAnywhere) {
+TEST_F(TarReaderTest, RejectsAnArchiveThatIsCutShortAnywhere) {
   const Bytes whole = tests::tar_bytes({{.name = "a", .content = tests::counting(600)}});
   for (std::size_t size = 0; size < 3 * 512; size += 61)
     EXPECT_THAT(error(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size))),
@@ -96,7 +96,7 @@ TEST_F(TarReaderTest, RefusesAnArchiveThatIsCutShortAnywhere) {
         << size;
 }
 
-TEST_F(TarReaderTest, RefusesADamagedHeader) {
+TEST_F(TarReaderTest, RejectsADamagedHeader) {
   const Bytes whole = tests::tar_bytes({{.name = "a", .content = tests::counting(600)}});
   for (std::size_t at : {0, 130, 156, 400}) {
     Bytes damaged = whole;
@@ -105,7 +105,7 @@ TEST_F(TarReaderTest, RefusesADamagedHeader) {
   }
 }
 
-TEST_F(TarReaderTest, RefusesASizeThatIsNoOctalNumber) {
+TEST_F(TarReaderTest, RejectsASizeThatIsNoOctalNumber) {
   for (const std::uint8_t first : {std::uint8_t{'9'}, std::uint8_t{0x80}}) {
     Bytes archive = tests::tar_bytes({{.name = "a", .content = {1}}});
     const int change = first - archive[124];

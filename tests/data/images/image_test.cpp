@@ -56,7 +56,7 @@ TEST(Resize, KeepsTheMeanOfAwkwardSizes) {
   }
 }
 
-TEST(Resize, RefusesNothing) {
+TEST(Resize, RejectsNothing) {
   EXPECT_THROW(resized(grey(0, 0, {}), 2, 2), InvalidArgument);
   EXPECT_THROW(resized(grey(1, 1, {1}), 0, 2), InvalidArgument);
 }
@@ -78,7 +78,7 @@ TEST(ToSample, InvertsBehindTheResizing) {
   EXPECT_THAT(to_sample(image, {1, 2, 1}, true), ElementsAre(250, 0));
 }
 
-TEST(ToSample, RefusesOtherChannels) {
+TEST(ToSample, RejectsOtherChannels) {
   const Image image{.height = 1, .width = 1, .channels = 1, .pixels = {3}};
   EXPECT_THROW(to_sample(image, {1, 1, 2}, false), InvalidArgument);
   EXPECT_THROW(to_sample(image, {1, 1}, false), InvalidArgument);

@@ -68,7 +68,7 @@ TEST_F(Png, WhatIsTransparentLiesOnWhite) {
       Each(255));
 }
 
-TEST_F(Png, RefusesWhatIsNoneByName) {
+TEST_F(Png, RejectsWhatIsNoneByName) {
   EXPECT_THAT(tests::message_of<DataError>([&] { read_png(folder_.path() / "none.png"); }),
               AllOf(HasSubstr("none.png: cannot be opened"), HasSubstr("No such file")));
   EXPECT_THAT(refusal({}), HasSubstr("image.png: cannot be read as a PNG"));
@@ -85,7 +85,7 @@ TEST_F(Png, TakesNoMemoryForSizesThatAreOnlySaid) {
   EXPECT_THROW(read(WrittenPng{.width = 0, .rows = {}}), DataError);
 }
 
-TEST_F(Png, RefusesAChunkLongerThanTheFile) {
+TEST_F(Png, RejectsAChunkLongerThanTheFile) {
   const Bytes text = tests::png_chunk("tEXt", {'k', 0, 'v'});
   Bytes png = WrittenPng{.rows = {1}}.bytes();
   const auto behind_header = png.begin() + 8 + 12 + 13;
@@ -95,7 +95,7 @@ TEST_F(Png, RefusesAChunkLongerThanTheFile) {
   EXPECT_THAT(refusal(png), HasSubstr("image.png: is a truncated or damaged PNG"));
 }
 
-TEST_F(Png, EveryTruncationIsRefusedOrHarmless) {
+TEST_F(Png, EveryTruncationIsRejectedOrHarmless) {
   WrittenPng png{.width = 5, .height = 7, .colour = WrittenPng::rgba, .rows = Bytes(5 * 7 * 4)};
   for (std::size_t i = 0; i < png.rows.size(); ++i) png.rows[i] = static_cast<std::uint8_t>(i * 37);
   const Bytes whole = png.bytes();

@@ -133,7 +133,7 @@ TEST_F(LoaderTest, LeavesALentBatchAlone) {
   EXPECT_THAT(held->labels(), ElementsAre(0, 1, 2, 3, 4));
 }
 
-TEST_F(LoaderTest, RefusesToLendMoreThanItHas) {
+TEST_F(LoaderTest, RejectsLoansOfMoreThanItHas) {
   Loader loader(numbers_, device_, {.indices = first(100), .batch_size = 5, .depth = 2});
   auto a = loader.next(soon());
   const auto b = loader.next(soon());
@@ -190,7 +190,7 @@ TEST_F(LoaderTest, StopsWhenItIsDestroyed) {
   }
 }
 
-TEST_F(LoaderTest, RefusesWhatCannotBe) {
+TEST_F(LoaderTest, RejectsWhatCannotBe) {
   EXPECT_THROW(Loader(numbers_, device_, {.indices = {0}, .batch_size = 0}), InvalidArgument);
   EXPECT_THROW(Loader(numbers_, device_, {.indices = {0}, .depth = 0}), InvalidArgument);
   EXPECT_THROW(Loader(numbers_, device_, {.indices = {0}, .normalize = {.mean = {0, 0}, .std = {1, 1}}}),
@@ -255,7 +255,7 @@ TEST_F(FillBatch, StopsWhenItIsTold) {
   EXPECT_EQ(slot_.labels.as<std::int32_t>()[0], 1) << "nothing is written after the stop";
 }
 
-TEST_F(FillBatch, RefusesAnIndexOutsideTheSet) {
+TEST_F(FillBatch, RejectsAnIndexOutsideTheSet) {
   EXPECT_THROW(fill({0, 3}), InvalidArgument);
   EXPECT_THROW(fill({0, 0, 0, 0, 0, -1}), InvalidArgument);
 }

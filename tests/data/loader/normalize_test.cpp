@@ -113,7 +113,7 @@ TEST(Normalize, TreatsEachChannelByItsOwnNumbers) {
   EXPECT_THAT(out, ::testing::ElementsAre(1.0f, 0.0f, 0.0f, -0.5f));
 }
 
-TEST(Normalize, RefusesWhatCannotBe) {
+TEST(Normalize, RejectsWhatCannotBe) {
   EXPECT_THROW(Normalize({.mean = {}, .std = {}}), InvalidArgument);
   EXPECT_THROW(Normalize({.mean = {0.5f}, .std = {0.5f, 0.5f}}), InvalidArgument);
   EXPECT_THROW(Normalize({.mean = {0.5f, 0.5f}, .std = {0.5f}}, 3), InvalidArgument);

@@ -101,7 +101,7 @@ TEST(DistributedSampler, SpeaksOfAnInvalidRankAsPyTorchDoes) {
         HasSubstr("Invalid rank " + std::to_string(rank) + ", rank should be in the interval [0, 3]"));
 }
 
-TEST(DistributedSampler, RefusesWhatCannotBe) {
+TEST(DistributedSampler, RejectsWhatCannotBe) {
   EXPECT_THROW(DistributedSampler({.samples = -1}), InvalidArgument);
   EXPECT_THROW(DistributedSampler({.samples = 1, .world_size = 0}), InvalidArgument);
   EXPECT_THROW(torch_permutation(214'748'364, 0), InvalidArgument);
@@ -130,7 +130,7 @@ TEST(SequentialShard, HasNoPadding) {
   for (std::int64_t position = 0; position < shard.size(); ++position) EXPECT_FALSE(shard.padding(position));
 }
 
-TEST(SequentialShard, RefusesARankOutsideTheWorld) {
+TEST(SequentialShard, RejectsARankOutsideTheWorld) {
   EXPECT_THROW(SequentialShard({.samples = 10, .rank = 2, .world_size = 2}), InvalidArgument);
   EXPECT_THROW(SequentialShard({.samples = 10, .rank = -1, .world_size = 2}), InvalidArgument);
 }
@@ -201,7 +201,7 @@ TEST(ShardedSteps, LeaveRanksWithoutAnyWhereShardsRunOut) {
   EXPECT_EQ(ranks[2]->order(0).size(), 0u);
 }
 
-TEST(ShardedSteps, RefuseShardsThatDoNotFitAStep) {
+TEST(ShardedSteps, RejectShardsThatDoNotFitAStep) {
   EXPECT_THROW(make_sharded_steps(spec_of(10, 0, 1, 10), 4), InvalidArgument);
   EXPECT_THROW(make_sharded_steps(spec_of(10, 0, 1, 10), 0), InvalidArgument);
   EXPECT_THROW(make_sharded_steps(spec_of(10, 2, 2, 10), 5), InvalidArgument);

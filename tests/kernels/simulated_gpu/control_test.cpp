@@ -98,7 +98,7 @@ TEST(Barrier, ReductionsCountThreadsOfTheBlock) {
   EXPECT_EQ(words, std::vector<U32>(50, 2037));
 }
 
-TEST(Barrier, IsRefusedToAPartOfAWarp) {
+TEST(Barrier, IsRejectedToAPartOfAWarp) {
   const std::string text = fault_of([] {
     words_of("setp.lt.u32 %q1, %thread, 16; @%q1 bra $low; bar.sync 0; bra $join; $low: bar.sync 0; $join: ret;", 32);
   });

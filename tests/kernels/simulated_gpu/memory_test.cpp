@@ -287,7 +287,7 @@ TEST(Counters, SectorsAndWavefrontsAgainstTheLeast) {
   EXPECT_EQ(counters.instructions[kernel.index_of("ld.global.u16")].sectors, 1u);
 }
 
-TEST(Launch, RefusesWhatTheKernelIsNotFor) {
+TEST(Launch, RejectsWhatTheKernelIsNotFor) {
   GlobalMemory memory;
   const TestKernel kernel("", 1, ".maxntid 64, 1, 1");
   EXPECT_NE(fault_of([&] { kernel.run(memory, {0}, {}, {65}); }).find("expected 1 to 64"), std::string::npos);

@@ -64,7 +64,7 @@ TEST(Parameter, OrdersAreInverse) {
   }
 }
 
-TEST(Parameter, RefusesSpansOfAnotherSize) {
+TEST(Parameter, RejectsSpansOfAnotherSize) {
   const Parameter bias = parameters_of(convnet({28, 28, 1}, 10))[1];
   std::vector<float> small(31), right(32);
   EXPECT_THROW(to_torch_order(bias, small, right), InvalidArgument);

@@ -53,7 +53,7 @@ TEST(ConvNetDeep, HasEightConvolutionsWithPyTorchsNames) {
   EXPECT_EQ(parameters[16].name, "fc_layers.0.weight");
 }
 
-TEST(ConvNetDeep, RefusesImagesThatPoolingShrinksToNothing) {
+TEST(ConvNetDeep, RejectsImagesThatPoolingShrinksToNothing) {
   EXPECT_NO_THROW(nn::convnet_deep({8, 8, 1}, 2));
   EXPECT_THROW(nn::convnet_deep({8, 7, 1}, 2), InvalidArgument);
   EXPECT_THROW(nn::convnet_deep({8, 8}, 2), InvalidArgument);

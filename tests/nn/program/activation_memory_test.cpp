@@ -124,7 +124,7 @@ TEST(ActivationLayout, TensorsInTurnNeedTheLargestOfEachTurn) {
   EXPECT_EQ(sizes_in_turn(stages), (std::array<std::size_t, 2>{5, 9}));
 }
 
-TEST(ActivationLayout, RefusesSegmentsThatEndTooEarly) {
+TEST(ActivationLayout, RejectsSegmentsThatEndTooEarly) {
   const std::vector<StageBytes> stages(3);
   const std::vector<std::size_t> ends = {1};
   EXPECT_THROW(lay_out_for_backward(stages, ends), InvalidArgument);
@@ -247,7 +247,7 @@ TEST(ChooseSegments, ManyStagesAreNoMatterOfPatience) {  // a ResNet's worth; tr
   EXPECT_LT(choose_segments(stages, {.kind = Kind::automatic, .budget_bytes = budget}).work, least.work);
 }
 
-TEST(ChooseSegments, RefusesNoSegmentsAndNoStages) {
+TEST(ChooseSegments, RejectsNoSegmentsAndNoStages) {
   const std::vector<StageCost> stages(2);
   EXPECT_THROW(choose_segments(stages, {.kind = Kind::segments, .segments = 0}), InvalidArgument);
   EXPECT_THROW(choose_segments({}, {}), InvalidArgument);

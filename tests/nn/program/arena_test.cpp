@@ -45,7 +45,7 @@ TEST(ArenaLayout, BucketsFollowEachOtherAndDivideByThePadding) {
   }
 }
 
-TEST(ArenaLayout, RefusesBucketsThatDoNotCoverTheModel) {
+TEST(ArenaLayout, RejectsBucketsThatDoNotCoverTheModel) {
   const auto layout = [](std::vector<std::vector<int>> buckets) { ArenaLayout(convnet_parameters(), buckets, 1); };
   EXPECT_THROW(layout({{0, 1, 2, 3, 4, 5, 6}}), InvalidArgument);
   EXPECT_THROW(layout({{0, 1, 2, 3, 4, 5, 6, 7, 7}}), InvalidArgument);

@@ -117,7 +117,7 @@ TEST_P(ProgramOf, EvaluationGivesTheSameLogitsInLessMemory) {
   EXPECT_LT(evaluation.program().memory().total(), training.program().memory().total());
 }
 
-TEST_P(ProgramOf, RefusesBatchesItWasNotMadeFor) {
+TEST_P(ProgramOf, RejectsBatchesItWasNotMadeFor) {
   ProgramRig rig(nn::convnet({28, 28, 1}, 10), 2, GetParam());
   rig.draw_weights(1);
   const Samples three(3, 5), none(0, 5);
@@ -129,7 +129,7 @@ TEST_P(ProgramOf, RefusesBatchesItWasNotMadeFor) {
 INSTANTIATE_TEST_SUITE_P(Backends, ProgramOf, testing::Values("reference", "cpu"),
                          [](const auto& backend) { return backend.param; });
 
-TEST(Program, RefusesAModelThatDoesNotEndInItsClasses) {
+TEST(Program, RejectsAModelThatDoesNotEndInItsClasses) {
   nn::Model model = nn::convnet({28, 28, 1}, 10);
   model.classes = 11;
   EXPECT_THROW(ProgramRig(model, 2, "reference"), InvalidArgument);

@@ -86,7 +86,7 @@ TEST(StepTotals, NeedAGraph) {
   EXPECT_THROW(total_of(work, {}), UncountedWork);
 }
 
-TEST(StepTotals, RefuseNamesThatNothingHas) {
+TEST(StepTotals, RejectNamesThatNothingHas) {
   const std::vector<std::string> excluded = {"cudnn"};
   EXPECT_THROW(total_of(step(), excluded), UsageError);
 }

@@ -58,7 +58,7 @@ TEST(StepTimes, ForgetTheStepsThatWarmUp) {
   EXPECT_EQ(times.table().step.most, 1);
 }
 
-TEST(StepTimes, OfNoStepsAreRefused) { EXPECT_THROW(StepTimes().table(), InvalidArgument); }
+TEST(StepTimes, OfNoStepsAreRejected) { EXPECT_THROW(StepTimes().table(), InvalidArgument); }
 
 }  // namespace
 }  // namespace gradring::train::bench

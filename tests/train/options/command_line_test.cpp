@@ -106,7 +106,7 @@ TEST(CommandLine, GivesBackWordsWhereTheyAreWanted) {
   EXPECT_THAT(probe_refusal({"-x"}, true), HasSubstr("unknown option -x"));
 }
 
-TEST(CommandLine, RefusesWhatItDoesNotKnow) {
+TEST(CommandLine, RejectsWhatItDoesNotKnow) {
   EXPECT_EQ(probe_refusal({"--min-byte", "8"}),
             "unknown option --min-byte. Did you mean '--min-bytes'? See gradring probe --help");
   EXPECT_EQ(probe_refusal({"-b"}), "-b needs a value; see gradring probe --help");

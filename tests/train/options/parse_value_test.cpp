@@ -26,7 +26,7 @@ TEST(ParseInteger, TakesWholeNumbersWithinItsRange) {
   EXPECT_EQ(parse_integer("x", "-3", {.least = -3}), -3);
 }
 
-TEST(ParseInteger, RefusesTheRest) {
+TEST(ParseInteger, RejectsTheRest) {
   expect_refused(
       [](auto text) { parse_integer("batch-size", text, {.least = 1}); },
       {"", "0", "-1", "1.5", "1e3", "0x10", "+1", " 1", "1 ", "1k", "one", "2147483648", "99999999999999999999"});
@@ -49,7 +49,7 @@ TEST(ParseNumber, TakesDecimalsAndExponents) {
   EXPECT_EQ(parse_number("lr", "-2", -2), -2);
 }
 
-TEST(ParseNumber, RefusesWhatIsNotFiniteOrNoNumber) {
+TEST(ParseNumber, RejectsWhatIsNotFiniteOrNoNumber) {
   expect_refused([](auto text) { parse_number("lr", text, 0); },
                  {"", "nan", "inf", "-inf", "-0.1", "1e999", "1,5", "0x1p3", "+1", "1 ", "fast"});
 }
@@ -78,7 +78,7 @@ TEST(ParseDuration, KnowsItsUnits) {
   EXPECT_EQ(parse_duration("timeout", "0.29s"), 290ms);  // 0.29 * 1000 is a little less than 290
 }
 
-TEST(ParseDuration, RefusesNoneAndForever) {
+TEST(ParseDuration, RejectsNoneAndForever) {
   expect_refused([](auto text) { parse_duration("timeout", text); },
                  {"", "0", "0s", "-1s", "0.1ms", "s", "ms", "1h", "1 s", "inf", "nan", "1e300", "1e10m"});
 }

@@ -58,7 +58,7 @@ TEST(NcclMisuse, AcceptsAJoinedStreamInACapture) {
   EXPECT_EQ(streams.memory[0], 0);
 }
 
-TEST(NcclMisuse, RefusesACaptureWithAStreamThatIsNotJoined) {
+TEST(NcclMisuse, RejectsACaptureWithAStreamThatIsNotJoined) {
   ForkedStreams streams;
   EXPECT_THAT(error_of([&] { streams.gpu.record(*streams.first, [&] { streams.fork(); }); }),
               HasSubstr("cudaErrorStreamCaptureUnjoined"));
@@ -72,7 +72,7 @@ TEST(NcclMisuse, RefusesACaptureWithAStreamThatIsNotJoined) {
   EXPECT_FALSE(static_cast<FakeStream&>(*streams.first).capture());  // ended all the same
 }
 
-TEST(NcclMisuse, RefusesACapturedWaitForAnEventFromOutside) {
+TEST(NcclMisuse, RejectsACapturedWaitForAnEventFromOutside) {
   ForkedStreams streams;
   streams.second->record(*streams.joined);
   EXPECT_THAT(

@@ -65,7 +65,7 @@ TEST(NcclMisuse, BlockingFinalizeHangsUntilOperationsEnd) {
                     }));
 }
 
-TEST(NcclMisuse, RefusesToFinalizeTwice) {
+TEST(NcclMisuse, RejectsASecondFinalize) {
   TwoRanks ranks;
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
   EXPECT_EQ(ranks.api[0].comm_finalize(ranks.comm[0]), ncclInProgress);
@@ -74,7 +74,7 @@ TEST(NcclMisuse, RefusesToFinalizeTwice) {
   EXPECT_THAT(ranks.last_error(0), HasSubstr("finalized twice"));
 }
 
-TEST(NcclMisuse, RefusesToRevokeTwice) {
+TEST(NcclMisuse, RejectsASecondRevoke) {
   TwoRanks ranks;
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
   EXPECT_EQ(ranks.api[0].comm_revoke(ranks.comm[0], NCCL_REVOKE_DEFAULT), ncclInProgress);
@@ -82,7 +82,7 @@ TEST(NcclMisuse, RefusesToRevokeTwice) {
   EXPECT_EQ(ranks.api[0].comm_revoke(ranks.comm[0], NCCL_REVOKE_DEFAULT), ncclInvalidArgument);
 }
 
-TEST(NcclMisuse, RefusesToRevokeAFinalizedCommunicator) {
+TEST(NcclMisuse, RejectsARevokeOfAFinalizedCommunicator) {
   TwoRanks ranks;
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
   EXPECT_EQ(ranks.api[0].comm_finalize(ranks.comm[0]), ncclInProgress);

@@ -92,7 +92,7 @@ TEST(NcclMisuse, NotesWorkBehindAGroupInProgress) {
   EXPECT_THAT(ranks.noted(), HasSubstr("a stream was synchronized behind an NCCL group that is still in progress"));
 }
 
-TEST(NcclMisuse, RefusesAGroupWhileOneIsInProgress) {
+TEST(NcclMisuse, RejectsAGroupWhileOneIsInProgress) {
   TwoRanks ranks;
   ranks.begin_exchange(ranks.memory[0], ranks.memory[1]);
   ranks.group(0, [&] { EXPECT_EQ(ranks.send(0, ranks.memory[0]), ncclInvalidArgument); });
@@ -122,7 +122,7 @@ TEST(NcclMisuse, BlockingGroupHangsUntilThePeerConnects) {
                     [&] { ranks.group(1, [&] { ranks.receive(1, ranks.memory[1]); }); }));
 }
 
-TEST(NcclMisuse, RefusesAnUninitializedConfig) {
+TEST(NcclMisuse, RejectsAnUninitializedConfig) {
   TwoRanks ranks;
   ncclUniqueId id{};
   ranks.api[0].get_unique_id(&id);
@@ -131,7 +131,7 @@ TEST(NcclMisuse, RefusesAnUninitializedConfig) {
   EXPECT_EQ(ranks.init(0, id, 7), ncclInvalidArgument);
 }
 
-TEST(NcclMisuse, RefusesBlockingAndOtherCommunicatorsInOneGroup) {
+TEST(NcclMisuse, RejectsBlockingAndOtherCommunicatorsInOneGroup) {
   TwoRanks ranks;
   const ncclComm_t other = ranks.comm[0];
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
@@ -183,7 +183,7 @@ TEST(NcclMisuse, AcceptsTwoSendsOfOneBuffer) {
   EXPECT_THAT(ranks.misuse.take(), IsEmpty());
 }
 
-TEST(NcclMisuse, RefusesTwoRanksOnTheCurrentDevice) {
+TEST(NcclMisuse, RejectsTwoRanksOnTheCurrentDevice) {
   TwoRanks ranks({.make_current = false});
   for (const int rank : {0, 1}) {
     EXPECT_EQ(ranks.settle(rank), ncclInvalidUsage);
@@ -191,7 +191,7 @@ TEST(NcclMisuse, RefusesTwoRanksOnTheCurrentDevice) {
   }
 }
 
-TEST(NcclMisuse, RefusesAStreamOfAnotherDevice) {
+TEST(NcclMisuse, RejectsAStreamOfAnotherDevice) {
   TwoRanks ranks;
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
   std::swap(ranks.stream[0], ranks.stream[1]);
@@ -199,7 +199,7 @@ TEST(NcclMisuse, RefusesAStreamOfAnotherDevice) {
   EXPECT_THAT(ranks.last_error(0), HasSubstr("stream of device 1, communicator of device 0"));
 }
 
-TEST(NcclMisuse, ARefusedCallFailsItsGroup) {
+TEST(NcclMisuse, ARejectedCallFailsItsGroup) {
   TwoRanks ranks;
   ASSERT_EQ(ranks.settle(0), ncclSuccess);
   const ncclResult_t end = ranks.group(0, [&] {
@@ -264,7 +264,7 @@ TEST(NcclMisuse, NotesACallOutsideOfAGroup) {
   EXPECT_THAT(ranks.noted(), HasSubstr("outside of a group"));
 }
 
-TEST(NcclMisuse, RefusesAnEndWithoutAGroup) {
+TEST(NcclMisuse, RejectsAnEndWithoutAGroup) {
   TwoRanks ranks;
   EXPECT_EQ(ranks.api[0].group_end(), ncclInvalidUsage);
   EXPECT_EQ(ranks.group(0, [] {}), ncclSuccess);

@@ -66,7 +66,7 @@ TEST_F(Devices, AreThoseThatTheEnvironmentShows) {
   EXPECT_EQ(cudaGetDeviceCount(&count), cudaErrorNoDevice);
 }
 
-TEST_F(Devices, RefuseNumbersThatNoneHas) {
+TEST_F(Devices, RejectNumbersThatNoneHas) {
   restart({.devices = 2});
   EXPECT_EQ(cudaSetDevice(2), cudaErrorInvalidDevice);
   EXPECT_EQ(cudaSetDevice(-1), cudaErrorInvalidDevice);

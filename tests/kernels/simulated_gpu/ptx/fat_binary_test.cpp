@@ -93,12 +93,12 @@ TEST(FatBinary, IsReadThroughItsWrapper) {
   EXPECT_THROW(embedded_ptx(&wrapper), PtxError);
 }
 
-TEST(FatBinary, RefusesZstandardAndSaysWhatToDo) {
+TEST(FatBinary, RejectsZstandardAndSaysWhatToDo) {
   EXPECT_THAT(error_in(container({{.flags = 0x8011, .payload = "\x28\xb5\x2f\xfd"}})),
               HasSubstr("--compress-mode=speed"));
 }
 
-TEST(FatBinary, RefusesDamage) {
+TEST(FatBinary, RejectsDamage) {
   const std::string whole = container({{.payload = ".version 9.0"}});
   ASSERT_EQ(error_in(whole), "none");
   for (std::size_t size = 0; size < whole.size(); ++size) EXPECT_NE(error_in(whole.substr(0, size)), "none") << size;
@@ -121,7 +121,7 @@ TEST(Lz4, DecompressesLongLengths) {
   EXPECT_EQ(decompress(std::string("\0", 1), 0), "");
 }
 
-TEST(Lz4, RefusesDamage) {
+TEST(Lz4, RejectsDamage) {
   ASSERT_EQ(decompress(kBlock, kText.size()), kText);
   EXPECT_THROW(decompress(kBlock, kText.size() - 1), PtxError);
   EXPECT_THROW(decompress(kBlock, kText.size() + 1), PtxError);

@@ -126,7 +126,7 @@ TEST_F(MachineCode, SaysWhatPtxasPrints) {
   }
 }
 
-TEST_F(MachineCode, RefusesDamage) {
+TEST_F(MachineCode, RejectsDamage) {
   std::string printed;
   const std::string elf = compiled(
       ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry nothing() {\nret;\n}\n", "sm_90", printed);

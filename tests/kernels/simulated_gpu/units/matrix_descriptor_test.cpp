@@ -37,7 +37,7 @@ TEST(SimulatedMatrixDescriptor, DecodesFields) {
   EXPECT_EQ(MatrixDescriptor::decode(encode(0, 0, 0, 0, 3)).swizzle, Swizzle::bytes_32);
 }
 
-TEST(SimulatedMatrixDescriptor, RefusesReservedBits) {
+TEST(SimulatedMatrixDescriptor, RejectsReservedBits) {
   for (const int bit : {14, 15, 30, 31, 46, 47, 48, 52, 61}) {
     EXPECT_THROW(MatrixDescriptor::decode(std::uint64_t{1} << bit), Fault) << bit;
   }

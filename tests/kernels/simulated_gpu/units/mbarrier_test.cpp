@@ -29,7 +29,7 @@ TEST(SimulatedMbarrier, CompletesPhaseWithLastArrival) {
   EXPECT_TRUE(barrier.is_complete_since(first));  // the phase before the current one
 }
 
-TEST(SimulatedMbarrier, RefusesStateOfOlderPhase) {
+TEST(SimulatedMbarrier, RejectsStateOfOlderPhase) {
   Mbarrier barrier(1);
   const std::uint64_t first = barrier.arrive();
   barrier.arrive();
@@ -69,7 +69,7 @@ TEST(SimulatedMbarrier, DoesNotCompleteWithTooManyBytes) {
   EXPECT_EQ(barrier.describe(), "phase 0, 0 of 1 arrivals and -2048 bytes pending");
 }
 
-TEST(SimulatedMbarrier, RefusesTooManyArrivals) {
+TEST(SimulatedMbarrier, RejectsTooManyArrivals) {
   Mbarrier barrier(2);
   EXPECT_THAT([&] { barrier.arrive(3); }, ThrowsMessage<Fault>(HasSubstr("gets 3 arrivals")));
   EXPECT_THROW(barrier.arrive(0), Fault);

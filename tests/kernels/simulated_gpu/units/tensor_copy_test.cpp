@@ -126,7 +126,7 @@ TEST(SimulatedTensorCopy, CountsWholeBox) {
   for (const BoxChunk& chunk : chunks) EXPECT_EQ(chunk.bytes, 0);
 }
 
-TEST(SimulatedTensorCopy, RefusesWrongArguments) {
+TEST(SimulatedTensorCopy, RejectsWrongArguments) {
   const CopyCase matrix({200, 50}, {64, 16}, {1, 1}, Swizzle::none);
   std::vector<BoxChunk> chunks;
   const std::int32_t one[] = {0};

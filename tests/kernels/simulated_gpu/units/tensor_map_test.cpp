@@ -91,7 +91,7 @@ TEST(SimulatedTensorMap, AcceptsWhatRulesAllow) {
 }
 
 // The rules of cuTensorMapEncodeTiled in cuda.h (CUDA 13.0), each broken once.
-TEST(SimulatedTensorMap, RefusesWhatRulesForbid) {
+TEST(SimulatedTensorMap, RejectsWhatRulesForbid) {
   struct Rule {
     std::function<void(EncodeCase&)> breaks;
     const char* reason;
@@ -140,7 +140,7 @@ TEST(SimulatedTensorMap, RefusesWhatRulesForbid) {
   }
 }
 
-TEST(SimulatedTensorMap, RefusesBytesThatAreNoMap) {
+TEST(SimulatedTensorMap, RejectsBytesThatAreNoMap) {
   EncodeCase valid;
   EXPECT_THAT([&] { TensorMap::decode(valid.map.data()); }, ThrowsMessage<Fault>(HasSubstr("__grid_constant__")));
   ASSERT_EQ(encode_tensor_map(valid.arguments).code, 0);

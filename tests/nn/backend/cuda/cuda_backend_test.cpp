@@ -88,7 +88,7 @@ TEST_F(CudaBackend, FusesConvolutionAndPoolingOnlyIn16Bits) {
   EXPECT_EQ(planned("direct", f32, nullptr), "conv_relu_pool/direct") << "by its name";
 }
 
-TEST_F(CudaBackend, RefusesNamesThatNobodyHas) {
+TEST_F(CudaBackend, RejectsNamesThatNobodyHas) {
   for (const auto& [conv, gemm] : {std::pair{"onednn", "auto"}, std::pair{"auto", "onednn"}}) {
     try {
       backend(conv, gemm);

@@ -225,7 +225,7 @@ class BadInputTest : public ::testing::TestWithParam<BadInput> {
   Workplace place_;
 };
 
-TEST_P(BadInputTest, IsRefused) { expect_refused(short_training(GetParam().options), "gradring train: "); }
+TEST_P(BadInputTest, IsRejected) { expect_refused(short_training(GetParam().options), "gradring train: "); }
 
 std::string name_of(const ::testing::TestParamInfo<BadInput>& test) { return test.param.name; }
 INSTANTIATE_TEST_SUITE_P(Inputs, BadInputTest, ::testing::ValuesIn(bad_inputs()), name_of);
@@ -233,7 +233,7 @@ INSTANTIATE_TEST_SUITE_P(Places, BadInputTest, ::testing::ValuesIn(bad_places())
 
 class LaunchedBadInputTest : public BadInputTest {};
 
-TEST_P(LaunchedBadInputTest, IsRefusedOnce) {
+TEST_P(LaunchedBadInputTest, IsRejectedOnce) {
   expect_refused(tests::launched(short_training(GetParam().options)), "gradring launch: rank ");
 }
 

@@ -67,7 +67,7 @@ TEST(BenchAllReduce, TakesTurnsWithAPeer) {
   EXPECT_GT(row.at("ratio"), 0);
 }
 
-TEST(BenchAllReduce, RefusesWhatItCannotMeasure) {
+TEST(BenchAllReduce, RejectsWhatItCannotMeasure) {
   const tests::Workplace place;
   EXPECT_EQ(place.run(bench({"-b", "2M", "-e", "1M"})).code, 2);
   EXPECT_EQ(place.run(bench({"-b", "2X"})).code, 2);

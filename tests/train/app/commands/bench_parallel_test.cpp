@@ -95,7 +95,7 @@ TEST(BenchParallel, ListsWhatItWouldTrainAsCommandsThatTrain) {
   EXPECT_THAT(tests::text_of(place.path("run/config.resolved.toml")), HasSubstr("zero = 3"));
 }
 
-TEST(BenchParallel, RefusesBatchesThatDoNotDivide) {
+TEST(BenchParallel, RejectsBatchesThatDoNotDivide) {
   const Workplace place;
   const ProgramEnd end = place.run({"bench", "parallel", "--global-batch", "100", "--nprocs", "3"});
   EXPECT_EQ(end.code, 2);

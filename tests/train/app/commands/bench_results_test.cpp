@@ -110,7 +110,7 @@ TEST_F(BenchDiff, WritesJsonAndCsv) {
   EXPECT_EQ(read.out, "('tiled, \"wide\"', 'same')\n") << read.err;
 }
 
-TEST_F(BenchDiff, RefusesWhatIsNoResult) {
+TEST_F(BenchDiff, RejectsWhatIsNoResult) {
   write("good.json", planted_result(100));
   write("text.json", "no JSON");
   write("list.json", "[1]");
@@ -132,7 +132,7 @@ TEST_F(BenchDiff, RefusesWhatIsNoResult) {
   EXPECT_EQ(diff({"good.json", "good.json", "--threshold", "-1"}).code, 2);
 }
 
-TEST(BenchRefuses, TransportsThatAreNotThere) {
+TEST(BenchRejects, TransportsThatAreNotThere) {
   const Workplace place;
   const auto refused = [&](const Words& words, int code, const std::string& why) {
     const ProgramEnd end = place.run(words);

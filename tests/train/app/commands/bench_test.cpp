@@ -131,7 +131,7 @@ TEST(BenchKernels, PrintsTheProfilersCommandAndRunsNothing) {
   EXPECT_THAT(of_what.err, HasSubstr("--ncu needs --op"));
 }
 
-TEST(BenchKernels, RefusesNamesThatItDoesNotKnow) {
+TEST(BenchKernels, RejectsNamesThatItDoesNotKnow) {
   const Workplace place;
   const auto refused = [&](const Words& more, const std::string& why) {
     const ProgramEnd end = place.run(tests::joined({"bench", "kernels", "--seconds", "0"}, more));
@@ -176,7 +176,7 @@ TEST(BenchStep, SetsAProgramThatComputesActivationsTwiceBesideIt) {
   EXPECT_EQ(cut.at("step_microseconds").at("count"), 2);
 }
 
-TEST(BenchStep, ListsTheModelsItAcceptsAndRefusesOthers) {
+TEST(BenchStep, ListsTheModelsItAcceptsAndRejectsOthers) {
   const Workplace place;
   const ProgramEnd help = place.run({"bench", "step", "--help"});
   EXPECT_EQ(help.code, 0);
@@ -270,7 +270,7 @@ TEST(BenchLaunch, MeasuresOurLauncherAndWhatItFindsBesideIt) {
   EXPECT_THAT(place.left(), ElementsAre("table.json"));
 }
 
-TEST(BenchLaunch, RefusesWhatItCannotMeasure) {
+TEST(BenchLaunch, RejectsWhatItCannotMeasure) {
   const tests::Workplace place;
   EXPECT_EQ(place.run({"bench", "launch", "--nprocs", "0"}).code, 2);
   EXPECT_EQ(place.run({"bench", "launch", "--round", "3"}).code, 2);
@@ -294,7 +294,7 @@ TEST(BenchLoader, MeasuresFillingAndTheLoader) {
   }
 }
 
-TEST(BenchLoader, RefusesWhatItCannotMeasure) {
+TEST(BenchLoader, RejectsWhatItCannotMeasure) {
   const tests::Workplace place;
   EXPECT_EQ(place.run({"bench", "loader", "--epochs", "0"}).code, 2);
   EXPECT_EQ(place.run({"bench", "loader", "--dataset", "mnits"}).code, 2);
@@ -314,7 +314,7 @@ TEST(BenchRestart, KillsRanksAndTellsHowLongItTookToGoOn) {
   EXPECT_LE(rows.at(0).at("seconds").at("least"), rows.at(1).at("seconds").at("least"));
 }
 
-TEST(BenchRestart, RefusesWhatItCannotMeasure) {
+TEST(BenchRestart, RejectsWhatItCannotMeasure) {
   const tests::Workplace place;
   EXPECT_EQ(place.run({"bench", "restart", "--nprocs", "0"}).code, 2);
   EXPECT_EQ(place.run({"bench", "restart", "--round", "3"}).code, 2);

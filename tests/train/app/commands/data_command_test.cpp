@@ -50,7 +50,7 @@ class DataFetch : public tests::HttpTest {
   tests::Workplace place_;
 };
 
-TEST_F(DataFetch, RefusesAWrongHashAndRemovesTheFile) {
+TEST_F(DataFetch, RejectsAWrongHashAndRemovesTheFile) {
   serve_first({.content = impostor()});
   const ProgramEnd end = fetch();
   EXPECT_EQ(end.code, 4);

@@ -55,7 +55,7 @@ TEST(Doctor, HearsOfThreadsThatAreAskedFor) {
   EXPECT_THAT(place.run({"doctor"}, variables).out, HasSubstr("3 for one rank"));
 }
 
-TEST(Doctor, RefusesWhatItDoesNotKnow) {
+TEST(Doctor, RejectsWhatItDoesNotKnow) {
   const Workplace place;
   const ProgramEnd end = place.run({"doctor", "--jsn"}, kNoPython);
   EXPECT_EQ(end.code, 2);

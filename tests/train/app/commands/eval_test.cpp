@@ -167,7 +167,7 @@ TEST_F(Eval, TakesTheAveragedWeightsOfATrainingThatKeptSome) {
   EXPECT_THAT(none.err, HasSubstr("has no averaged weights"));
 }
 
-TEST_F(Eval, RefusesWhatDoesNotFit) {
+TEST_F(Eval, RejectsWhatDoesNotFit) {
   const ProgramEnd other = place_.run({"eval", "--checkpoint", "run/config.resolved.toml", "--dataset", "digits"});
   EXPECT_EQ(other.code, 4) << "no file of tensors";
   EXPECT_EQ(place_.run({"eval"}).code, 2);

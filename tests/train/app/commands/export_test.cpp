@@ -118,7 +118,7 @@ TEST_F(Export, AFileOfWeightsNeedsModelAndDataset) {
       "belongs to another model");
 }
 
-TEST_F(Export, DamagedAndForgedCheckpointsAreRefused) {
+TEST_F(Export, DamagedAndForgedCheckpointsAreRejected) {
   const tests::Words onnx = {"export", "--checkpoint", "run/checkpoints/step-40", "--output", "out.onnx"};
   const tests::Words optimizer = {"export",      "--checkpoint", "run/checkpoints/step-40",
                                   "--optimizer", "--output",     "out.pt"};
@@ -156,7 +156,7 @@ TEST_F(Export, ACardNamesTheSplitOfEachEvaluation) {
   EXPECT_THAT(tests::text_of(place_.path("split.md")), AllOf(HasSubstr("| validation |"), HasSubstr("| test |")));
 }
 
-TEST_F(Export, RefusesOneFileForModelAndCard) {
+TEST_F(Export, RejectsOneFileForModelAndCard) {
   EXPECT_EQ(exported({"--output", "same.onnx", "--card", "same.onnx"}).code, 2);
   EXPECT_FALSE(std::filesystem::exists(place_.path("same.onnx")));
 }

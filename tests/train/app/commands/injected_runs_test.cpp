@@ -116,7 +116,7 @@ TEST(InjectedRun, GoesBackToItsCheckpointAndOnToTheSameWeights) {
   EXPECT_EQ(weights_of(faulty), weights_of(whole));
 }
 
-TEST(InjectedRun, IsRefusedWhereItCannotBe) {
+TEST(InjectedRun, IsRejectedWhereItCannotBe) {
   const Workplace place;
   const ProgramEnd none = train(place, {"--inject", "kill:rank=2,step=5"});
   EXPECT_EQ(none.code, 2);

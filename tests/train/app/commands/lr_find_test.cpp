@@ -106,7 +106,7 @@ TEST_F(LrFind, SeesTheSameLossesOnTwoRanks) {
     EXPECT_NEAR(one[i]["loss"].get<double>(), two[i]["loss"].get<double>(), 1e-4) << i;
 }
 
-TEST_F(LrFind, RefusesWhatIsNoRange) {
+TEST_F(LrFind, RejectsWhatIsNoRange) {
   for (const Words& bad : {Words{"--min", "1", "--max", "0.1"}, {"--min", "0"}, {"--steps", "1"}, {"--csv", "none/a"}})
     EXPECT_EQ(find(bad).code, 2) << bad.back();
   EXPECT_EQ(find({"--help"}).code, 0);

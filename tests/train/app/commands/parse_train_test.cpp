@@ -81,14 +81,14 @@ TEST(ParseTrain, NamesTheNearestOption) {
   EXPECT_EQ(train_refusal({"--quux=3"}), "unknown option --quux. See gradring train --help");
 }
 
-TEST(ParseTrain, RefusesWhatIsNoOption) {
+TEST(ParseTrain, RejectsWhatIsNoOption) {
   EXPECT_THAT(train_refusal({"mnist"}), HasSubstr("unexpected argument 'mnist': options begin with --"));
   for (const char* word : {"", "--"}) EXPECT_THAT(train_refusal({word}), HasSubstr("unexpected argument")) << word;
   for (const char* word : {"-", "-b", "-lr=1"})
     EXPECT_THAT(train_refusal({word}), HasSubstr("unknown option -")) << word;
 }
 
-TEST(ParseTrain, RefusesAMissingValueAndOneTooMany) {
+TEST(ParseTrain, RejectsAMissingValueAndOneTooMany) {
   EXPECT_THAT(train_refusal({"--lr"}), HasSubstr("--lr needs a value"));
   EXPECT_THAT(train_refusal({"--lr", "--seed", "1"}), HasSubstr("--lr needs a value"));
   EXPECT_THAT(train_refusal({"--config"}), HasSubstr("--config needs a value"));

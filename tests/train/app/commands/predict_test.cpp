@@ -142,7 +142,7 @@ TEST_F(Predict, NamesAFileInAFolderThatCannotBeRead) {
   EXPECT_THAT(end.err, HasSubstr("cannot read digits/loop.png: Too many levels of symbolic links"));
 }
 
-TEST_F(Predict, RefusesHostileImages) {
+TEST_F(Predict, RejectsHostileImages) {
   WrittenPng huge{.width = 60'000, .height = 60'000, .rows = {1}};
   place_.folder().write("huge.png", huge.bytes());
   const ProgramEnd end = place_.run(predict({write_digit(0), "huge.png"}));

@@ -198,7 +198,7 @@ TEST_F(ResumedRun, EndsAfterTwoCheckpointsThatCannotBeSavedUnlessToldToContinue)
   EXPECT_TRUE(std::filesystem::exists(place_.path("run/checkpoints/step-6")));
 }
 
-TEST_F(ResumedRun, RefusesADamagedCheckpointThatWasNamedAndPassesOverOneThatWasNot) {
+TEST_F(ResumedRun, RejectsADamagedCheckpointThatWasNamedAndPassesOverOneThatWasNot) {
   ASSERT_EQ(place_.run(short_training({"--save-every-steps", "1"})).code, 0);
   std::filesystem::resize_file(place_.path("run/checkpoints/step-2/state.safetensors"), 100);
   const ProgramEnd named = place_.run(short_training({"--run-dir", "again", "--resume", "run/checkpoints/step-2"}));
@@ -213,7 +213,7 @@ TEST_F(ResumedRun, RefusesADamagedCheckpointThatWasNamedAndPassesOverOneThatWasN
   EXPECT_EQ(weights_of("run"), weights) << "from step 1 to step 2 once more";
 }
 
-TEST_F(ResumedRun, OfAnotherOptimizerIsRefusedOnceForAllRanks) {
+TEST_F(ResumedRun, OfAnotherOptimizerIsRejectedOnceForAllRanks) {
   ASSERT_EQ(place_.run(short_training()).code, 0);
   const ProgramEnd end = place_.run(
       short_training({"--optimizer", "sgd", "--steps", "4", "--resume", "run", "--run-dir", "other", "--nprocs", "2"}));

@@ -100,7 +100,7 @@ TEST_F(TensorBoard, IsOffByDefault) {
   EXPECT_FALSE(std::filesystem::exists(run() / "tensorboard"));
 }
 
-TEST_F(TensorBoard, AnUnknownNameIsRefused) {
+TEST_F(TensorBoard, AnUnknownNameIsRejected) {
   for (const char* log : {"tensorbord", "tensorboard,wandb", "tensorboard,"}) {
     const ProgramEnd end = place_.run(short_training({"--run-dir", "run", "--log", log}));
     EXPECT_EQ(end.code, 2) << log << end.err;

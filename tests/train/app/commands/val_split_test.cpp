@@ -50,7 +50,7 @@ TEST_F(ValSplit, EvaluatesTheTestSetOnceAtTheEnd) {
   EXPECT_EQ(summary["validation_accuracy"], all[1]["accuracy"]);
 }
 
-TEST_F(ValSplit, HoldsInAResumeAndIsRefusedIfItChanges) {
+TEST_F(ValSplit, HoldsInAResumeAndIsRejectedIfItChanges) {
   ASSERT_EQ(place_.run(short_training({"--val-split", "16", "--steps", "6"})).code, 0);
   const auto resumed = [&](const Words& more) {
     return place_.run(joined(short_training({"--resume", "auto", "--steps", "18"}), more));

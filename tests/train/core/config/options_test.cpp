@@ -192,7 +192,7 @@ TEST(CheckpointingOptions, IsAWordOrANumberOfSegments) {
   for (const char* text : {"none", "auto", "3"}) EXPECT_EQ(show_checkpointing(read(text)), text);
 }
 
-TEST(CheckpointingOptions, RefusesOtherWordsAndNumbers) {
+TEST(CheckpointingOptions, RejectsOtherWordsAndNumbers) {
   for (const char* wrong : {"", "0", "-1", "2.5", "all", "AUTO", "99999999999999999999"})
     EXPECT_THROW(read(wrong), UsageError) << wrong;
   try {

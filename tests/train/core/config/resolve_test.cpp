@@ -113,14 +113,14 @@ TEST_F(Resolve, NamesTheLineOfBadToml) {
   EXPECT_THAT(refusal("lr = 1\nlr = 2\n"), HasSubstr("F.toml:2: invalid TOML: "));
 }
 
-TEST_F(Resolve, RefusesAFileThatIsNone) {
+TEST_F(Resolve, RejectsAFileThatIsNone) {
   EXPECT_THAT(message_of<UsageError>([] { resolve({}, {}, "/no/such/file.toml"); }),
               HasSubstr("--config: /no/such/file.toml cannot be opened (No such file or directory)"));
   EXPECT_THAT(message_of<UsageError>([&] { resolve({}, {}, folder_.path().string()); }),
               HasSubstr("cannot be read (Is a directory)"));
 }
 
-TEST_F(Resolve, RefusesAFileWithoutEnd) {
+TEST_F(Resolve, RejectsAFileWithoutEnd) {
   EXPECT_THAT(message_of<UsageError>([] { resolve({}, {}, "/dev/zero"); }),
               HasSubstr("--config: /dev/zero is larger than 1048576 bytes"));
 }
@@ -134,14 +134,14 @@ TEST_F(Resolve, NamesTheVariableOfAWrongValue) {
               StartsWith("GRADRING_LR: --lr is 'fast', but must be"));
 }
 
-TEST_F(Resolve, RefusesVariablesThatAreNearlyRight) {
+TEST_F(Resolve, RejectsVariablesThatAreNearlyRight) {
   EXPECT_THAT(message_of<UsageError>([] {
                 resolve({}, {{"GRADRING_BATCHSIZE", "8"}}, {});
               }),
               AllOf(StartsWith("GRADRING_BATCHSIZE "), HasSubstr("Did you mean 'GRADRING_BATCH_SIZE'?")));
 }
 
-TEST_F(Resolve, RefusesVariablesOfCommandLineOptions) {
+TEST_F(Resolve, RejectsVariablesOfCommandLineOptions) {
   for (const std::string name : {"CONFIG", "PRINT_CONFIG", "DRY_RUN"})
     EXPECT_THAT(message_of<UsageError>([&] {
                   resolve({}, {{"GRADRING_" + name, "1"}}, {});
@@ -156,7 +156,7 @@ TEST_F(Resolve, LeavesOtherPeoplesVariablesAlone) {
       {}));
 }
 
-TEST_F(Resolve, RefusesAnEmptyRunDirectoryButTakesThatOfPrintConfig) {
+TEST_F(Resolve, RejectsAnEmptyRunDirectoryButTakesThatOfPrintConfig) {
   EXPECT_THAT(message_of<UsageError>([] {
                 resolve({{"run-dir", ""}, {"resume", "auto"}}, {}, {});
               }),
@@ -175,7 +175,7 @@ TEST_F(Resolve, StepsAloneDecideWhereEpochsAreNotGiven) {
   EXPECT_EQ(resolve({{"steps", "0"}}, {}, {}).config.epochs, TrainConfig().epochs);
 }
 
-TEST_F(Resolve, RefusesValuesThatDoNotFitEachOther) {
+TEST_F(Resolve, RejectsValuesThatDoNotFitEachOther) {
   const auto refuse = [](const OptionTexts& options) {
     return message_of<UsageError>([&] { resolve(options, {}, std::nullopt); });
   };

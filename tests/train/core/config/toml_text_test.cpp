@@ -21,7 +21,7 @@ std::size_t line_of_refusal(const std::string& text) {
   return 0;
 }
 
-TEST(TomlText, NestingThatWouldExhaustTheStackIsRefusedWithItsLine) {
+TEST(TomlText, NestingThatWouldExhaustTheStackIsRejectedWithItsLine) {
   constexpr int kDeep = 100'000;
   EXPECT_EQ(line_of_refusal("lr = 1\na" + repeated(".a", kDeep) + " = 1\n"), 2u);
   EXPECT_EQ(line_of_refusal("\n\n[a" + repeated(".a", kDeep) + "]\n"), 3u);
@@ -41,7 +41,7 @@ TEST(TomlText, TakesWhatIsJustNotTooDeep) {
   EXPECT_EQ(line_of_refusal("a" + repeated(".a", 4097) + " = 1"), 1u);
 }
 
-TEST(TomlText, WhatIsNotTomlIsRefusedWithItsLine) { EXPECT_EQ(line_of_refusal("lr = 1\nsteps = = 2\n"), 2u); }
+TEST(TomlText, WhatIsNotTomlIsRejectedWithItsLine) { EXPECT_EQ(line_of_refusal("lr = 1\nsteps = = 2\n"), 2u); }
 
 }  // namespace
 }  // namespace gradring::train

@@ -25,7 +25,7 @@ TEST(ValSplit, ShowsWhatItReads) {
   for (const char* text : {"0", "0.1", "0.001", "1e-05", "5000"}) EXPECT_EQ(show_val_split(split_of(text)), text);
 }
 
-TEST(ValSplit, RefusesWhatLeavesASideEmpty) {
+TEST(ValSplit, RejectsWhatLeavesASideEmpty) {
   for (const char* text : {"1.0", "1.5", "-0.1", "-3", "", "half", "0.1x", "nan"})
     EXPECT_THROW(split_of(text), UsageError) << text;
   EXPECT_THROW(validation_samples(split_of("60000"), 60'000), UsageError);

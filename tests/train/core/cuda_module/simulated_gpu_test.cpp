@@ -64,7 +64,7 @@ TEST_F(SimulatedGpus, HaveNoneOfNvidiasLibraries) {
               testing::ThrowsMessage<InvalidArgument>(HasSubstr("--gemm cublas is not simulated")));
 }
 
-TEST_F(SimulatedGpus, AreRefusedWhereRealOnesAreExpected) {
+TEST_F(SimulatedGpus, AreRejectedWhereRealOnesAreExpected) {
   EXPECT_THAT([&] { open_real_gpus(file_); },
               testing::ThrowsMessage<DeviceError>(HasSubstr("is the module that simulates GPUs")));
 }
@@ -86,7 +86,7 @@ TEST_F(SimulatedGpus, NameTheFaultInTheErrorThatThePersonSees) {
   EXPECT_EQ(opened_.gpus.faults().size(), 1u);
 }
 
-TEST(OpenSimulatedGpus, RefusesAModuleWithRealGpus) {
+TEST(OpenSimulatedGpus, RejectsAModuleWithRealGpus) {
   const std::string file = tests::built_file(GRADRING_CUDA_MODULE);
   try {
     open_simulated_gpus(file, {});

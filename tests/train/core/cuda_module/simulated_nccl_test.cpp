@@ -52,7 +52,7 @@ TEST_F(SimulatedNccl, NamesTheCallThatReachesBeyondItsMemory) {
               ThrowsMessage<DeviceError>(HasSubstr("ncclAllReduce reads 1600 bytes at ")));
 }
 
-TEST_F(SimulatedNccl, RefusesOtherReductionsThanSums) {
+TEST_F(SimulatedNccl, RejectsOtherReductionsThanSums) {
   EXPECT_THAT([&] { all_reduce(2, 400, 100, ncclAvg); },
               ThrowsMessage<DeviceError>(HasSubstr("ncclAllReduce: a reduction that is not simulated")));
 }

@@ -199,7 +199,7 @@ TEST_F(SimulatedTraining, LabelsResults) {
   EXPECT_THAT(eval.out, HasSubstr(", cuda:0, simulated h100 by cuda"));
 }
 
-TEST_F(SimulatedTraining, RefusesBenchmarksOfTimes) {
+TEST_F(SimulatedTraining, RejectsBenchmarksOfTimes) {
   for (const Words& command :
        {Words{"bench", "scaling", "--device", "cuda", "--simulate-gpu", "h100"},
         Words{"bench", "parallel", "--device", "cuda", "--simulate-gpu", "h100"},

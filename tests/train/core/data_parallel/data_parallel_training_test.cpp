@@ -166,7 +166,7 @@ std::string refusal_of(train::OptionTexts options) {
   return message_of<train::UsageError>([&] { train::resolve(options, {}, std::nullopt); });
 }
 
-TEST(DataParallelTraining, RefusesWhatNeedsRanks) {
+TEST(DataParallelTraining, RejectsWhatNeedsRanks) {
   EXPECT_THAT(refusal_of({{"nprocs", "2"}}), AllOf(HasSubstr("--data-parallel 2"), HasSubstr("--nprocs 2")));
   EXPECT_THAT(refusal_of({{"zero", "1"}}), HasSubstr("--zero 1"));
   EXPECT_THAT(refusal_of({{"wire-dtype", "bf16"}}), HasSubstr("--wire-dtype bf16"));

@@ -82,7 +82,7 @@ TEST_F(InferenceTest, RoundsInSixteenBits) {
   }
 }
 
-TEST_F(InferenceTest, TakesOtherNamesAndRefusesOtherModels) {
+TEST_F(InferenceTest, TakesOtherNamesAndRejectsOtherModels) {
   auto renamed = weights();
   for (TensorRecord& tensor : renamed) {
     const bool is_weight = tensor.name.ends_with("weight");

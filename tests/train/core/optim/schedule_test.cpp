@@ -48,7 +48,7 @@ TEST(Schedule, ListsOneRateWhereItNeverChanges) {
   EXPECT_EQ(learning_rates({.warmup_steps = 1}, 0.25, 3), (std::vector<float>{0.25f, 0.25f}));
 }
 
-TEST(Schedule, RefusesWhatMakesNoSense) {
+TEST(Schedule, RejectsWhatMakesNoSense) {
   EXPECT_THROW(parse_choice<ScheduleKind>("schedule", "linear"), InvalidArgument);
   EXPECT_THROW(learning_rates({.kind = ScheduleKind::step}, 1, 3), InvalidArgument);
   EXPECT_THROW(learning_rates({.warmup_steps = 4}, 1, 3), InvalidArgument);

@@ -63,14 +63,14 @@ TEST(MakeCompute, SaysWhatIsMissingForASimulatedGpu) {  // no module is beside t
       AllOf(HasSubstr("this build cannot simulate GPUs"), HasSubstr("GRADRING_CUDA=ON")));
 }
 
-TEST(MakeCompute, RefusesBackendsOfAnotherDevice) {
+TEST(MakeCompute, RejectsBackendsOfAnotherDevice) {
   EXPECT_THAT(message_of<UsageError>([] { make_compute({.device = "cpu", .backend = BackendKind::cuda}); }),
               HasSubstr("--backend cuda computes on a GPU"));
   EXPECT_THAT(message_of<UsageError>([] { make_compute({.device = "cuda:1", .backend = BackendKind::cpu}); }),
               HasSubstr("--backend cpu computes on the CPU, not on --device cuda:1"));
 }
 
-TEST(MakeCompute, RefusesNamesThatNobodyHas) {
+TEST(MakeCompute, RejectsNamesThatNobodyHas) {
   EXPECT_THAT(
       message_of<UsageError>([] { make_compute({.device = "cpu", .conv = "dirct"}); }),
       AllOf(HasSubstr("--conv: "), HasSubstr("Did you mean 'direct'?"), HasSubstr("native"), HasSubstr("onednn")));

@@ -122,7 +122,7 @@ TEST_F(Pinning, GivesEachRankItsOwnCores) {
   EXPECT_TRUE(CPU_ISSET(highest, &own));
 }
 
-TEST_F(Pinning, RefusesMoreThanThereAre) {
+TEST_F(Pinning, RejectsMoreThanThereAre) {
   const auto many = static_cast<unsigned>(usable_processors()) + 1;
   EXPECT_THAT(tests::message_of<UsageError>([&] { pin_to_own_cores(many, {}); }), HasSubstr("leave --pin out"));
   EXPECT_EQ(static_cast<unsigned>(usable_processors()) + 1, many);

@@ -275,7 +275,7 @@ TEST_F(StartFromAnotherRun, IsNotResumedAfterTheFirstCheckpoint) {
   EXPECT_THROW(restart(step_folder(12)), UsageError) << "another source";
 }
 
-TEST_F(StartFromAnotherRun, IsRefusedIfTheSourceIsMissing) {
+TEST_F(StartFromAnotherRun, IsRejectedIfTheSourceIsMissing) {
   fs::remove_all(step_folder(3));
   for (const char* resume : {"auto", "auto-or-restart"})
     EXPECT_THAT(message_of<CheckpointError>([&] { start(resume, second_); }),
@@ -290,7 +290,7 @@ TEST_F(StartFromAnotherRun, IsResumedAfterGivingUpDamagedCheckpoints) {
   EXPECT_EQ(start("auto-or-restart", second_).resume->from, step_folder(3));
 }
 
-TEST_F(StartTest, AutoRefusesANewerFormat) {
+TEST_F(StartTest, AutoRejectsANewerFormat) {
   make_run();
   save(3);
   save(12);

@@ -207,7 +207,7 @@ TEST(TrainStep, NamesTheOptionThatAvoidsAFailedCapture) {
   });
 }
 
-TEST(TrainStep, RefusesMoreThanItHasRoomForAndNothingToWaitFor) {
+TEST(TrainStep, RejectsMoreThanItHasRoomForAndNothingToWaitFor) {
   const auto dataset = golden_images();
   run_ranks(1, [&](comm::ProcessGroup& group) {
     kernels::HostDevice device;

@@ -41,7 +41,7 @@ TEST(TrainingProgress, TheStepStateComesBackWithWhatTheNextStepReads) {
   EXPECT_EQ(back.non_finite, 0) << "that is the step's which was";
 }
 
-TEST(TrainingProgress, WhatIsNoSoundNumberIsRefusedByName) {
+TEST(TrainingProgress, WhatIsNoSoundNumberIsRejectedByName) {
   for (const Json& wrong : {Json("7"), Json(-1), Json(1.5), Json(nullptr), Json(1e300), Json(INT64_MAX)}) {
     Json json = to_json(kProgress);
     json["position"] = wrong;
@@ -57,7 +57,7 @@ TEST(TrainingProgress, WhatIsNoSoundNumberIsRefusedByName) {
   EXPECT_THROW(step_state_in(Json::array({1, 2}), "meta.json"), CheckpointError);
 }
 
-TEST(TrainingProgress, CountsThatTheNextStepWouldOverflowAreRefused) {
+TEST(TrainingProgress, CountsThatTheNextStepWouldOverflowAreRejected) {
   for (const char* count : {"steps", "epoch", "position", "samples", "epoch_samples"}) {
     Json json = to_json(kProgress);
     json[count] = INT64_MAX;
@@ -70,7 +70,7 @@ TEST(TrainingProgress, CountsThatTheNextStepWouldOverflowAreRefused) {
   }
 }
 
-TEST(TrainingProgress, ALossScaleThatCannotBeDividedByIsRefused) {
+TEST(TrainingProgress, ALossScaleThatCannotBeDividedByIsRejected) {
   for (const double scale : {0.0, -1.0, 1e-45, 1e300}) {
     Json json = to_json(StepState());
     json["loss_scale"] = scale;

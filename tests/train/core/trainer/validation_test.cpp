@@ -122,7 +122,7 @@ TEST_F(Validation, StaysTheSameInAResume) {
   }
 }
 
-TEST_F(Validation, RefusesToResumeWithAnotherSplit) {
+TEST_F(Validation, RejectsAResumeWithAnotherSplit) {
   const TrainingRun with = train_with(split_.held_out.get(), config_, 1), without = train_with(nullptr, config_, 1);
   config_.epochs = 4;
   const data::RandomSplit other = data::random_split(whole_, 10, 0);

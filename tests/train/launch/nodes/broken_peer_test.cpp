@@ -87,7 +87,7 @@ TEST_F(BrokenAgent, InvalidSignalEndsAFixedRunAsALostNode) {
   EXPECT_EQ(leader->wait(), 161) << errors();
 }
 
-TEST_F(BrokenAgent, IsRefusedWithTooManyWorkers) {
+TEST_F(BrokenAgent, IsRejectedWithTooManyWorkers) {
   auto leader = start_leader("2", "pause=1");
   NodeLink agent = joined(2, {{"workers", 2147483647}});
   EXPECT_THAT(refusal_in(await(agent, "refuse")),

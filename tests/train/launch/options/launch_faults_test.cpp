@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(ParseLaunch, RefusesWithWords) {
+TEST(ParseLaunch, RejectsWithAMessage) {
   const std::vector<std::pair<Words, std::string>> cases = {
       {{"--nproc-per-node=xpu", "train"}, "xpu is not supported"},
       {{"--nnodes=2", "--standalone", "train"}, "--standalone is for one machine"},

@@ -56,7 +56,7 @@ std::string refusal_of(const std::function<void(PickleWriter&)>& state,
 void no_state(PickleWriter& pickle) { pickle.empty_dict(); }
 void no_groups(PickleWriter& pickle) { pickle.empty_list(); }
 
-TEST(TorchOptimizer, RefusesOtherForms) {
+TEST(TorchOptimizer, RejectsOtherForms) {
   EXPECT_EQ(refusal_of(no_state, no_groups), "");
   EXPECT_THAT(refusal_of(no_groups, no_groups), HasSubstr("'state' and 'param_groups'"));
   const auto in_list = [](const std::function<void(PickleWriter&)>& item) {

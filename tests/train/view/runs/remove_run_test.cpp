@@ -109,14 +109,14 @@ TEST_F(RemoveRun, RemovesCopiedLinks) {
   EXPECT_FALSE(fs::exists(run_));
 }
 
-TEST_F(RemoveRun, RefusesALinkAndAnyOtherFolder) {
+TEST_F(RemoveRun, RejectsALinkAndAnyOtherFolder) {
   fs::create_directory_symlink(run_, runs_.path("link"));
   for (const fs::path& path : {runs_.path("link"), runs_.path("link/")})
     EXPECT_THAT(message_of<UsageError>([&] { plan_removal(path); }), HasSubstr("symbolic link"));
   EXPECT_THAT(message_of<UsageError>([&] { plan_removal(runs_.path("precious")); }), HasSubstr("not a run directory"));
 }
 
-TEST_F(RemoveRun, RefusesARunningRunAndOneThatStartsMeanwhile) {
+TEST_F(RemoveRun, RejectsARunningRunAndOneThatStartsMeanwhile) {
   const RunRemoval removal = plan_removal(run_);
   const RunLock lock(run_, {});
   EXPECT_THAT(message_of<UsageError>([&] { plan_removal(run_); }), HasSubstr("is running"));
