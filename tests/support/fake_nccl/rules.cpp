@@ -3,8 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "comm/transports/nccl/simulated/nccl_types.h"
-
 namespace gradring::tests {
 namespace {
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/transports/nccl/simulated/nccl_types.h"
 #include "tests/support/fake_nccl/state.h"
 
 /// What NCCL 2.28 forbids, one function per rule, with what NCCL does and where that is documented or coded. A rule
@@ -14,6 +15,7 @@
 namespace gradring::tests {
 
 using Wrong = std::optional<std::string>;
+using comm::nccl::dtype_of;
 
 Wrong in_progress(bool settled);
 Wrong revoked(const ncclComm& comm);

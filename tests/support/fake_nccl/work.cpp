@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "comm/transport/sum.h"
-#include "comm/transports/nccl/simulated/nccl_types.h"
 #include "tests/support/fake_nccl/rules.h"
 
 namespace gradring::tests {
