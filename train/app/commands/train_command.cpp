@@ -85,9 +85,12 @@ int run(Arguments args, KeptAlive& kept) {
   if (config.nprocs > 1 && system_variable("RANK"))
     throw UsageError("--nprocs spawns ranks, but this process is a rank already (RANK is set): leave --nprocs out");
   if (environment.rank == 0)
-    check_output(
-        {.option = "--trace", .path = config.trace, .is_ours = is_trace, .advice = "name another file, or remove it"},
-        Replace::ours);
+    check_output({.option = "--trace",
+                  .path = config.trace,
+                  .created = (std::filesystem::path(config.run_dir) / "").lexically_normal().parent_path(),
+                  .is_ours = is_trace,
+                  .advice = "name another file, or remove it"},
+                 Replace::ours);
   if (!parsed.dry_run) return config.nprocs > 1 ? spawn(config, args) : RankRun(config, environment, kept).run();
   dry_run(config, environment);
   return kOk;

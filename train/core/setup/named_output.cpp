@@ -66,7 +66,8 @@ void check_output(const NamedOutput& file, Replace replace) {
   if (const auto run = run_that_owns(file.path))
     reject(fmt::format("belongs to the run {}", run->string()), "name another file");
   std::error_code ignored;
-  if (const fs::path folder = file.path.parent_path(); !folder.empty() && !fs::exists(folder, ignored))
+  const fs::path folder = file.path.parent_path();
+  if (!folder.empty() && folder.lexically_normal() != file.created && !fs::exists(folder, ignored))
     reject("is in a folder that does not exist", "create it, or name another file");
   const fs::file_status status = fs::status(file.path, ignored);
   if (fs::is_directory(status)) reject("is a folder", "name a file in it");

@@ -18,9 +18,10 @@ inline constexpr std::size_t kHeadBytes = 4096;
 
 /// A file that an option names for a command to write.
 struct NamedOutput {
-  std::string_view option{};     ///< "--output"
-  std::filesystem::path path{};  ///< empty: the option was not given
-  IsOurs is_ours{};              ///< empty: gradring's files of this kind have no mark
+  std::string_view option{};        ///< "--output"
+  std::filesystem::path path{};     ///< empty: the option was not given
+  std::filesystem::path created{};  ///< a folder that the command creates before it writes, normal; empty: none
+  IsOurs is_ours{};                 ///< empty: gradring's files of this kind have no mark
   std::string_view advice = "name another file, or replace it with --force";
 };
 

@@ -83,11 +83,11 @@ TEST_F(BenchDiff, EndsWithOneIfARowIsSlower) {
   write("slow.json", planted_result(110));
   const ProgramEnd slower = diff({"old.json", "slow.json"});
   EXPECT_EQ(slower.code, 1);
-  EXPECT_THAT(slower.out, AllOf(HasSubstr("+10.0 %  slower"), HasSubstr("1 slower, 0 faster, 0 same")));
+  EXPECT_THAT(slower.out, AllOf(HasSubstr("+10.0 %   slower"), HasSubstr("1 slower, 0 faster, 0 same")));
   EXPECT_THAT(slower.err, HasSubstr("1 of 1 rows are slower"));
   const ProgramEnd faster = diff({"slow.json", "old.json"});
   EXPECT_EQ(faster.code, 0) << faster.err;
-  EXPECT_THAT(faster.out, HasSubstr("-9.1 %  faster"));
+  EXPECT_THAT(faster.out, HasSubstr("-9.1 %   faster"));
   EXPECT_EQ(diff({"old.json", "slow.json", "--threshold", "15"}).code, 0);
   EXPECT_EQ(diff({"old.json", "slow.json", "--threshold", "5"}).code, 1);
 }
