@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 namespace gradring::train {
@@ -66,10 +67,12 @@ FollowedFile::Change FollowedFile::poll(const std::function<void(std::string_vie
   const off_t before = offset_;
   std::string block(static_cast<std::size_t>(std::min<off_t>(kBlock, facts.st_size - offset_ + 1)), '\0');
   rest_.clear();
-  for (off_t at = offset_;;) {
+  std::uint64_t skipped = 0;  // of a long line: the next call continues
+  for (off_t at = offset_; skipped <= kMostSkippedBytes;) {
     const ssize_t size = ::pread(file.get(), block.data(), block.size(), at);
     if (size <= 0) break;
     at += size;
+    if (is_in_long_line_) skipped += static_cast<std::uint64_t>(size);
     const std::size_t searched = rest_.size();
     rest_.append(block, 0, static_cast<std::size_t>(size));
     take_lines(searched, use);

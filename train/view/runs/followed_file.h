@@ -32,7 +32,8 @@ class FollowedFile {
   /// Calls `use` with each complete line that is new. After `changed` nothing was given out yet.
   ///
   /// Errors    none: a file that is missing or cannot be read has no lines.
-  /// Cost      a few system calls if nothing is new; memory for one line of at most `most_line_bytes`.
+  /// Cost      a few system calls if nothing is new; memory for one line of at most `most_line_bytes`. Of a line that is
+  ///           left out, kMostSkippedBytes are read at most.
   Change poll(const std::function<void(std::string_view line)>& use);
 
   /// Since 1970, when the file was last written; 0: it does not exist.

@@ -35,6 +35,17 @@ class FollowedFileTest : public ::testing::Test {
   std::vector<std::string> lines_;
 };
 
+/// A hole in a file of a terabyte must not keep a view from its next frame.
+TEST_F(FollowedFileTest, ReadsAtMostAPartOfALongLineAtOnce) {
+  write("one\n");
+  fs::resize_file(path_, kMostSkippedBytes + kMostSkippedBytes / 4);
+  write("\ntwo\n");
+  EXPECT_EQ(poll(), Change::more);
+  EXPECT_THAT(lines_, ElementsAre("one"));
+  EXPECT_EQ(poll(), Change::more);
+  EXPECT_THAT(lines_, ElementsAre("two"));
+}
+
 TEST_F(FollowedFileTest, GivesOutLinesOnceTheyAreComplete) {
   EXPECT_EQ(poll(), Change::none) << "there is no file yet";
   write("one\ntw");
