@@ -33,7 +33,7 @@ struct AnswerHead {
   std::optional<std::uint64_t> range_begin{};
 };
 
-/// The number behind `before` in a line; nothing if there is none.
+/// The number behind `before` in a line; nothing if it is missing.
 std::optional<std::uint64_t> number_behind(std::string_view line, std::string_view before) {
   const std::size_t at = line.find(before);
   if (at == line.npos) return std::nullopt;

@@ -44,7 +44,7 @@ struct Element {
 
 /// Calls visit(Element<T>()) with the device's type for `dtype`.
 ///
-/// Errors    InvalidArgument if there is none; check_args has rejected it before.
+/// Errors    InvalidArgument if the device has no such type; check_args has rejected it before.
 template <class Visit>
 void with_element(DType dtype, Visit visit) {
   switch (dtype) {

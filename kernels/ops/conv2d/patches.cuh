@@ -70,7 +70,7 @@ class Patches {
   struct Column {
     int y, x, channel;
   };
-  /// Of an element of the source; y is negative where there is none.
+  /// Of an element of the source; y is negative outside of the source.
   struct Position {
     int image, y, x, channel;
   };

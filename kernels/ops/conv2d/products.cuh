@@ -20,7 +20,7 @@
 ///   wgrad     o                 (kh, kw, i)           (n, oh, ow)       dy                 patches of x
 ///
 /// An operand is a view with contiguous rows, along K if it is K-major, else along M or N: `row(index)` is computed
-/// once for each row; `at(row, column)` is the address of an element, or null where there is none (padding, or outside
+/// once for each row; `at(row, column)` is the address of an element, or null where it is missing (padding, or outside
 /// of the matrix): it counts as 0. In an `aligned` operand, 16-byte vectors at columns that are multiples of 8 are
 /// contiguous and aligned, and exist or not as a whole.
 namespace gradring::kernels::conv2d {

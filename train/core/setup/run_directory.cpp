@@ -119,7 +119,7 @@ void check_not_moved(const Directory& run_dir) {
                            " was moved or removed while the run started; start it again");
 }
 
-/// An entry of a directory that a new run may not find there; empty if there is none.
+/// An entry of a directory that a new run may not find there; empty if it has no such entry.
 fs::path foreign_entry(const fs::path& path) {
   for (const fs::directory_entry& entry : fs::directory_iterator(path))
     if (!is_leftover(entry.path(), path)) return entry.path();

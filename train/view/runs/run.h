@@ -68,7 +68,7 @@ struct Run {
 
   /// The name of its directory.
   std::string name() const { return path.filename().string(); }
-  /// The newest start; an empty header if there is none.
+  /// The newest start; an empty header if it is missing.
   const RunHeader& header() const;
 };
 

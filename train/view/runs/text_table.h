@@ -44,7 +44,7 @@ struct TextTable {
 /// "31s", "2m31s", "1h05m", "3d02h"; "-" unless positive and finite.
 std::string duration_text(double seconds);
 
-/// A fraction in per cent without the sign: "98.25"; "-" if there is none.
+/// A fraction in per cent without the sign: "98.25"; "-" if it is missing.
 std::string percent_text(std::optional<double> fraction);
 
 /// loss_text(double) (train/records/metrics/loss_text.h); "-" if there is none.
