@@ -37,7 +37,7 @@ record() {
       awk -v process="${calls##*/}" '{ printf "%s %s %s %x\n", $1, process, $2, $3 }'
   done | sort -n >"$folder/addresses"
   awk '!seen[$4]++ { print $4 }' "$folder/addresses" >"$folder/functions"
-  addr2line -e "$program" <"$folder/functions" | sed -E "s#^$PWD/##; s#:.*##; s#[.][a-z]+\$##" >"$folder/files"
+  addr2line -e "$program" <"$folder/functions" | sed -E ":up; s#/[^/.]+/[.][.]/#/#; t up; s#^$PWD/##; s#:.*##; s#[.][a-z]+\$##" >"$folder/files"
   paste -d' ' "$folder/functions" "$folder/files" |
     awk 'NR == FNR { file[$1] = $2; next }
       file[$4] ~ /^(kernels|nn|comm|data|train)\// && last[$3] != file[$4] { print $1, $2, $3, last[$3] = file[$4] }' - \
