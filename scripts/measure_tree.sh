@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Prints the size of a checkout and how well it keeps to the rules that have a number.
 #
-# Usage: scripts/measure_tree.sh [FOLDER [cycles] [upward] [words] [widths] [paths]]
+# Usage: scripts/measure_tree.sh [FOLDER [cycles] [upward] [words] [widths] [paths] [headers]]
 #
 # FOLDER is the root of a checkout of any commit (default: this one). The words after it list what was counted. Counts
 # production code (kernels, nn, comm, data, train) and tests apart; a line of code has more than comments and blanks.

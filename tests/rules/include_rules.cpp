@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 
 #include "tests/rules/pattern.h"
@@ -55,6 +56,16 @@ bool may_pass(const SourceFile& file, const Door& door) {
 
 }  // namespace
 
+std::map<std::string, std::set<std::string>> other_includers(const SourceTree& tree) {
+  const auto stem = [](const std::string& path) { return path.substr(0, path.rfind('.')); };
+  std::map<std::string, std::set<std::string>> includers;
+  each_include(tree, [&](const SourceFile& file, const Include& include) {
+    if (is_production(file) && tree.paths.contains(include.target) && stem(include.target) != stem(file.path))
+      includers[include.target].insert(file.path);
+  });
+  return includers;
+}
+
 Violations include_directions(const SourceTree& tree) {
   Violations found;
   each_include(tree, [&](const SourceFile& file, const Include& include) {
@@ -75,6 +86,17 @@ Violations include_paths(const SourceTree& tree) {
     if (!include.quoted && tree.paths.contains(include.target))
       found.push_back({file.path, include.line, "a file of ours in angle brackets: " + include.target});
   });
+  return found;
+}
+
+Violations short_headers(const SourceTree& tree) {
+  Violations found;
+  for (const auto& [header, includers] : other_includers(tree)) {
+    if (includers.size() != 1) continue;
+    const auto file = std::ranges::find(tree.files, header, &SourceFile::path);
+    if (file != tree.files.end() && file->text.size() < 40)
+      found.push_back({header, 0, "is short, and only " + *includers.begin() + " includes it: move it there"});
+  }
   return found;
 }
 

@@ -41,51 +41,24 @@ Sizes sizes_of(const SourceTree& tree, Covers covers) {
   return sizes;
 }
 
-struct Headers {
-  std::size_t all = 0;
-  std::size_t with_one_includer = 0;
-  std::size_t short_ones = 0;  ///< of these, under 40 lines
-};
-
-/// The headers of production code.
-Headers headers_of(const SourceTree& tree) {
-  static const Pattern pattern(R"re(^\s*#\s*include\s*"([^"]+)")re");
-  std::map<std::string, int> includers;
-  for (const SourceFile& file : tree.files) {
-    if (!is_production(file)) continue;
-    for (const std::string& line : file.code)
-      for (const auto& match : pattern.all_in(line)) {
-        // A header's own source does not count.
-        const std::string& header = match[1];
-        if (header.substr(0, header.rfind('.')) != file.path.substr(0, file.path.rfind('.'))) ++includers[header];
-      }
-  }
-  Headers headers;
-  for (const SourceFile& file : tree.files) {
-    if (!is_production(file) || !file.has_extension({".h", ".cuh"})) continue;
-    ++headers.all;
-    const auto found = includers.find(file.path);
-    if (found == includers.end() || found->second != 1) continue;
-    ++headers.with_one_includer;
-    if (file.text.size() < 40) ++headers.short_ones;
-  }
-  return headers;
-}
-
 void print_tree(const SourceTree& tree) {
   const Sizes production = sizes_of(tree, is_production);
   if (production.lines.empty()) return;
   const Sizes tests = sizes_of(tree, [](const SourceFile& file) { return file.is_cpp() && file.package() == "tests"; });
-  const auto row = [](const char* name, std::size_t value) { std::printf("%-36s %7zu\n", name, value); };
+  const auto row = [](const char* name, auto value) {
+    std::printf("%-36s %7zu\n", name, static_cast<std::size_t>(value));
+  };
   row("production files", production.lines.size());
   row("  median lines", production.lines[production.lines.size() / 2]);
   row("  longest, lines", production.lines.back());
   row("  lines", production.total());
   row("  lines of code", production.code);
-  const Headers headers = headers_of(tree);
-  row("  headers", headers.all);
-  row("  headers with one other includer", headers.with_one_includer);
-  row("    under 40 lines", headers.short_ones);
+  row("  headers", std::ranges::count_if(tree.files, [](const SourceFile& file) {
+        return is_production(file) && file.has_extension({".h", ".cuh"});
+      }));
+  row("  headers with one other includer",
+      std::ranges::count_if(other_includers(tree), [](const auto& header) { return header.second.size() == 1; }));
+  row("    under 40 lines", short_headers(tree).size());
   row("test files", tests.lines.size());
   row("  lines", tests.total());
   const FolderGraph direct = folder_graph(tree, direct_folder_of);
@@ -116,7 +89,7 @@ int main(int count, char** arguments) {
   using namespace gradring::rules;
   const std::vector<std::string> words(arguments + 1, arguments + count);
   if (words.empty() || words[0].starts_with("-")) {
-    std::puts("usage: measure_tree FOLDER [cycles] [upward] [words] [widths] [paths]");
+    std::puts("usage: measure_tree FOLDER [cycles] [upward] [words] [widths] [paths] [headers]");
     return 2;
   }
   const SourceTree tree = read_tree(words[0]);
@@ -126,6 +99,7 @@ int main(int count, char** arguments) {
     if (word == "upward") print(upward_includes(tree));
     if (word == "words") print(retired_words(tree));
     if (word == "widths") print(markdown_widths(tree));
+    if (word == "headers") print(short_headers(tree));
     if (word == "paths") print(documented_paths(tree));
   }
 }

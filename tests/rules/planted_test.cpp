@@ -78,6 +78,15 @@ TEST_F(Planted, VendorOutsideItsDoor) {
                                                 at("train/app/commands/predict.cpp", 2), at("train/conv.cpp", 2)));
 }
 
+TEST_F(Planted, ShortHeaderOfOneIncluder) {
+  for (const char* name : {"one", "two", "unused", "tested"}) plant(std::string("nn/") + name + ".h", "");
+  plant("nn/long.h", std::string(40, '\n'));
+  plant("nn/one.cpp", "#include \"nn/one.h\"\n#include \"nn/two.h\"\n#include \"nn/long.h\"");
+  plant("nn/user.cpp", "#include \"nn/one.h\"\n#include \"nn/two.h\"");
+  plant("tests/nn/one_test.cpp", "#include \"nn/one.h\"\n#include \"nn/tested.h\"");
+  EXPECT_THAT(short_headers(tree()), ElementsAre(at("nn/one.h", 0)));
+}
+
 TEST_F(Planted, FolderCycle) {
   plant("train/core/config/a.h", "#include \"train/core/faults/b.h\"");
   plant("train/core/faults/b.h", "#include \"train/core/memory/deep/c.h\"");

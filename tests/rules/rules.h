@@ -2,6 +2,8 @@
 #pragma once
 
 #include <iosfwd>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +32,11 @@ Violations folder_cycles(const SourceTree& tree);       ///< rooms, or direct fo
 Violations upward_includes(const SourceTree& tree);  ///< of a folder that encloses the including one, and includes it
 Violations stated_rooms(const SourceTree& tree);     ///< train/CMakeLists.txt states what each room includes, no more
 Violations bench_includes(const SourceTree& tree);   ///< only benchmarks include benchmarks
+
+Violations short_headers(const SourceTree& tree);  ///< under 40 lines and of one includer: a part of that file
+
+/// Of each header, the files of production code that include it, its own source aside.
+std::map<std::string, std::set<std::string>> other_includers(const SourceTree& tree);
 
 // What may stand in a file.
 Violations conditional_compilation(const SourceTree& tree);  ///< only where two compilers read one text

@@ -31,6 +31,7 @@ TEST_F(Repository, StatesTheDependenciesOfRooms) { EXPECT_THAT(stated_rooms(tree
 TEST_F(Repository, KeepsBenchmarksApart) { EXPECT_THAT(bench_includes(tree_), IsEmpty()); }
 TEST_F(Repository, DefinesEachTypeOnce) { EXPECT_THAT(repeated_types(tree_), IsEmpty()); }
 TEST_F(Repository, IncludesByFullPath) { EXPECT_THAT(include_paths(tree_), IsEmpty()); }
+TEST_F(Repository, HasNoShortHeaderOfOneIncluder) { EXPECT_THAT(short_headers(tree_), IsEmpty()); }
 TEST_F(Repository, KeepsVendorsBehindTheirDoors) { EXPECT_THAT(vendor_doors(tree_), IsEmpty()); }
 TEST_F(Repository, HasNoIfInLogic) { EXPECT_THAT(conditional_compilation(tree_), IsEmpty()); }
 TEST_F(Repository, DeclaresSharedMemoryCheckably) { EXPECT_THAT(raw_shared_memory(tree_), IsEmpty()); }
