@@ -1,11 +1,47 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/groups.h"
 
+#include <algorithm>
+#include <utility>
+
+#include "comm/transport/segment.h"
 #include "comm/transports/in_process/in_process.h"
-#include "comm/transports/shared_memory/shared_memory.h"
 #include "comm/transports/tcp/tcp_transport.h"
+#include "kernels/base/error.h"
 
 namespace gradring::comm {
+namespace {
+
+class SingleRankTransport final : public Transport {
+ public:
+  explicit SingleRankTransport(kernels::Device& device) : device_(device) {}
+
+  int rank() const override { return 0; }
+  int world_size() const override { return 1; }
+
+  std::unique_ptr<Segment> allocate(std::size_t bytes, Deadline deadline) override {
+    kernels::Buffer memory = device_.allocate(std::max<std::size_t>(bytes, 1));
+    std::byte* const data = memory.data();
+    const auto stream = device_.make_stream(kernels::StreamMode::in_place);
+    stream->enqueue_zero(data, memory.size());
+    stream->synchronize(deadline);
+    return std::make_unique<OwnSegment<kernels::Buffer>>(data, std::move(memory), bytes, ++segments_);
+  }
+
+  void submit(kernels::Stream&, std::function<void()> collective) override { collective(); }
+  void enqueue(const Step& step) override {
+    check(step.moves.empty(), "a step of a single-rank group has moves: expected none, because there are no peers");
+  }
+  Progress poll() override { return Progress::done; }
+  void wait(Deadline) override {}
+  void share_failure(FirstFailure&) override {}  // it cannot fail
+
+ private:
+  kernels::Device& device_;
+  std::uint64_t segments_ = 0;
+};
+
+}  // namespace
 
 InProcessHub::InProcessHub(int world_size, ProcessGroup::Duration timeout)
     : data_(std::make_shared<InProcessRendezvous>(world_size)),
@@ -23,9 +59,9 @@ std::unique_ptr<ProcessGroup> InProcessHub::join(int rank) {
 
 std::unique_ptr<ProcessGroup> make_shared_memory_group(Store& store, const SharedMemoryGroupOptions& options) {
   const auto transport = [&](const std::string& channel) {
-    return make_shared_memory_transport(
-        store, {.rank = options.rank, .world_size = options.world_size, .name = options.name + "/" + channel},
-        Deadline::after(options.timeout));
+    SharedMemoryGroupOptions own = options;
+    own.name += "/" + channel;
+    return make_shared_memory_transport(store, own, Deadline::after(own.timeout));
   };
   auto data = transport("data");
   return std::make_unique<ProcessGroup>(std::move(data), transport("control"), options.timeout);
@@ -33,20 +69,19 @@ std::unique_ptr<ProcessGroup> make_shared_memory_group(Store& store, const Share
 
 std::unique_ptr<Transport> make_tcp_transport(Store& store, const TcpGroupOptions& options,
                                               const std::string& channel) {
-  TcpSpec spec;
-  spec.rank = options.rank;
-  spec.world_size = options.world_size;
-  spec.name = options.name + "/" + channel;
-  spec.address = options.address;
-  spec.port = options.port;
-  spec.token = options.token;
-  return std::make_unique<TcpTransport>(tcp::connect_mesh(store, spec, Deadline::after(options.timeout)), spec.rank);
+  TcpGroupOptions own = options;
+  own.name += "/" + channel;
+  return std::make_unique<TcpTransport>(tcp::connect_mesh(store, own, Deadline::after(own.timeout)), own.rank);
 }
 
 std::unique_ptr<ProcessGroup> make_tcp_group(Store& store, const TcpGroupOptions& options) {
   auto data = make_tcp_transport(store, options, "data");
   return std::make_unique<ProcessGroup>(std::move(data), make_tcp_transport(store, options, "control"),
                                         options.timeout);
+}
+
+std::unique_ptr<Transport> make_single_rank_transport(kernels::Device& device) {
+  return std::make_unique<SingleRankTransport>(device);
 }
 
 }  // namespace gradring::comm

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
 #include <memory>
 #include <string>
 
 #include "comm/process_group.h"
 #include "comm/rendezvous/store.h"
+#include "comm/transports/shared_memory/shared_memory.h"
+#include "comm/transports/tcp/mesh.h"
+#include "kernels/runtime/device.h"
 
 namespace gradring::comm {
 
@@ -35,30 +37,12 @@ class InProcessHub {
   ProcessGroup::Duration timeout_;
 };
 
-struct SharedMemoryGroupOptions {
-  int rank = 0;
-  int world_size = 1;
-  ProcessGroup::Duration timeout = std::chrono::seconds(30);
-  std::string name = "group";  ///< prefix of this group's keys in the store
-};
-
 /// The process group of ranks that are processes on this host. They rendezvous through `store`, which is used only
 /// during this call. Blocks until all ranks have joined. Leaves no file and no name behind, however the processes end.
 ///
 /// Errors    InvalidArgument if the rank is outside the world; Timeout that names the missing ranks; PeerLost;
 ///           DeviceError if memory cannot be allocated.
 std::unique_ptr<ProcessGroup> make_shared_memory_group(Store& store, const SharedMemoryGroupOptions& options);
-
-struct TcpGroupOptions {
-  int rank = 0;
-  int world_size = 1;
-  ProcessGroup::Duration timeout = std::chrono::seconds(30);
-  std::string name = "group";         ///< prefix of this group's keys in the store
-  std::string address = "127.0.0.1";  ///< numeric, IPv4 or IPv6: the only address this rank listens on while it joins
-  std::uint16_t port = 0;             ///< 0: any free port
-  /// The ranks' shared secret, 64 hexadecimal digits. Empty: rank 0 generates it and sets it in the store.
-  std::string token = {};
-};
 
 /// The process group of ranks connected by TCP. They rendezvous through `store`, which is used only during this call;
 /// without `options.token` the store must be private to the ranks. Blocks until all ranks have joined; afterwards no
@@ -72,5 +56,11 @@ std::unique_ptr<ProcessGroup> make_tcp_group(Store& store, const TcpGroupOptions
 /// One transport of such a group, as the control channel of ranks whose data goes another way. `channel` is its name,
 /// unique in the group.
 std::unique_ptr<Transport> make_tcp_transport(Store& store, const TcpGroupOptions& options, const std::string& channel);
+
+/// The transport of a world of one, for memory of any device. Collectives of one rank have no steps: they are the
+/// identity and cost nothing.
+///
+/// Errors    InvalidArgument for a step with moves.
+std::unique_ptr<Transport> make_single_rank_transport(kernels::Device& device);
 
 }  // namespace gradring::comm

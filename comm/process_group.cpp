@@ -10,7 +10,6 @@
 #include "comm/collectives/ring.h"
 #include "comm/collectives/schedules.h"
 #include "comm/host_channel.h"
-#include "comm/transport/partition.h"
 #include "comm/transport/sum.h"
 #include "kernels/base/error.h"
 

@@ -3,10 +3,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
-#include "comm/collectives/collective_trace.h"
 #include "comm/collectives/schedule.h"
 #include "comm/transport/transport.h"
+#include "kernels/runtime/trace_track.h"
 
 namespace gradring::comm {
 
@@ -18,6 +19,26 @@ struct CollectiveSpec {
   int root = kNoRoot;
   std::uint64_t number = 0;              ///< sequence number of the collective in its group
   kernels::TraceTrack* trace = nullptr;  ///< where it is recorded; null: nowhere
+};
+
+/// Records one collective and its steps on a track, as the CPU sees them: a step lasts until the next one is posted.
+///
+/// Threads   the collective's.
+class CollectiveTrace {
+ public:
+  /// A null track, and one that is not recording, ignores all calls.
+  explicit CollectiveTrace(kernels::TraceTrack* track) : track_(track && track->recording() ? track : nullptr) {}
+
+  void begin(std::string_view operation, std::uint64_t number, std::size_t bytes);
+  void step(const Step& step);
+  void end();
+
+ private:
+  void end_step(std::int64_t now);
+
+  kernels::TraceTrack* track_;
+  kernels::TraceEvent collective_;
+  kernels::TraceEvent step_;  // its begin is 0 before the first
 };
 
 /// One running collective. It posts the steps of its schedule in order, each as soon as the step before has received

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/collectives/ring.h"
 
-#include "comm/transport/partition.h"
+#include "comm/transport/segment.h"
 
 namespace gradring::comm {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <bit>
 
-#include "comm/transport/partition.h"
+#include "comm/transport/segment.h"
 
 namespace gradring::comm {
 namespace {

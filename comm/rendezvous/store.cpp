@@ -4,10 +4,36 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <vector>
 
 #include "comm/transport/error.h"
+#include "kernels/base/number_list.h"
 
 namespace gradring::comm {
+
+void exchange(Store& store, const std::string& prefix, int rank, int world_size, const std::string& mine,
+              Deadline deadline, const std::function<void(int rank, const std::string& value)>& accept) {
+  const auto began = Deadline::Clock::now();
+  const auto key_of = [&](int of) { return fmt::format("{}/{}", prefix, of); };
+  store.set(key_of(rank), mine);
+  std::vector<int> missing;
+  for (int from = 0; from < world_size; ++from) {
+    std::string value;
+    try {
+      value = store.wait(key_of(from), deadline);
+    } catch (const Timeout&) {
+      missing.push_back(from);
+      continue;
+    }
+    accept(from, value);
+  }
+  if (missing.empty()) return;
+  const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - began);
+  throw Timeout({rank, missing.front(), "join", 0},
+                fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
+                            "give all ranks the same world size and store, or raise the timeout",
+                            rank, waited.count(), number_list(missing), world_size));
+}
 
 void check_key(const std::string& key) {
   check(!key.empty() && key.size() <= Store::kMaxKeyBytes, [&] {

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "kernels/base/deadline.h"
@@ -37,6 +38,12 @@ class Store {
   /// Errors    InvalidArgument if the value is not a number.
   virtual std::int64_t add(const std::string& key, std::int64_t increment) = 0;
 };
+
+/// Sets `prefix`/RANK to `mine` and waits for the values of all ranks: passes each to `accept`, in rank order.
+///
+/// Errors    Timeout that names all missing ranks; what `accept` throws.
+void exchange(Store& store, const std::string& prefix, int rank, int world_size, const std::string& mine,
+              Deadline deadline, const std::function<void(int rank, const std::string& value)>& accept);
 
 /// Checks and errors that all stores share.
 

@@ -81,6 +81,11 @@ class GroupFailure {
   void adopt();
   /// Throws the error that failed the group, if any.
   void throw_if_failed() const;
+  /// The same after adopt().
+  void adopt_and_throw_if_failed() {
+    adopt();
+    throw_if_failed();
+  }
   bool failed() const { return error_ != nullptr; }
 
  private:

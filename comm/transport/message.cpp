@@ -94,6 +94,11 @@ void check_disjoint(const Step& step, std::vector<const Move*>& moves) {
 
 }  // namespace
 
+void check_rank(int rank, int world_size) {
+  check(rank >= 0 && rank < world_size,
+        [&] { return fmt::format("invalid rank {}: expected a rank of a world of {}", rank, world_size); });
+}
+
 std::string_view name_of(Algorithm algorithm) {
   switch (algorithm) {
     case Algorithm::ring: return "ring";
@@ -104,13 +109,13 @@ std::string_view name_of(Algorithm algorithm) {
   return "unknown";
 }
 
-MessageHeader header_of(const Step& step, const Move& move, std::uint64_t segment) {
+MessageHeader header_of(const Step& step, const Move& move) {
   MessageHeader header;
   const std::size_t length = std::min(step.operation.size(), header.operation.size() - 1);
   std::copy_n(step.operation.begin(), length, header.operation.begin());
   header.collective = step.collective;
   header.step = step.index;
-  header.segment = segment;
+  header.segment = step.range.segment ? step.range.segment->number() : 0;
   header.range_offset = step.range.slice.offset;
   header.range_elements = step.range.slice.elements;
   header.offset = step.range.slice.offset + move.slice.offset;

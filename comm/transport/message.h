@@ -28,8 +28,8 @@ struct MessageHeader {
   bool operator==(const MessageHeader&) const = default;
 };
 
-/// The header of the message that `move` sends or receives. `segment` is the number of the step's segment, or 0.
-MessageHeader header_of(const Step& step, const Move& move, std::uint64_t segment);
+/// The header of the message that `move` sends or receives.
+MessageHeader header_of(const Step& step, const Move& move);
 
 /// The error message of a Desync.
 std::string describe_mismatch(int rank, const MessageHeader& expected, int peer, const MessageHeader& sent);

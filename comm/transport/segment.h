@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <utility>
 
 #include "kernels/runtime/dtype.h"
 
@@ -19,18 +23,37 @@ class Segment {
   std::byte* data() const { return data_; }
   /// Size in bytes, as requested; equal on all ranks.
   std::size_t size() const { return bytes_; }
+  /// Its sequence number in its group, from 1.
+  std::uint64_t number() const { return number_; }
   template <class T>
   T* as() const {
     return reinterpret_cast<T*>(data_);
   }
 
  protected:
-  Segment(std::byte* data, std::size_t bytes) : data_(data), bytes_(bytes) {}
+  Segment(std::byte* data, std::size_t bytes, std::uint64_t number = 1) : data_(data), bytes_(bytes), number_(number) {}
 
  private:
   std::byte* data_;
   std::size_t bytes_;
+  std::uint64_t number_;
 };
+
+/// A segment of which this rank holds only its own part. `Memory` frees that part.
+template <class Memory>
+class OwnSegment final : public Segment {
+ public:
+  OwnSegment(std::byte* data, Memory memory, std::size_t bytes, std::uint64_t number)
+      : Segment(data, bytes, number), memory_(std::move(memory)) {}
+
+ private:
+  Memory memory_;
+};
+
+/// Host memory for a segment: `bytes` zero bytes, aligned to 64.
+///
+/// Errors    DeviceError if there is no memory.
+std::shared_ptr<std::byte> zeroed_memory(std::size_t bytes);
 
 /// A run of elements; the context says from where `offset` counts.
 struct Slice {
@@ -39,6 +62,27 @@ struct Slice {
 
   bool operator==(const Slice&) const = default;
 };
+
+/// Shard `index` of `elements` elements split into `world` consecutive shards: the first elements % world of them are
+/// longer by one. A shard may be empty.
+constexpr Slice shard_of(std::size_t elements, std::size_t world, std::size_t index) {
+  const std::size_t base = elements / world;
+  const std::size_t longer = elements % world;
+  return {index * base + std::min(index, longer), base + (index < longer ? 1 : 0)};
+}
+
+/// The number of chunks of a slice of `elements`: at least one, because empty slices are sent too. chunk 0: no limit.
+constexpr std::size_t chunk_count(std::size_t elements, std::size_t chunk) {
+  if (chunk == 0 || elements == 0) return 1;
+  return (elements - 1) / chunk + 1;
+}
+
+/// Chunk `index` of a slice; empty past its end, because slices of one collective differ in length by one.
+constexpr Slice chunk_of(const Slice& slice, std::size_t chunk, std::size_t index) {
+  if (chunk == 0) return slice;
+  const std::size_t begin = std::min(index * chunk, slice.elements);
+  return {slice.offset + begin, std::min(chunk, slice.elements - begin)};
+}
 
 /// The part of a segment that a collective works on: elements [slice.offset, slice.offset + slice.elements) of `dtype`.
 struct SegmentRange {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/transport/sum.h"
 
-#include "comm/transport/sum_loops.h"
 #include "kernels/lib/level_copies.h"
 
 namespace gradring::comm {

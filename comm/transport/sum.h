@@ -25,6 +25,13 @@ void add_into(std::byte* to, const std::byte* from, std::size_t elements, kernel
 /// Cost      reads and writes each once.
 void sum_into_all(std::byte* mine, std::span<std::byte* const> others, std::size_t elements, kernels::DType dtype);
 
+/// The loops of add_into and sum_into_all, compiled once for each level of the instruction set
+/// (kernels/lib/level_copies.h) in sum_loops.cpp.
+struct SumLoops {
+  void (*add_into)(std::byte* to, const std::byte* from, std::size_t elements, kernels::DType dtype);
+  void (*sum_into_all)(std::byte* mine, std::span<std::byte* const> others, std::size_t elements, kernels::DType dtype);
+};
+
 /// Whether add_into can add elements of this type.
 bool has_sum(kernels::DType dtype);
 

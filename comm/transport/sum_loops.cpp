@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transport/sum_loops.h"
+#include "comm/transport/sum.h"
 
 #include <algorithm>
 #include <cstring>

@@ -16,6 +16,9 @@ namespace gradring::comm {
 
 class FirstFailure;
 
+/// Errors    InvalidArgument if the rank is not one of a world of `world_size`.
+void check_rank(int rank, int world_size);
+
 /// One rank's part of one transfer with one peer. In the same step a send matches a receive or receive_add of the same
 /// slice on its peer, and an expose matches a reduce_exposed.
 ///

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <iterator>
 #include <span>
 #include <utility>
 
@@ -15,7 +14,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kRecordBytes = 1 + Cifar10Records::kPixels;
+constexpr std::size_t kSide = 32, kPlane = kSide * kSide, kChannels = 3, kPixels = kChannels * kPlane;
+constexpr std::size_t kRecordBytes = 1 + kPixels;
+constexpr int kClasses = 10;
 
 std::size_t count_records(const fs::path& path, ByteSource& source) {
   const std::uint64_t bytes = source.most_bytes();
@@ -32,11 +33,10 @@ std::size_t count_records(const fs::path& path, ByteSource& source) {
 }
 
 /// Three planes to pixels of three bytes.
-void interleave(std::span<const std::uint8_t, Cifar10Records::kPixels> planes, std::uint8_t* pixels) {
-  constexpr std::size_t kPlane = Cifar10Records::kSide * Cifar10Records::kSide;
+void interleave(std::span<const std::uint8_t, kPixels> planes, std::uint8_t* pixels) {
   for (std::size_t i = 0; i < kPlane; ++i)
-    for (std::size_t channel = 0; channel < Cifar10Records::kChannels; ++channel)
-      pixels[i * Cifar10Records::kChannels + channel] = planes[channel * kPlane + i];
+    for (std::size_t channel = 0; channel < kChannels; ++channel)
+      pixels[i * kChannels + channel] = planes[channel * kPlane + i];
 }
 
 std::vector<std::string> names_of(Split split) {
@@ -70,29 +70,26 @@ void check_equal_sizes(const std::vector<fs::path>& files, const std::vector<std
                   kDownloadAgain);
 }
 
-}  // namespace
-
-std::size_t count_cifar10(const fs::path& path) { return count_records(path, *open_plain(path)); }
-
-void append_cifar10(const fs::path& path, Cifar10Records& records) {
+void append_records(const fs::path& path, std::vector<std::uint8_t>& pixels, std::vector<std::uint8_t>& labels) {
   const auto source = open_plain(path);
   const std::size_t count = count_records(path, *source);
-  std::size_t filled = records.pixels.size();
-  records.pixels.resize(filled + count * Cifar10Records::kPixels);
-  records.labels.reserve(records.labels.size() + count);
+  std::size_t filled = pixels.size();
+  pixels.resize(filled + count * kPixels);
   std::array<std::uint8_t, kRecordBytes> record;
-  for (std::size_t index = 0; index < count; ++index, filled += Cifar10Records::kPixels) {
+  for (std::size_t index = 0; index < count; ++index, filled += kPixels) {
     if (source->read(record) != record.size())
       throw DataError(path, "became shorter while it was read", kDownloadAgain);
-    if (record[0] >= Cifar10Records::kClasses)
+    if (record[0] >= kClasses)
       throw DataError(path,
                       "has label " + std::to_string(record[0]) + " in record " + std::to_string(index) +
-                          ", expected 0 to " + std::to_string(Cifar10Records::kClasses - 1),
+                          ", expected 0 to " + std::to_string(kClasses - 1),
                       "check that it is the binary version of CIFAR-10, not of another dataset");
-    records.labels.push_back(record[0]);
-    interleave(std::span(record).subspan<1>(), records.pixels.data() + filled);
+    labels.push_back(record[0]);
+    interleave(std::span(record).subspan<1>(), pixels.data() + filled);
   }
 }
+
+}  // namespace
 
 std::vector<fs::path> find_cifar10_files(Split split, const std::vector<fs::path>& folders, const std::string& fetch) {
   const auto names = names_of(split);
@@ -110,20 +107,15 @@ std::vector<fs::path> find_cifar10_files(Split split, const std::vector<fs::path
 
 std::unique_ptr<Dataset> open_cifar10(const std::vector<fs::path>& files) {
   std::vector<std::size_t> counts;
-  std::ranges::transform(files, std::back_inserter(counts), count_cifar10);
+  for (const fs::path& file : files) counts.push_back(count_records(file, *open_plain(file)));
   check_equal_sizes(files, counts);
-  require_memory(files.front().parent_path(), "its " + std::to_string(files.size() * counts.front()) + " records",
-                 files.size() * counts.front() * kRecordBytes);
-  Cifar10Records records;
-  records.pixels.reserve(files.size() * counts.front() * Cifar10Records::kPixels);
-  records.labels.reserve(files.size() * counts.front());
-  for (const fs::path& file : files) append_cifar10(file, records);
-  constexpr std::int64_t kSide = Cifar10Records::kSide, kChannels = Cifar10Records::kChannels;
-  return std::make_unique<InMemoryDataset>(InMemoryDataset::Contents{.name = "cifar10",
-                                                                     .shape = {kSide, kSide, kChannels},
-                                                                     .classes = Cifar10Records::kClasses,
-                                                                     .pixels = std::move(records.pixels),
-                                                                     .labels = std::move(records.labels)});
+  const std::size_t records = files.size() * counts.front();
+  require_memory(files.front().parent_path(), "its " + std::to_string(records) + " records", records * kRecordBytes);
+  InMemoryDataset::Contents contents{.name = "cifar10", .shape = {kSide, kSide, kChannels}, .classes = kClasses};
+  contents.pixels.reserve(records * kPixels);
+  contents.labels.reserve(records);
+  for (const fs::path& file : files) append_records(file, contents.pixels, contents.labels);
+  return std::make_unique<InMemoryDataset>(std::move(contents));
 }
 
 }  // namespace gradring::data

@@ -2,6 +2,7 @@
 #include "data/datasets/idx.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <limits>
 #include <optional>
@@ -62,76 +63,89 @@ std::string joined(const std::vector<std::string>& names) {
                   "download them: " + fetch + "; or name the folder that has them");
 }
 
-}  // namespace
-
-IdxFile::IdxFile(const fs::path& path, int rank) : path_(path), source_(open_plain_or_gzip(path)) {
-  if (source_->most_bytes() == 0) throw DataError(path, "is empty", kDownloadAgain);
-  check_magic(rank);
-  for (int axis = 0; axis < rank; ++axis) {
-    std::int64_t extent = 0;
-    for (const std::uint8_t byte : read_word()) extent = extent << 8 | byte;
-    extents_.push_back(extent);
-  }
-  count_ = count_values();
-}
-
-void IdxFile::check_magic(int rank) {
-  const std::array<std::uint8_t, 4> expected = {0, 0, 8, static_cast<std::uint8_t>(rank)};
-  const auto found = read_word();
-  if (found == expected) return;
-  std::array<std::uint8_t, kStartBytes> rest{};
-  std::string start(found.begin(), found.end());
-  start.append(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(source_->read(rest)));
-  if (const auto mistaken = find_mistaken_file(start)) throw DataError(path_, mistaken->what, mistaken->advice);
-  throw DataError(
-      path_, "starts with " + hex(found) + ", expected " + hex(expected),
-      "it is not an IDX file of " + std::string(rank == 3 ? "images" : "labels") + ": check what was downloaded");
-}
-
-std::array<std::uint8_t, 4> IdxFile::read_word() {
-  std::array<std::uint8_t, 4> word{};
-  if (source_->read(word) != word.size()) throw DataError(path_, "ends inside its header", kDownloadAgain);
-  return word;
-}
-
-/// The product of the extents.
-std::uint64_t IdxFile::count_values() const {
-  std::uint64_t count = 1;
-  for (const std::int64_t extent : extents_) {
-    const auto factor = static_cast<std::uint64_t>(extent);
-    const bool overflows = factor != 0 && count > std::numeric_limits<std::uint64_t>::max() / factor;
-    count = overflows ? std::numeric_limits<std::uint64_t>::max() : count * factor;
-  }
-  if (count > source_->most_bytes())
-    throw DataError(path_,
-                    "has a header that promises at least " + std::to_string(count) +
-                        " bytes, but a file of this size holds at most " + std::to_string(source_->most_bytes()),
-                    kDownloadAgain);
-  return count;
-}
-
-std::vector<std::uint8_t> IdxFile::read_values() {
-  constexpr std::size_t kFirstStep = 16u << 20;
-  const std::string promised = "the " + std::to_string(count_) + " bytes that its header promises";
-  require_memory(path_, promised, count_);
-  std::vector<std::uint8_t> values;
-  const std::uint64_t header_bytes = 4 * (1 + extents_.size());
-  if (source_->most_bytes() == header_bytes + count_) values.reserve(count_);  // a plain file, which holds them
-  while (values.size() < count_) {
-    const std::size_t filled = values.size();
-    const std::size_t step = std::min(count_ - filled, std::max(kFirstStep, filled));
-    if (filled + step > values.capacity()) {
-      require_memory(path_, promised, filled + step);  // beside what is filled
-      values.reserve(filled + step);
+/// Reads the header first; rejects one that promises more than a file of its size can hold.
+class IdxFile {
+ public:
+  IdxFile(const fs::path& path, int rank) : path_(path), source_(open_plain_or_gzip(path)) {
+    if (source_->most_bytes() == 0) throw DataError(path, "is empty", kDownloadAgain);
+    check_magic(rank);
+    for (int axis = 0; axis < rank; ++axis) {
+      std::int64_t extent = 0;
+      for (const std::uint8_t byte : read_word()) extent = extent << 8 | byte;
+      extents_.push_back(extent);
     }
-    values.resize(filled + step);
-    if (source_->read(std::span(values).subspan(filled)) != step)
-      throw DataError(path_, "ends before " + promised, kDownloadAgain);
+    count_ = count_values();
   }
-  std::array<std::uint8_t, 1> more{};
-  if (source_->read(more) > 0) throw DataError(path_, "continues after " + promised, kDownloadAgain);
-  return values;
-}
+
+  const std::vector<std::int64_t>& extents() const { return extents_; }
+
+  /// Call it once.
+  std::vector<std::uint8_t> read_values() {
+    constexpr std::size_t kFirstStep = 16u << 20;
+    const std::string promised = "the " + std::to_string(count_) + " bytes that its header promises";
+    require_memory(path_, promised, count_);
+    std::vector<std::uint8_t> values;
+    const std::uint64_t header_bytes = 4 * (1 + extents_.size());
+    if (source_->most_bytes() == header_bytes + count_) values.reserve(count_);  // a plain file, which holds them
+    while (values.size() < count_) {
+      const std::size_t filled = values.size();
+      const std::size_t step = std::min(count_ - filled, std::max(kFirstStep, filled));
+      if (filled + step > values.capacity()) {
+        require_memory(path_, promised, filled + step);  // beside what is filled
+        values.reserve(filled + step);
+      }
+      values.resize(filled + step);
+      if (source_->read(std::span(values).subspan(filled)) != step)
+        throw DataError(path_, "ends before " + promised, kDownloadAgain);
+    }
+    std::array<std::uint8_t, 1> more{};
+    if (source_->read(more) > 0) throw DataError(path_, "continues after " + promised, kDownloadAgain);
+    return values;
+  }
+
+ private:
+  void check_magic(int rank) {
+    const std::array<std::uint8_t, 4> expected = {0, 0, 8, static_cast<std::uint8_t>(rank)};
+    const auto found = read_word();
+    if (found == expected) return;
+    std::array<std::uint8_t, kStartBytes> rest{};
+    std::string start(found.begin(), found.end());
+    start.append(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(source_->read(rest)));
+    if (const auto mistaken = find_mistaken_file(start)) throw DataError(path_, mistaken->what, mistaken->advice);
+    throw DataError(
+        path_, "starts with " + hex(found) + ", expected " + hex(expected),
+        "it is not an IDX file of " + std::string(rank == 3 ? "images" : "labels") + ": check what was downloaded");
+  }
+
+  std::array<std::uint8_t, 4> read_word() {
+    std::array<std::uint8_t, 4> word{};
+    if (source_->read(word) != word.size()) throw DataError(path_, "ends inside its header", kDownloadAgain);
+    return word;
+  }
+
+  /// The product of the extents.
+  std::uint64_t count_values() const {
+    std::uint64_t count = 1;
+    for (const std::int64_t extent : extents_) {
+      const auto factor = static_cast<std::uint64_t>(extent);
+      const bool overflows = factor != 0 && count > std::numeric_limits<std::uint64_t>::max() / factor;
+      count = overflows ? std::numeric_limits<std::uint64_t>::max() : count * factor;
+    }
+    if (count > source_->most_bytes())
+      throw DataError(path_,
+                      "has a header that promises at least " + std::to_string(count) +
+                          " bytes, but a file of this size holds at most " + std::to_string(source_->most_bytes()),
+                      kDownloadAgain);
+    return count;
+  }
+
+  fs::path path_;
+  std::unique_ptr<ByteSource> source_;
+  std::vector<std::int64_t> extents_;
+  std::uint64_t count_ = 0;  // of the values
+};
+
+}  // namespace
 
 IdxArray read_idx(const fs::path& path, int rank) {
   IdxFile file(path, rank);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -10,46 +9,22 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
-#include "data/files/byte_source.h"
 
 namespace gradring::data {
-
-/// An IDX file of unsigned bytes, plain or .gz: two zero bytes, 0x08 for unsigned bytes, the number of extents, each
-/// extent as 32 bits big-endian, the values in row-major order.
-///
-/// Errors    DataError if it cannot be opened, is not such a file, is shorter or longer than its header says, or is a
-///           corrupt .gz.
-/// Source    the description on the MNIST page (LeCun, Cortes, Burges 1998).
-class IdxFile {
- public:
-  /// Reads the header of a file with `rank` extents; rejects one that promises more than a file of its size can hold.
-  IdxFile(const std::filesystem::path& path, int rank);
-
-  const std::vector<std::int64_t>& extents() const { return extents_; }
-  /// Call it once.
-  ///
-  /// Errors    DataError also if they need more memory than is available.
-  /// Cost      memory: their size for a plain file; for a .gz at most about twice the size of those that arrive, whatever
-  ///           the header promises. It is inflated no further than one byte past them.
-  std::vector<std::uint8_t> read_values();
-
- private:
-  std::array<std::uint8_t, 4> read_word();
-  void check_magic(int rank);
-  std::uint64_t count_values() const;
-
-  std::filesystem::path path_;
-  std::unique_ptr<ByteSource> source_;
-  std::vector<std::int64_t> extents_;
-  std::uint64_t count_ = 0;  ///< of the values
-};
 
 struct IdxArray {
   std::vector<std::int64_t> extents;
   std::vector<std::uint8_t> values;
 };
 
-/// A whole IDX file.
+/// An IDX file of unsigned bytes with `rank` extents, plain or .gz: two zero bytes, 0x08 for unsigned bytes, the number
+/// of extents, each extent as 32 bits big-endian, the values in row-major order.
+///
+/// Errors    DataError if it cannot be opened, is not such a file, is shorter or longer than its header says, is a corrupt
+///           .gz, or needs more memory than is available.
+/// Cost      memory: the size of the values for a plain file; for a .gz at most about twice the size of those that
+///           arrive, whatever the header promises. It is inflated no further than one byte past them.
+/// Source    the description on the MNIST page (LeCun, Cortes, Burges 1998).
 IdxArray read_idx(const std::filesystem::path& path, int rank);
 
 struct IdxFiles {
@@ -61,7 +36,7 @@ struct IdxFiles {
 
 /// A dataset from one file of images and one of labels.
 ///
-/// Errors    DataError as IdxFile, or if the counts differ, a label is not below `classes`, or there are no images.
+/// Errors    DataError as read_idx, or if the counts differ, a label is not below `classes`, or there are no images.
 std::unique_ptr<Dataset> open_idx(const IdxFiles& files);
 
 /// The names that mirrors use for a file with one of MNIST's names, packed or not, in the order in which readers prefer

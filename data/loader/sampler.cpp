@@ -25,8 +25,6 @@ void check_rank(std::int64_t samples, int rank, int world_size) {
                                             "]");
 }
 
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
-
 class DistributedSteps final : public StepSampler {
  public:
   explicit DistributedSteps(const StepSamplerSpec& spec)
@@ -107,7 +105,7 @@ class ShardedSteps final : public StepSampler {
 
   /// The whole shards that a rank has of a step.
   Range range_of_rank(int rank, std::int64_t begin, std::int64_t end) const {
-    const std::int64_t shards = (end - begin + shard_ - 1) / shard_;
+    const std::int64_t shards = ceil_div(end - begin, shard_);
     const SequentialShard dealt({.samples = shards, .rank = rank, .world_size = spec_.world_size});
     return {std::min(begin + dealt.begin() * shard_, end),
             std::min(begin + (dealt.begin() + dealt.size()) * shard_, end)};

@@ -10,6 +10,8 @@
 
 namespace gradring::data {
 
+constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
 /// How one rank's positions of an epoch are cut into batches; the last one may be short. With windows, no batch crosses
 /// from one window into the next: the last batch of each window may be short, too.
 struct BatchGeometry {
@@ -30,7 +32,6 @@ struct BatchGeometry {
 
  private:
   std::int64_t in_window() const { return ceil_div(window, batch_size); }
-  static std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 };
 
 /// torch.randperm(count) after torch.manual_seed(seed), on the CPU.

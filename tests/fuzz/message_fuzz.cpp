@@ -23,15 +23,11 @@ void read(const nlohmann::json& message) {
   };
   try_to(kind_of);
   try_to(join_request_in);
-  try_to(attempt_in);
-  try_to(nonce_in);
-  try_to(assignment_in);
-  try_to(address_in);
+  try_to(start_in);
   try_to(exit_in);
   try_to(signal_in);
   try_to(entry_in);
-  try_to(finish_code_in);
-  try_to(finish_reason_in);
+  try_to(finish_in);
   try_to(refusal_in);
 }
 

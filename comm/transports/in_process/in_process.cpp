@@ -3,27 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstring>
-#include <new>
 #include <utility>
 
+#include "comm/transport/segment.h"
 #include "comm/transports/mapped/control_block.h"
 #include "comm/transports/mapped/mapped_transport.h"
 #include "kernels/base/error.h"
 
 namespace gradring::comm {
 namespace {
-
-constexpr std::align_val_t kAlignment{64};
-
-PeerMemory::Region zeroed(std::size_t bytes) {
-  auto* data = static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlignment, std::nothrow));
-  if (!data)
-    throw DeviceError(fmt::format("cannot allocate a segment of {} bytes: out of memory; use smaller buckets", bytes));
-  std::memset(data, 0, bytes);
-  return {data, [](std::byte* memory) { ::operator delete(memory, kAlignment); }};
-}
 
 class ThreadMemory final : public PeerMemory {
  public:
@@ -34,7 +22,7 @@ class ThreadMemory final : public PeerMemory {
   int world_size() const override { return rendezvous_->world_size(); }
   std::byte* control_block(int rank) override { return rendezvous_->control_block(rank); }
   Part create(std::size_t bytes) override {
-    Region memory = zeroed(bytes);
+    Region memory = zeroed_memory(bytes);
     rendezvous_->publish(rank_, memory);
     return {.memory = std::move(memory)};
   }
@@ -55,7 +43,7 @@ InProcessRendezvous::InProcessRendezvous(int world_size) {
   check(world_size >= 1, [&] { return fmt::format("invalid world size {}: expected at least 1", world_size); });
   const auto ranks = static_cast<std::size_t>(world_size);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    blocks_.push_back(zeroed(ControlBlock::bytes_for(world_size)));
+    blocks_.push_back(zeroed_memory(ControlBlock::bytes_for(world_size)));
     ControlBlock::create(blocks_.back().get(), world_size);
   }
   joined_.resize(ranks);
@@ -63,8 +51,7 @@ InProcessRendezvous::InProcessRendezvous(int world_size) {
 }
 
 void InProcessRendezvous::join(int rank) {
-  check(rank >= 0 && rank < world_size(),
-        [&] { return fmt::format("invalid rank {}: expected a rank of a world of {}", rank, world_size()); });
+  check_rank(rank, world_size());
   const std::lock_guard lock(mutex_);
   check(!joined_[static_cast<std::size_t>(rank)],
         [&] { return fmt::format("rank {} has already joined: start each rank once", rank); });

@@ -40,7 +40,7 @@ void MappedTransport::submit(kernels::Stream& stream, std::function<void()> coll
 }
 
 void MappedTransport::enqueue(const Step& step) {
-  monitor_.throw_if_failed();
+  monitor_.failure().adopt_and_throw_if_failed();
   check_step(step, *this);
   step_ = step;
   segment_ = static_cast<const MappedSegment*>(step.range.segment);
@@ -54,7 +54,7 @@ void MappedTransport::enqueue(const Step& step) {
 }
 
 Progress MappedTransport::poll() {
-  monitor_.throw_if_failed();
+  monitor_.failure().adopt_and_throw_if_failed();
   std::erase_if(pending_, [this](const Move& move) { return try_move(move); });
   if (can_reduce_exposed()) reduce_exposed();
   drop_read();
@@ -69,7 +69,7 @@ bool MappedTransport::try_move(const Move& move) {
 }
 
 void MappedTransport::send(const Move& move) {
-  const std::uint64_t message = mailboxes_.send(move.peer, header_of(move));
+  const std::uint64_t message = mailboxes_.send(move.peer, header_of(step_, move));
   unread_.push_back({move.peer, message, segment_, bytes_of(move.slice), move.kind == Move::Kind::expose});
 }
 
@@ -78,8 +78,9 @@ void MappedTransport::send(const Move& move) {
 /// Errors    Desync if the oldest message does not.
 const MessageHeader& MappedTransport::expect(const Move& move) {
   const MessageHeader& header = mailboxes_.front(move.peer);
-  const MessageHeader expected = header_of(move);
-  if (header != expected) monitor_.throw_desync(move.peer, describe_mismatch(rank(), expected, move.peer, header), op_);
+  const MessageHeader expected = header_of(step_, move);
+  if (header != expected)
+    monitor_.failure().throw_desync(move.peer, describe_mismatch(rank(), expected, move.peer, header), op_);
   return header;
 }
 
@@ -116,10 +117,6 @@ Slice MappedTransport::bytes_of(const Slice& slice) const {
   return {(step_.range.slice.offset + slice.offset) * element_bytes, slice.elements * element_bytes};
 }
 
-MessageHeader MappedTransport::header_of(const Move& move) const {
-  return comm::header_of(step_, move, segment_ ? segment_->number() : 0);
-}
-
 Progress MappedTransport::progress() const {
   const auto exposed = [](const Unread& slice) { return slice.exposed; };
   if (!pending_.empty() || !reductions_.empty() || std::ranges::any_of(unread_, exposed)) return Progress::pending;
@@ -127,7 +124,7 @@ Progress MappedTransport::progress() const {
 }
 
 void MappedTransport::wait(Deadline deadline) {
-  monitor_.throw_if_failed();
+  monitor_.failure().adopt_and_throw_if_failed();
   const auto ready = [this] {
     if (pending_.empty() && reductions_.empty())
       return std::ranges::any_of(unread_, [this](const Unread& sent) { return was_read(sent); });
@@ -178,7 +175,7 @@ void MappedTransport::drop_read() {
 // mapped all parts, so that no part is freed and no counter changes too early.
 
 std::unique_ptr<Segment> MappedTransport::allocate(std::size_t bytes, Deadline deadline) {
-  monitor_.throw_if_failed();
+  monitor_.failure().adopt_and_throw_if_failed();
   const PendingOp op{.operation = "allocate", .number = segments_ + 1};
   ControlBlock::Status& mine = blocks_[static_cast<std::size_t>(rank())].status();
   std::vector<PeerMemory::Region> parts(blocks_.size());
@@ -194,11 +191,12 @@ std::unique_ptr<Segment> MappedTransport::allocate(std::size_t bytes, Deadline d
     const ControlBlock::Status& status = blocks_[static_cast<std::size_t>(peer)].status();
     const std::size_t theirs = status.created_bytes.load();
     if (theirs != bytes)
-      monitor_.throw_desync(peer,
-                            fmt::format("ranks are out of sync: rank {} allocates {} bytes, but rank {} allocates {}; "
-                                        "allocate the same sizes in the same order on all ranks",
-                                        rank(), bytes, peer, theirs),
-                            op);
+      monitor_.failure().throw_desync(
+          peer,
+          fmt::format("ranks are out of sync: rank {} allocates {} bytes, but rank {} allocates {}; "
+                      "allocate the same sizes in the same order on all ranks",
+                      rank(), bytes, peer, theirs),
+          op);
     parts[static_cast<std::size_t>(peer)] = memory_->map(peer, status.created_offset.load(), bytes);
   }
   mine.mapped.store(segments_);

@@ -17,16 +17,14 @@ namespace gradring::comm {
 /// A segment of which every rank's part is mapped into this process.
 class MappedSegment final : public Segment {
  public:
-  /// `parts` holds one region per rank; `number` is the segment's sequence number in its group, from 1.
+  /// `parts` holds one region per rank.
   MappedSegment(std::vector<PeerMemory::Region> parts, int rank, std::size_t bytes, std::size_t number)
-      : Segment(parts[static_cast<std::size_t>(rank)].get(), bytes), parts_(std::move(parts)), number_(number) {}
+      : Segment(parts[static_cast<std::size_t>(rank)].get(), bytes, number), parts_(std::move(parts)) {}
 
   std::byte* part_of(int rank) const { return parts_[static_cast<std::size_t>(rank)].get(); }
-  std::size_t number() const { return number_; }
 
  private:
   std::vector<PeerMemory::Region> parts_;
-  std::size_t number_;
 };
 
 /// The transport of ranks that can read each other's memory: threads, or processes of one host. A receiver reads the
@@ -76,7 +74,6 @@ class MappedTransport final : public Transport {
   Progress progress() const;
   std::vector<int> awaited() const;
 
-  MessageHeader header_of(const Move& move) const;
   Slice bytes_of(const Slice& slice) const;
   void wait_for_all(std::atomic<std::uint64_t> ControlBlock::Status::*counter, Deadline deadline, const PendingOp& op);
 

@@ -44,7 +44,7 @@ void PeerMonitor::block_until(const std::function<bool()>& ready, const std::fun
 
 void PeerMonitor::check_peers(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
                               const PendingOp& op) {
-  throw_if_failed();
+  failure_.adopt_and_throw_if_failed();
   const bool check_liveness = Deadline::Clock::now() >= next_liveness_check_;
   if (check_liveness) next_liveness_check_ = Deadline::Clock::now() + kCheckInterval;
   for (int peer = 0; peer < memory_.world_size(); ++peer) {

@@ -31,15 +31,6 @@ class PeerMonitor {
 
   /// Marks this rank as left, unless the group has failed; peers that still need it fail. Does not wait.
   void leave();
-  /// Fails the group: notifies the other ranks, and throws Desync.
-  [[noreturn]] void throw_desync(int peer, const std::string& message, const PendingOp& op) {
-    failure_.throw_desync(peer, message, op);
-  }
-  /// Throws the error that failed the group, if any.
-  void throw_if_failed() {
-    failure_.adopt();
-    failure_.throw_if_failed();
-  }
   GroupFailure& failure() { return failure_; }
 
  private:

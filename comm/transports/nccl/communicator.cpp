@@ -80,12 +80,7 @@ void Communicator::launch(const std::function<void()>& launch) {
 /// NCCL completes a call in its own thread; before that, no work may be enqueued after it on the stream.
 ncclResult_t Communicator::complete(Deadline deadline) {
   ncclResult_t result = ncclInProgress;
-  poll_until(
-      [&] {
-        result = async_error();
-        return result != ncclInProgress;
-      },
-      deadline);
+  poll_until([&] { return (result = async_error()) != ncclInProgress; }, deadline);
   return result;
 }
 

@@ -11,16 +11,13 @@
 #include <system_error>
 #include <utility>
 
+#include "kernels/base/host_name.h"
+
 namespace gradring::comm::nccl {
 namespace {
 
 /// Exit code after a collective that did not end.
 constexpr int kTimedOut = 162;
-
-std::string host_name() {
-  char name[256] = {};
-  return ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0' ? name : "unknown-host";
-}
 
 /// Identifies this boot of this host; host names are not unique.
 std::string boot_id() {

@@ -6,7 +6,6 @@
 #include <cstring>
 
 #include "comm/transport/error.h"
-#include "comm/transports/nccl/environment.h"
 #include "comm/transports/nccl/nccl_transport.h"
 #include "kernels/base/error.h"
 
@@ -70,9 +69,7 @@ std::unique_ptr<Communicator> connect(const NcclOptions& options, const Dependen
 }  // namespace
 
 std::unique_ptr<Transport> make_transport(const NcclOptions& options, const Dependencies& dependencies) {
-  check(options.world_size >= 1 && options.rank >= 0 && options.rank < options.world_size, [&] {
-    return fmt::format("invalid rank {}: expected a rank of a world of {}", options.rank, options.world_size);
-  });
+  check_rank(options.rank, options.world_size);
   const Deadline deadline = Deadline::after(options.timeout);
   const std::string prefix = "nccl/" + options.name;
   const RankInfo mine = rank_info_of(options, dependencies);

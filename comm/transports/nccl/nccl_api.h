@@ -3,10 +3,34 @@
 
 #include <nccl.h>
 
+#include <algorithm>
 #include <functional>
 #include <string>
 
+#include "kernels/runtime/dtype.h"
+
 namespace gradring::comm::nccl {
+
+/// The types of elements that NCCL sends for us. All others are sent as bytes.
+struct DataType {
+  kernels::DType ours;
+  ncclDataType_t theirs;
+};
+inline constexpr DataType kDataTypes[] = {{kernels::DType::f32, ncclFloat32},
+                                          {kernels::DType::f16, ncclFloat16},
+                                          {kernels::DType::bf16, ncclBfloat16},
+                                          {kernels::DType::i32, ncclInt32},
+                                          {kernels::DType::i64, ncclInt64}};
+
+constexpr ncclDataType_t type_of(kernels::DType dtype) {
+  const auto* const found = std::ranges::find(kDataTypes, dtype, &DataType::ours);
+  return found == std::end(kDataTypes) ? ncclUint8 : found->theirs;
+}
+
+constexpr kernels::DType dtype_of(ncclDataType_t type) {
+  const auto* const found = std::ranges::find(kDataTypes, type, &DataType::theirs);
+  return found == std::end(kDataTypes) ? kernels::DType::u8 : found->ours;
+}
 
 /// The NCCL functions that we call, as values: from the library, or from a fake in tests. Nothing links NCCL.
 struct Api {
@@ -35,7 +59,8 @@ std::string describe_error(const Api& api, ncclResult_t result, ncclComm_t comm)
 /// Errors    DeviceError if the library is missing or older than 2.19.
 Api load_library(const std::string& file = "libnccl.so.2");
 
-/// For simulated GPUs: the functions that the module of this code has (simulated/nccl.cpp). NVIDIA's library does not see such GPUs.
+/// For simulated GPUs: the functions that the module of this code has (simulated/nccl.cpp). NVIDIA's library does not
+/// see such GPUs.
 ///
 /// Errors    DeviceError if the module has none.
 Api load_simulated();

@@ -6,49 +6,23 @@
 #include <algorithm>
 #include <utility>
 
+#include "comm/transport/error.h"
 #include "comm/transport/message.h"
-#include "comm/transport/partition.h"
 #include "comm/transports/nccl/rank_info.h"
 #include "kernels/base/error.h"
 
 namespace gradring::comm::nccl {
 namespace {
 
-ncclDataType_t type_of(kernels::DType dtype) {
-  switch (dtype) {
-    case kernels::DType::f32: return ncclFloat32;
-    case kernels::DType::f16: return ncclFloat16;
-    case kernels::DType::bf16: return ncclBfloat16;
-    case kernels::DType::i32: return ncclInt32;
-    case kernels::DType::i64: return ncclInt64;
-    case kernels::DType::u8: break;
-  }
-  return ncclUint8;
-}
-
-/// One rank's part of a segment.
-class NcclSegment final : public Segment {
- public:
-  /// `number` is the segment's sequence number in its group, from 1.
-  NcclSegment(kernels::Buffer memory, std::size_t bytes, std::uint64_t number)
-      : Segment(memory.data(), bytes), memory_(std::move(memory)), number_(number) {}
-
-  std::uint64_t number() const { return number_; }
-
- private:
-  kernels::Buffer memory_;
-  std::uint64_t number_;
-};
-
-std::uint64_t number_of(const Segment* segment) {
-  return segment ? static_cast<const NcclSegment*>(segment)->number() : 0;
-}
+/// Between checks of a rank that is waited for.
+constexpr std::chrono::milliseconds kCheckInterval(50);
 
 /// "all_reduce 17 (ring) of 100 f32 from element 0 of segment 1"
 std::string describe(std::string_view operation, std::uint64_t number, std::string_view algorithm,
                      const SegmentRange& range) {
   return fmt::format("{} {} ({}) of {} {} from element {} of segment {}", operation, number, algorithm,
-                     range.slice.elements, name_of(range.dtype), range.slice.offset, number_of(range.segment));
+                     range.slice.elements, name_of(range.dtype), range.slice.offset,
+                     range.segment ? range.segment->number() : 0);
 }
 
 std::string describe(const Step& step) {
@@ -255,28 +229,41 @@ std::unique_ptr<Segment> NcclTransport::allocate(std::size_t bytes, Deadline dea
     }
 
   const std::size_t room = std::max<std::size_t>(bytes, 1);
-  auto segment = std::make_unique<NcclSegment>(options_.device.allocate(room), bytes, number);
-  reduction_stream_.stream().enqueue_zero(segment->data(), room);
+  kernels::Buffer memory = options_.device.allocate(room);
+  std::byte* const data = memory.data();
+  reduction_stream_.stream().enqueue_zero(data, room);
   reduction_stream_.stream().synchronize(deadline);
-  return segment;
+  return std::make_unique<OwnSegment<kernels::Buffer>>(data, std::move(memory), bytes, number);
 }
 
 /// Every rank's value of `topic`. Fails the group and throws if a rank does not answer.
 std::vector<std::string> NcclTransport::gather_values(const std::string& topic, const std::string& mine,
                                                       const PendingOp& op, Deadline deadline) {
-  const GatherResult gathered =
-      gather(options_.store, prefix_ + "/" + topic, rank(), world_size(), mine, deadline, [&](int missing) {
-        if (propagation_.left_after(missing))
-          health_.fail(op, [&](GroupFailure& failure) { failure.throw_peer_left(missing, op); });
+  const auto key_of = [&](int of) { return fmt::format("{}/{}/{}", prefix_, topic, of); };
+  options_.store.set(key_of(rank()), mine);
+  std::vector<std::string> values(static_cast<std::size_t>(world_size()));
+  std::vector<int> missing;
+  for (int from = 0; from < world_size(); ++from)
+    for (bool last = false; !last;) {
+      const auto left = deadline.remaining();
+      last = left <= kCheckInterval;
+      try {
+        values[static_cast<std::size_t>(from)] = options_.store.wait(
+            key_of(from), Deadline::after(std::min<std::chrono::nanoseconds>(left, kCheckInterval)));
+        break;
+      } catch (const Timeout&) {
+        if (propagation_.left_after(from))
+          health_.fail(op, [&](GroupFailure& failure) { failure.throw_peer_left(from, op); });
         health_.throw_if_failed();
-      });
-  if (!gathered.missing.empty())
+        if (last) missing.push_back(from);
+      }
+    }
+  if (!missing.empty())
     health_.fail(op, [&](GroupFailure& failure) {
-      failure.throw_timeout(gathered.missing, gathered.missing.front(),
-                            "has not reached it; look at its log, or raise the timeout", op);
+      failure.throw_timeout(missing, missing.front(), "has not reached it; look at its log, or raise the timeout", op);
     });
   health_.throw_if_failed();
-  return gathered.values;
+  return values;
 }
 
 }  // namespace gradring::comm::nccl

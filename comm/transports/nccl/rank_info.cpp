@@ -7,12 +7,9 @@
 #include <sstream>
 
 #include "comm/transport/error.h"
-#include "kernels/base/number_list.h"
 
 namespace gradring::comm::nccl {
 namespace {
-
-constexpr std::chrono::milliseconds kCheckInterval(50);
 
 std::string without_spaces(std::string text) {
   std::replace(text.begin(), text.end(), ' ', '-');
@@ -42,39 +39,19 @@ void check_own_gpus(const std::vector<RankInfo>& all) {
     }
 }
 
-[[noreturn]] void throw_missing(const NcclOptions& options, const std::vector<int>& missing,
-                                Deadline::Clock::time_point began) {
-  const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - began);
-  throw Timeout({options.rank, missing.front(), "join", 0},
-                fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
-                            "give all ranks the same world size and store, or raise the timeout",
-                            options.rank, waited.count(), number_list(missing), options.world_size));
+/// NCCL_VERSION_CODE of the first version that lets ranks share a GPU.
+constexpr int kSharesGpus = 23000;
+
+void allow_shared_gpu(const RankInfo& mine, int rank, const Dependencies& dependencies) {
+  if (mine.nccl_version >= kSharesGpus) {
+    dependencies.set_default_environment("NCCL_MULTI_RANK_GPU_ENABLE", "1");
+    return;
+  }
+  dependencies.set_default_environment("NCCL_HOSTID", fmt::format("{}-{}", mine.host, rank));
+  dependencies.set_default_environment("NCCL_IB_DISABLE", "1");
 }
 
 }  // namespace
-
-GatherResult gather(Store& store, const std::string& key, int rank, int world_size, const std::string& mine,
-                    Deadline deadline, const std::function<void(int missing)>& check) {
-  store.set(fmt::format("{}/{}", key, rank), mine);
-  GatherResult gathered;
-  for (int from = 0; from < world_size; ++from) {
-    std::string& value = gathered.values.emplace_back();
-    for (;;) {
-      const bool last = deadline.remaining() <= kCheckInterval;
-      try {
-        value = store.wait(fmt::format("{}/{}", key, from),
-                           Deadline::after(std::min<std::chrono::nanoseconds>(deadline.remaining(), kCheckInterval)));
-        break;
-      } catch (const Timeout&) {
-        check(from);
-        if (!last) continue;
-        gathered.missing.push_back(from);
-        break;
-      }
-    }
-  }
-  return gathered;
-}
 
 std::string RankInfo::to_text() const {
   return fmt::format("{} {} {} {:d} {} {} {} {}", world_size, nccl_version, pid, shares_gpu, without_spaces(host),
@@ -94,17 +71,24 @@ RankInfo RankInfo::parse(const std::string& text) {
 
 std::vector<RankInfo> exchange_rank_info(const NcclOptions& options, const RankInfo& mine, const std::string& prefix,
                                          Deadline deadline) {
-  const auto began = Deadline::Clock::now();
-  const GatherResult gathered =
-      gather(options.store, prefix + "/rank", options.rank, options.world_size, mine.to_text(), deadline, [](int) {});
-  if (!gathered.missing.empty()) throw_missing(options, gathered.missing, began);
   std::vector<RankInfo> all;
-  for (const std::string& text : gathered.values) {
-    all.push_back(RankInfo::parse(text));
-    check_same_world(options, mine, static_cast<int>(all.size()) - 1, all.back());
-  }
+  exchange(options.store, prefix + "/rank", options.rank, options.world_size, mine.to_text(), deadline,
+           [&](int rank, const std::string& text) {
+             all.push_back(RankInfo::parse(text));
+             check_same_world(options, mine, rank, all.back());
+           });
   check_own_gpus(all);
   return all;
+}
+
+void set_environment(const std::vector<RankInfo>& ranks, int rank, const Dependencies& dependencies) {
+  const RankInfo& mine = ranks[static_cast<std::size_t>(rank)];
+  dependencies.set_default_environment("NCCL_GRAPH_REGISTER", "0");
+  if (std::ranges::all_of(ranks, [&](const RankInfo& theirs) { return theirs.shares_namespaces(mine); })) {
+    dependencies.set_default_environment("NCCL_SOCKET_IFNAME", "=lo");
+    dependencies.set_default_environment("NCCL_RAS_ENABLE", "0");
+  }
+  if (mine.shares_gpu) allow_shared_gpu(mine, rank, dependencies);
 }
 
 }  // namespace gradring::comm::nccl

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -9,16 +8,6 @@
 #include "comm/transports/nccl/dependencies.h"
 
 namespace gradring::comm::nccl {
-
-struct GatherResult {
-  std::vector<std::string> values;  ///< by rank; empty for missing ranks
-  std::vector<int> missing;         ///< ranks without a value at the deadline
-};
-
-/// Sets the store's `key`/rank to `mine`, and waits for the values of all ranks. Calls `check` periodically with a rank
-/// whose value is missing; it may throw.
-GatherResult gather(Store& store, const std::string& key, int rank, int world_size, const std::string& mine,
-                    Deadline deadline, const std::function<void(int missing)>& check);
 
 /// A rank's host, process and GPU, published in the store before NCCL connects the ranks.
 struct RankInfo {
@@ -45,5 +34,16 @@ struct RankInfo {
 ///           if two ranks have the same GPU and sharing is not allowed for both.
 std::vector<RankInfo> exchange_rank_info(const NcclOptions& options, const RankInfo& mine, const std::string& prefix,
                                          Deadline deadline);
+
+/// Sets the NCCL_* variables of a group of `ranks`, of which this process is `rank`, unless the user has set them. Call
+/// it before NCCL reads them, so before ncclGetUniqueId:
+///
+///   * NCCL_GRAPH_REGISTER=0: a graph would register memory that NCCL can export, and only that, and so mix registered
+///     with other memory in one transfer;
+///   * on one host NCCL_SOCKET_IFNAME to "=lo", exactly that interface, and NCCL_RAS_ENABLE=0: NCCL's sockets are not
+///     reachable from other hosts;
+///   * what lets ranks share a GPU, if they may. NCCL supports that from 2.30 on. For older versions each rank reports
+///     its own host id, so that NCCL uses sockets: correct, but meaningless for speed.
+void set_environment(const std::vector<RankInfo>& ranks, int rank, const Dependencies& dependencies);
 
 }  // namespace gradring::comm::nccl

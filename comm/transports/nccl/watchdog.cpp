@@ -129,7 +129,8 @@ void Watchdog::check(const std::optional<Collective>& oldest) {
   const ncclResult_t state = communicator_.async_error();
   if (state != ncclSuccess && state != ncclInProgress) return health_.fail_in_nccl(state, oldest->op);
   const auto waited = Clock::now() - *oldest->since;
-  if (waited > spec_.timeout / kPublishFraction) publish_position(*oldest);
+  if (waited > spec_.timeout / kPublishFraction && std::exchange(published_, oldest->number) != oldest->number)
+    propagation_.publish_position({oldest->number, oldest->what});
   if (waited > spec_.timeout) report_timeout(*oldest);
 }
 
@@ -150,11 +151,6 @@ void Watchdog::check_peers(const std::optional<Collective>& oldest) {
     else if (needed && left && *left < oldest->number)
       health_.fail(op, [&](GroupFailure& failure) { failure.throw_peer_left(peer, op); });
   }
-}
-
-void Watchdog::publish_position(const Collective& collective) {
-  if (std::exchange(published_, collective.number) != collective.number)
-    propagation_.publish_position({collective.number, collective.what});
 }
 
 void Watchdog::report_timeout(const Collective& collective) {

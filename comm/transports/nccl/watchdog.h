@@ -75,7 +75,6 @@ class Watchdog {
   std::optional<Collective> oldest();
   void check(const std::optional<Collective>& oldest);
   void check_peers(const std::optional<Collective>& oldest);
-  void publish_position(const Collective& collective);
   void report_timeout(const Collective& collective);
 
   Spec spec_;

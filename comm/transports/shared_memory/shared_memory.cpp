@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -17,7 +16,6 @@
 #include "comm/transports/shared_memory/process_handle.h"
 #include "kernels/base/deadline.h"
 #include "kernels/base/error.h"
-#include "kernels/base/number_list.h"
 
 namespace gradring::comm {
 namespace {
@@ -38,40 +36,17 @@ struct Address {
   }
 };
 
-std::string key_of(const SharedMemorySpec& spec, int rank) { return fmt::format("shm/{}/{}", spec.name, rank); }
-
-/// Publishes this rank's address and waits for those of all ranks.
-///
-/// Errors    Timeout that names all missing ranks.
-std::vector<Address> exchange(Store& store, const SharedMemorySpec& spec, const Address& mine, Deadline deadline) {
-  const PendingOp op{.operation = "join"};
-  store.set(key_of(spec, spec.rank), mine.to_string());
-  std::vector<Address> addresses;
-  std::vector<int> missing;
-  for (int rank = 0; rank < spec.world_size; ++rank) {
-    try {
-      addresses.push_back(Address::parse(store.wait(key_of(spec, rank), deadline)));
-    } catch (const Timeout&) {
-      missing.push_back(rank);
-    }
-  }
-  if (missing.empty()) return addresses;
-  const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - op.since);
-  throw Timeout({spec.rank, missing.front(), "join", 0},
-                fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
-                            "give all ranks the same world size and store, or raise the timeout",
-                            spec.rank, waited.count(), number_list(missing), spec.world_size));
-}
-
 class ProcessMemory final : public PeerMemory {
  public:
-  ProcessMemory(Store& store, const SharedMemorySpec& spec, Deadline deadline)
+  ProcessMemory(Store& store, const SharedMemoryGroupOptions& spec, Deadline deadline)
       : rank_(spec.rank), own_(Memfd::create()) {
     const std::size_t bytes = ControlBlock::bytes_for(spec.world_size);
     blocks_.resize(static_cast<std::size_t>(spec.world_size));
     blocks_[index(rank_)] = own_.map(own_.allocate(bytes), bytes);
     ControlBlock::create(blocks_[index(rank_)].get(), spec.world_size);
-    const std::vector<Address> addresses = exchange(store, spec, {::getpid(), own_.fd()}, deadline);
+    std::vector<Address> addresses;
+    exchange(store, "shm/" + spec.name, rank_, spec.world_size, Address{::getpid(), own_.fd()}.to_string(), deadline,
+             [&](int, const std::string& text) { addresses.push_back(Address::parse(text)); });
     for (int rank = 0; rank < spec.world_size; ++rank) attach(rank, addresses[index(rank)], bytes);
   }
 
@@ -134,9 +109,9 @@ class ProcessMemory final : public PeerMemory {
 
 }  // namespace
 
-std::unique_ptr<Transport> make_shared_memory_transport(Store& store, const SharedMemorySpec& spec, Deadline deadline) {
-  check(spec.world_size >= 1 && spec.rank >= 0 && spec.rank < spec.world_size,
-        [&] { return fmt::format("invalid rank {}: expected a rank of a world of {}", spec.rank, spec.world_size); });
+std::unique_ptr<Transport> make_shared_memory_transport(Store& store, const SharedMemoryGroupOptions& spec,
+                                                        Deadline deadline) {
+  check_rank(spec.rank, spec.world_size);
   return std::make_unique<MappedTransport>(std::make_unique<ProcessMemory>(store, spec, deadline));
 }
 

@@ -16,6 +16,21 @@ constexpr std::size_t kMaxDiscarded = 256 * 4096;  // bytes read and dropped whe
 
 iovec buffer_of(const void* data, std::size_t bytes) { return {.iov_base = const_cast<void*>(data), .iov_len = bytes}; }
 
+/// Copies what a frame and a message header have under the same names.
+template <class From, class To>
+void copy_description(const From& from, To& to) {
+  to.dtype = from.dtype;
+  to.algorithm = from.algorithm;
+  to.operation = from.operation;
+  to.collective = from.collective;
+  to.step = from.step;
+  to.segment = from.segment;
+  to.range_offset = from.range_offset;
+  to.range_elements = from.range_elements;
+  to.offset = from.offset;
+  to.elements = from.elements;
+}
+
 }  // namespace
 
 bool is_valid(const Frame& frame, std::uint64_t sequence, int world_size) {
@@ -27,33 +42,15 @@ bool is_valid(const Frame& frame, std::uint64_t sequence, int world_size) {
 
 Frame data_frame(const MessageHeader& message) {
   Frame frame;
-  frame.dtype = message.dtype;
-  frame.algorithm = message.algorithm;
+  copy_description(message, frame);
   frame.subject = message.root;
-  frame.operation = message.operation;
-  frame.collective = message.collective;
-  frame.step = message.step;
-  frame.segment = message.segment;
-  frame.range_offset = message.range_offset;
-  frame.range_elements = message.range_elements;
-  frame.offset = message.offset;
-  frame.elements = message.elements;
   return frame;
 }
 
 MessageHeader message_of(const Frame& frame) {
   MessageHeader message;
-  message.dtype = frame.dtype;
-  message.algorithm = frame.algorithm;
+  copy_description(frame, message);
   message.root = frame.subject;
-  message.operation = frame.operation;
-  message.collective = frame.collective;
-  message.step = frame.step;
-  message.segment = frame.segment;
-  message.range_offset = frame.range_offset;
-  message.range_elements = frame.range_elements;
-  message.offset = frame.offset;
-  message.elements = frame.elements;
   return message;
 }
 

@@ -64,8 +64,8 @@ MessageHeader message_of(const Frame& frame);
 /// Threads   one thread at a time.
 class Connection {
  public:
-  Connection() = default;  ///< closed
-  explicit Connection(UniqueFd socket) : socket_(std::move(socket)), open_(true), writable_(true) {}
+  /// Closed if there is no socket.
+  explicit Connection(UniqueFd socket) : socket_(std::move(socket)), open_(bool(socket_)), writable_(bool(socket_)) {}
 
   int fd() const { return socket_.get(); }
 

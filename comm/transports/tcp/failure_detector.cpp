@@ -41,7 +41,7 @@ void FailureDetector::record_lost(int peer, int error_number) {
 }
 
 void FailureDetector::check(const std::vector<int>& awaited, const PendingOp& op) {
-  throw_if_failed();
+  failure_.adopt_and_throw_if_failed();
   for (int peer = 0; peer < world_size(); ++peer) {
     const PeerState& theirs = state_of(peer);
     if (theirs.state > GroupState::left) failure_.throw_reported(peer, theirs.state, theirs.failed_rank, op);

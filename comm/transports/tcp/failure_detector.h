@@ -26,16 +26,6 @@ class FailureDetector {
   void check(const std::vector<int>& awaited, const PendingOp& op);
   /// Timeout that names the rank at the end of the chain of waiting ranks.
   [[noreturn]] void throw_timeout(const std::vector<int>& awaited, const PendingOp& op);
-  /// Fails the group: notifies the other ranks, and throws Desync.
-  [[noreturn]] void throw_desync(int peer, const std::string& message, const PendingOp& op) {
-    failure_.throw_desync(peer, message, op);
-  }
-
-  /// Throws the error that failed the group, if any.
-  void throw_if_failed() {
-    failure_.adopt();
-    failure_.throw_if_failed();
-  }
   GroupFailure& failure() { return failure_; }
 
  private:

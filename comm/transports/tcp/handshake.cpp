@@ -150,6 +150,13 @@ Handshake::State Handshake::advance_among(const std::list<Handshake>& pending) {
   return state_;
 }
 
+bool Handshake::drop_oldest(std::list<Handshake>& pending) {
+  const auto oldest = std::ranges::find_if(pending, &Handshake::unauthenticated);
+  if (oldest == pending.end()) return false;
+  pending.erase(oldest);
+  return true;
+}
+
 void Handshake::next_step() {
   if (awaited_ == Awaited::nothing) {
     finish(last_);

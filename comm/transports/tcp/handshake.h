@@ -111,6 +111,8 @@ class Handshake {
   bool dialled() const { return dialled_; }
   /// Whether the peer connected and has not proved that it knows the token: it may be dropped in a connection flood.
   bool unauthenticated() const { return !dialled_ && !knows_token_; }
+  /// Drops the oldest unauthenticated one. False if there is none.
+  static bool drop_oldest(std::list<Handshake>& pending);
   /// The peer's rank; for accepted connections valid once proven.
   int peer() const { return peer_; }
   /// errno for `closed`; 0 if the peer closed the connection.

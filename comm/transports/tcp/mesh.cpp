@@ -11,10 +11,12 @@
 #include <sstream>
 
 #include "comm/transport/error.h"
+#include "comm/transport/transport.h"
 #include "comm/transports/tcp/handshake.h"
 #include "comm/transports/tcp/socket_address.h"
 #include "kernels/base/deadline.h"
 #include "kernels/base/descriptor_limit.h"
+#include "kernels/base/host_name.h"
 #include "kernels/base/number_list.h"
 
 namespace gradring::comm::tcp {
@@ -22,9 +24,7 @@ namespace {
 
 constexpr int kProtocolVersion = 2;  // of the protocol between ranks
 
-std::string key_of(const TcpSpec& spec, int rank) { return fmt::format("tcp/{}/{}", spec.name, rank); }
-
-void check_same_world(const TcpSpec& spec, int rank, const Endpoint& mine, const Endpoint& theirs) {
+void check_same_world(const TcpGroupOptions& spec, int rank, const Endpoint& mine, const Endpoint& theirs) {
   if (theirs.version == mine.version && theirs.world_size == mine.world_size) return;
   throw Desync(
       {spec.rank, rank, "join", 0},
@@ -49,7 +49,8 @@ int most_pending_handshakes(int world_size) {
 /// Connects one rank to all others.
 class MeshRendezvous {
  public:
-  MeshRendezvous(const TcpSpec& spec, const UniqueFd& listener, const Identity& self, std::vector<Endpoint> endpoints)
+  MeshRendezvous(const TcpGroupOptions& spec, const UniqueFd& listener, const Identity& self,
+                 std::vector<Endpoint> endpoints)
       : spec_(spec), listener_(listener), self_(self), endpoints_(std::move(endpoints)), peers_(endpoints_.size()) {
     for (std::size_t rank = 0; rank < peers_.size(); ++rank) peers_[rank].description = endpoints_[rank].description();
   }
@@ -82,7 +83,7 @@ class MeshRendezvous {
     try {
       handshakes_.push_back(Handshake::dial(SocketAddress(endpoint.host, endpoint.port), self_, peer, deadline));
     } catch (const OutOfDescriptors&) {
-      if (!drop_oldest()) throw;
+      if (!Handshake::drop_oldest(handshakes_)) throw;
       reconnect_later(peer);
     }
   }
@@ -109,7 +110,7 @@ class MeshRendezvous {
       if (handshakes_.back().fd() < 0) handshakes_.pop_back();
     }
   } catch (const OutOfDescriptors&) {
-    drop_oldest();
+    Handshake::drop_oldest(handshakes_);
     accept_at_ = Deadline::after(kPollInterval);
   }
 
@@ -118,15 +119,7 @@ class MeshRendezvous {
   bool make_room() {
     const auto dialled = [](const Handshake& handshake) { return handshake.dialled(); };
     const auto accepted = std::ssize(handshakes_) - std::ranges::count_if(handshakes_, dialled);
-    return accepted < spec_.world_size + most_pending_ || drop_oldest();
-  }
-
-  /// Drops the oldest unauthenticated connection. False if there is none.
-  bool drop_oldest() {
-    const auto oldest = std::ranges::find_if(handshakes_, &Handshake::unauthenticated);
-    if (oldest == handshakes_.end()) return false;
-    handshakes_.erase(oldest);
-    return true;
+    return accepted < spec_.world_size + most_pending_ || Handshake::drop_oldest(handshakes_);
   }
 
   /// Takes over the socket of a completed handshake, or closes it.
@@ -176,7 +169,7 @@ class MeshRendezvous {
                               spec_.rank, number_list(ranks), spec_.world_size, last_error_));
   }
 
-  const TcpSpec& spec_;
+  const TcpGroupOptions& spec_;
   const UniqueFd& listener_;
   const Identity& self_;
   std::vector<Endpoint> endpoints_;
@@ -209,10 +202,8 @@ Endpoint Endpoint::parse(const std::string& text) {
 
 std::string Endpoint::description() const { return fmt::format("process {} on {}", pid, node); }
 
-Endpoint local_endpoint(const TcpSpec& spec, const SocketAddress& listening) {
-  char name[256] = {};
-  const bool named = ::gethostname(name, sizeof name - 1) == 0 && name[0] != '\0';
-  std::string node = named ? name : "unknown-host";
+Endpoint local_endpoint(const TcpGroupOptions& spec, const SocketAddress& listening) {
+  std::string node = host_name();
   std::replace(node.begin(), node.end(), ' ', '-');
   return {.version = kProtocolVersion,
           .world_size = spec.world_size,
@@ -223,40 +214,26 @@ Endpoint local_endpoint(const TcpSpec& spec, const SocketAddress& listening) {
           .node = std::move(node)};
 }
 
-std::vector<Endpoint> exchange_endpoints(Store& store, const TcpSpec& spec, const Endpoint& mine, Deadline deadline) {
-  const auto began = Deadline::Clock::now();
-  store.set(key_of(spec, spec.rank), mine.to_text());
+std::vector<Endpoint> exchange_endpoints(Store& store, const TcpGroupOptions& spec, const Endpoint& mine,
+                                         Deadline deadline) {
   std::vector<Endpoint> endpoints;
-  std::vector<int> missing;
-  for (int rank = 0; rank < spec.world_size; ++rank) {
-    try {
-      endpoints.push_back(Endpoint::parse(store.wait(key_of(spec, rank), deadline)));
-      check_same_world(spec, rank, mine, endpoints.back());
-    } catch (const Timeout&) {
-      missing.push_back(rank);
-    }
-  }
-  if (missing.empty()) return endpoints;
-  const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - began);
-  throw Timeout({spec.rank, missing.front(), "join", 0},
-                fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
-                            "give all ranks the same world size and store, or raise the timeout",
-                            spec.rank, waited.count(), number_list(missing), spec.world_size));
+  exchange(store, "tcp/" + spec.name, spec.rank, spec.world_size, mine.to_text(), deadline,
+           [&](int rank, const std::string& text) {
+             endpoints.push_back(Endpoint::parse(text));
+             check_same_world(spec, rank, mine, endpoints.back());
+           });
+  return endpoints;
 }
 
-std::vector<Peer> connect_mesh(Store& store, const TcpSpec& spec, Deadline deadline) {
-  check(spec.world_size >= 1 && spec.rank >= 0 && spec.rank < spec.world_size,
-        [&] { return fmt::format("invalid rank {}: expected a rank of a world of {}", spec.rank, spec.world_size); });
+std::vector<Peer> connect_mesh(Store& store, const TcpGroupOptions& spec, Deadline deadline) {
+  check_rank(spec.rank, spec.world_size);
   const SocketAddress wanted(spec.address, spec.port);
   check(!wanted.is_wildcard(), [&] {
     return fmt::format(
         "invalid address {}: it is a wildcard; give the address at which the other ranks reach this host",
         spec.address);
   });
-  if (spec.world_size == 1) {
-    std::vector<Peer> itself(1);
-    return itself;
-  }
+  if (spec.world_size == 1) return std::vector<Peer>(1);
   const DescriptorLimit raised;
   const UniqueFd listener = listen_at(wanted, spec.world_size + kMaxPendingHandshakes);
   const Endpoint mine = local_endpoint(spec, SocketAddress::of(listener));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -12,13 +13,14 @@
 
 namespace gradring::comm {
 
-struct TcpSpec {
+struct TcpGroupOptions {
   int rank = 0;
   int world_size = 1;
-  std::string name;                   ///< of the transport: equal on all ranks, unique in the store
-  std::string address = "127.0.0.1";  ///< numeric, IPv4 or IPv6: the only address this rank listens on
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< of the group
+  std::string name = "group";  ///< prefix of this group's or transport's keys: equal on all ranks, unique in the store
+  std::string address = "127.0.0.1";  ///< numeric, IPv4 or IPv6: the only address this rank listens on while it joins
   std::uint16_t port = 0;             ///< 0: any free port
-  /// The shared secret, 64 hexadecimal digits, equal on all ranks. Empty: rank 0 generates it and sets it in the store.
+  /// The ranks' shared secret, 64 hexadecimal digits. Empty: rank 0 generates it and sets it in the store.
   std::string token = {};
 };
 
@@ -43,7 +45,7 @@ struct Peer {
 /// Errors    InvalidArgument if the rank is outside the world, or the address is invalid or a wildcard; DeviceError if
 ///           it cannot listen there; Desync if a rank has another world size or version; Timeout that names the missing
 ///           ranks; PeerLost if a rank has ended.
-std::vector<Peer> connect_mesh(Store& store, const TcpSpec& spec, Deadline deadline);
+std::vector<Peer> connect_mesh(Store& store, const TcpGroupOptions& spec, Deadline deadline);
 
 /// A rank's address and identity, as published in the store.
 struct Endpoint {
@@ -63,12 +65,13 @@ struct Endpoint {
 };
 
 /// The endpoint of this process, which listens there. Rank 0 generates the run's token if the spec has none.
-Endpoint local_endpoint(const TcpSpec& spec, const SocketAddress& listening);
+Endpoint local_endpoint(const TcpGroupOptions& spec, const SocketAddress& listening);
 
 /// Publishes this rank's endpoint and waits for those of all ranks, by rank.
 ///
 /// Errors    Timeout that names all missing ranks; Desync if a rank has another world size or version.
-std::vector<Endpoint> exchange_endpoints(Store& store, const TcpSpec& spec, const Endpoint& mine, Deadline deadline);
+std::vector<Endpoint> exchange_endpoints(Store& store, const TcpGroupOptions& spec, const Endpoint& mine,
+                                         Deadline deadline);
 
 }  // namespace tcp
 }  // namespace gradring::comm

@@ -21,8 +21,7 @@ constexpr std::size_t kMaxReceiveBytes = 512 * 1024;
 
 std::vector<tcp::Connection> connections_of(std::vector<tcp::Peer>& peers) {
   std::vector<tcp::Connection> connections;
-  for (tcp::Peer& peer : peers)
-    peer.socket ? connections.emplace_back(std::move(peer.socket)) : connections.emplace_back();
+  for (tcp::Peer& peer : peers) connections.emplace_back(std::move(peer.socket));
   return connections;
 }
 
@@ -71,16 +70,15 @@ void TcpTransport::submit(kernels::Stream& stream, std::function<void()> collect
 }
 
 void TcpTransport::enqueue(const Step& step) {
-  detector_.throw_if_failed();
+  detector_.failure().adopt_and_throw_if_failed();
   check_step(step, *this);
   step_ = step;
-  segment_ = static_cast<const TcpSegment*>(step.range.segment);
   op_ = PendingOp{.operation = step.operation, .number = step.collective, .step = step.index};
   last_progress_ = op_.since;
   receives_.clear();
   for (const Move& move : step.moves) {
     if (move.kind == Move::Kind::send) {
-      connection(move.peer).send(tcp::data_frame(header_of(move)), {target(move), bytes_of(move)});
+      connection(move.peer).send(tcp::data_frame(header_of(step, move)), {target(move), bytes_of(move)});
       connection(move.peer).flush();
     } else {
       receives_.push_back({.move = move});
@@ -89,7 +87,7 @@ void TcpTransport::enqueue(const Step& step) {
 }
 
 Progress TcpTransport::poll() {
-  detector_.throw_if_failed();
+  detector_.failure().adopt_and_throw_if_failed();
   for (bool moved = true; std::exchange(moved, false);) {
     flush();
     std::vector<int> seen;  // messages of one peer arrive in order
@@ -125,16 +123,18 @@ bool TcpTransport::begin(PendingReceive& receive) {
   const tcp::Frame* frame = next_data(move.peer);
   if (!frame) {
     if (announced_[static_cast<std::size_t>(move.peer)].count > segments_)
-      detector_.throw_desync(move.peer,
-                             fmt::format("ranks are out of sync: rank {} is in {} {}, step {}, but rank {} allocates "
-                                         "memory; make the same calls in the same order on all ranks",
-                                         rank_, step_.operation, step_.collective, step_.index, move.peer),
-                             op_);
+      detector_.failure().throw_desync(
+          move.peer,
+          fmt::format("ranks are out of sync: rank {} is in {} {}, step {}, but rank {} allocates "
+                      "memory; make the same calls in the same order on all ranks",
+                      rank_, step_.operation, step_.collective, step_.index, move.peer),
+          op_);
     return false;
   }
   const MessageHeader sent = tcp::message_of(*frame);
-  const MessageHeader expected = header_of(move);
-  if (sent != expected) detector_.throw_desync(move.peer, describe_mismatch(rank_, expected, move.peer, sent), op_);
+  const MessageHeader expected = header_of(step_, move);
+  if (sent != expected)
+    detector_.failure().throw_desync(move.peer, describe_mismatch(rank_, expected, move.peer, sent), op_);
   const auto holder = std::ranges::find_if(
       connections_, [&](const tcp::Connection& to) { return to.has_unsent_in(target(move), bytes_of(move)); });
   receive.blocked_by = holder == connections_.end() ? -1 : static_cast<int>(holder - connections_.begin());
@@ -173,18 +173,14 @@ bool TcpTransport::is_complete(const PendingReceive& receive) const {
 }
 
 std::byte* TcpTransport::target(const Move& move) const {
-  if (!segment_) return nullptr;
-  return segment_->data() + (step_.range.slice.offset + move.slice.offset) * size_of(step_.range.dtype);
+  if (!step_.range.segment) return nullptr;
+  return step_.range.segment->data() + (step_.range.slice.offset + move.slice.offset) * size_of(step_.range.dtype);
 }
 
 std::size_t TcpTransport::bytes_of(const Move& move) const { return move.slice.elements * size_of(step_.range.dtype); }
 
-MessageHeader TcpTransport::header_of(const Move& move) const {
-  return comm::header_of(step_, move, segment_ ? segment_->number() : 0);
-}
-
 void TcpTransport::wait(Deadline deadline) {
-  detector_.throw_if_failed();
+  detector_.failure().adopt_and_throw_if_failed();
   block(awaited(), deadline);
 }
 
@@ -249,11 +245,12 @@ const tcp::Frame* TcpTransport::next_data(int peer) {
   while (const tcp::Frame* frame = from.front()) {
     const bool announces = frame->kind == tcp::FrameKind::allocation;
     if (!is_valid(*frame, from.received(), world_size()) || (announces && !take_announcement(peer, *frame)))
-      detector_.throw_desync(peer,
-                             fmt::format("rank {} received an invalid or out-of-order frame from rank {}: the "
-                                         "connection is corrupt, or rank {} runs another version of gradring",
-                                         rank_, peer, peer),
-                             op_);
+      detector_.failure().throw_desync(
+          peer,
+          fmt::format("rank {} received an invalid or out-of-order frame from rank {}: the "
+                      "connection is corrupt, or rank {} runs another version of gradring",
+                      rank_, peer, peer),
+          op_);
     if (frame->kind == tcp::FrameKind::data) return frame;
     if (!announces) detector_.record(peer, *frame);
     from.take_front();
@@ -284,9 +281,7 @@ void TcpTransport::send_waiting(const std::vector<int>& awaited) {
   if (awaited.empty() || now - last_progress_ < kReportDelay || now - reported_at_ < kReportInterval) return;
   reported_at_ = now;
   reported_peer_ = awaited.front();
-  tcp::Frame frame;
-  frame.kind = tcp::FrameKind::waiting;
-  frame.subject = reported_peer_;
+  const tcp::Frame frame{.kind = tcp::FrameKind::waiting, .subject = reported_peer_};
   for (int peer = 0; peer < world_size(); ++peer) {
     tcp::Connection& to = connection(peer);
     if (peer == reported_peer_ || !to.writable() || to.has_front() || to.has_unsent()) continue;
@@ -299,20 +294,15 @@ void TcpTransport::send_waiting(const std::vector<int>& awaited) {
 void TcpTransport::note_progress() {
   last_progress_ = Clock::now();
   if (std::exchange(reported_peer_, -1) < 0) return;
-  tcp::Frame frame;
-  frame.kind = tcp::FrameKind::waiting;
   for (tcp::Connection& to : connections_) {
     if (!to.writable() || to.has_front()) continue;
-    to.send(frame);
+    to.send({.kind = tcp::FrameKind::waiting});
     to.flush();
   }
 }
 
 void TcpTransport::send_goodbye(GroupState reason, int failed_rank) {
-  tcp::Frame frame;
-  frame.kind = tcp::FrameKind::goodbye;
-  frame.reason = reason;
-  frame.subject = failed_rank;
+  const tcp::Frame frame{.kind = tcp::FrameKind::goodbye, .reason = reason, .subject = failed_rank};
   for (tcp::Connection& to : connections_) {
     if (!to.writable()) continue;
     to.send(frame);
@@ -324,15 +314,13 @@ void TcpTransport::send_goodbye(GroupState reason, int failed_rank) {
 // An allocation has one barrier: each rank announces the size of its allocation to all others.
 
 std::unique_ptr<Segment> TcpTransport::allocate(std::size_t bytes, Deadline deadline) {
-  detector_.throw_if_failed();
-  std::unique_ptr<TcpSegment> segment = TcpSegment::create(bytes, segments_ + 1);
+  detector_.failure().adopt_and_throw_if_failed();
+  std::shared_ptr<std::byte> memory = zeroed_memory(bytes);
+  std::byte* const data = memory.get();
   ++segments_;
   op_ = PendingOp{.operation = "allocate", .number = segments_};
   last_progress_ = op_.since;
-  tcp::Frame frame;
-  frame.kind = tcp::FrameKind::allocation;
-  frame.segment = segments_;
-  frame.elements = bytes;
+  const tcp::Frame frame{.kind = tcp::FrameKind::allocation, .segment = segments_, .elements = bytes};
   for (int peer = 0; peer < world_size(); ++peer)
     if (peer != rank_) connection(peer).send(frame);
   for (;;) {
@@ -344,7 +332,7 @@ std::unique_ptr<Segment> TcpTransport::allocate(std::size_t bytes, Deadline dead
     block(missing.empty() ? awaited() : missing, deadline);
   }
   note_progress();
-  return segment;
+  return std::make_unique<OwnSegment<std::shared_ptr<std::byte>>>(data, std::move(memory), bytes, segments_);
 }
 
 /// False for one that comes out of order.
@@ -361,19 +349,21 @@ bool TcpTransport::has_announced(int peer, std::size_t bytes) {
   const Announced& theirs = announced_[static_cast<std::size_t>(peer)];
   const tcp::Frame* data = next_data(peer);
   if (theirs.count < segments_ && data)
-    detector_.throw_desync(peer,
-                           fmt::format("ranks are out of sync: rank {} allocates {} bytes, but rank {} is in {} {}; "
-                                       "make the same calls in the same order on all ranks",
-                                       rank_, bytes, peer, data->operation.data(), data->collective),
-                           op_);
+    detector_.failure().throw_desync(
+        peer,
+        fmt::format("ranks are out of sync: rank {} allocates {} bytes, but rank {} is in {} {}; "
+                    "make the same calls in the same order on all ranks",
+                    rank_, bytes, peer, data->operation.data(), data->collective),
+        op_);
   if (theirs.count < segments_) return false;
   const std::uint64_t announced = theirs.bytes[segments_ % 2];
   if (announced != bytes)
-    detector_.throw_desync(peer,
-                           fmt::format("ranks are out of sync: rank {} allocates {} bytes, but rank {} allocates {}; "
-                                       "allocate the same sizes in the same order on all ranks",
-                                       rank_, bytes, peer, announced),
-                           op_);
+    detector_.failure().throw_desync(
+        peer,
+        fmt::format("ranks are out of sync: rank {} allocates {} bytes, but rank {} allocates {}; "
+                    "allocate the same sizes in the same order on all ranks",
+                    rank_, bytes, peer, announced),
+        op_);
   return true;
 }
 

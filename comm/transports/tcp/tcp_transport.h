@@ -1,53 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
-#include <cstring>
 #include <memory>
-#include <new>
 #include <vector>
 
-#include "comm/transport/segment.h"
 #include "comm/transport/transport.h"
 #include "comm/transports/tcp/connection.h"
 #include "comm/transports/tcp/failure_detector.h"
 #include "comm/transports/tcp/mesh.h"
-#include "kernels/base/error.h"
 
 namespace gradring::comm {
-
-/// A segment of which this rank holds only its own part.
-class TcpSegment final : public Segment {
- public:
-  /// `number` is the segment's sequence number in its group, from 1.
-  ///
-  /// Errors    DeviceError if there is no memory.
-  static std::unique_ptr<TcpSegment> create(std::size_t bytes, std::size_t number) {
-    Memory memory(static_cast<std::byte*>(::operator new(std::max<std::size_t>(bytes, 1), kAlignment, std::nothrow)));
-    check<DeviceError>(memory != nullptr, [&] {
-      return "cannot allocate a segment of " + std::to_string(bytes) + " bytes: out of memory; use smaller buckets";
-    });
-    std::memset(memory.get(), 0, bytes);
-    return std::unique_ptr<TcpSegment>(new TcpSegment(std::move(memory), bytes, number));
-  }
-
-  std::size_t number() const { return number_; }
-
- private:
-  static constexpr std::align_val_t kAlignment{64};
-  struct Free {
-    void operator()(std::byte* memory) const { ::operator delete(memory, kAlignment); }
-  };
-  using Memory = std::unique_ptr<std::byte, Free>;
-
-  TcpSegment(Memory memory, std::size_t bytes, std::size_t number)
-      : Segment(memory.get(), bytes), memory_(std::move(memory)), number_(number) {}
-
-  Memory memory_;
-  std::size_t number_;
-};
 
 /// The transport of ranks that are connected by sockets. A send is queued when its step is posted and sent from its
 /// slice; a receive writes directly to its slice; a receive_add goes through a scratch buffer. A rank may post steps
@@ -95,7 +59,6 @@ class TcpTransport final : public Transport {
   bool is_complete(const PendingReceive& receive) const;
   std::byte* target(const Move& move) const;
   std::size_t bytes_of(const Move& move) const;
-  MessageHeader header_of(const Move& move) const;
 
   bool take_announcement(int peer, const tcp::Frame& frame);
   bool has_announced(int peer, std::size_t bytes);
@@ -120,7 +83,6 @@ class TcpTransport final : public Transport {
   std::unique_ptr<std::byte[]> scratch_;
 
   Step step_;
-  const TcpSegment* segment_ = nullptr;   // of step_
   std::vector<PendingReceive> receives_;  // the incomplete ones of step_
   PendingOp op_;
   Deadline::Clock::time_point last_progress_;  // or the start of the operation

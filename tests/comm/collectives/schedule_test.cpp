@@ -10,7 +10,7 @@
 
 #include "comm/collectives/ring.h"
 #include "comm/collectives/schedules.h"
-#include "comm/transport/partition.h"
+#include "comm/transport/segment.h"
 
 namespace gradring::comm {
 namespace {

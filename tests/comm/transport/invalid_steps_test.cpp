@@ -39,7 +39,7 @@ Connect shared_memory() {
 Connect tcp() {
   const auto store = std::make_shared<MemoryStore>();
   return [store](int rank) {
-    const TcpSpec spec{.rank = rank, .world_size = kWorld, .name = "data"};
+    const TcpGroupOptions spec{.rank = rank, .world_size = kWorld, .name = "data"};
     return std::make_unique<TcpTransport>(tcp::connect_mesh(*store, spec, later()), rank);
   };
 }

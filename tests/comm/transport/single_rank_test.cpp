@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transports/single_rank/single_rank.h"
-
 #include <gtest/gtest.h>
 
+#include "comm/groups.h"
 #include "comm/process_group.h"
 #include "kernels/base/error.h"
 #include "kernels/host/host_device.h"

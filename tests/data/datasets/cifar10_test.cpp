@@ -17,6 +17,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::HasSubstr;
 using tests::Bytes;
 
@@ -24,33 +25,34 @@ class Cifar10File : public ::testing::Test {
  protected:
   std::string error(const Bytes& bytes) const {
     const auto path = folder_.write("batch.bin", bytes);
-    return tests::message_of<DataError>([&] {
-      Cifar10Records records;
-      append_cifar10(path, records);
-    });
+    return tests::message_of<DataError>([&] { open_cifar10({path}); });
   }
 
   const tests::TempFolder folder_;
 };
 
 TEST_F(Cifar10File, TurnsPlanesIntoPixels) {
-  Cifar10Records records;
-  append_cifar10(folder_.write("batch.bin", tests::cifar10_record(7)), records);
-  EXPECT_THAT(records.labels, ElementsAre(7));
-  EXPECT_EQ(records.pixels, tests::cifar10_pixels(7));
+  const auto dataset = open_cifar10({folder_.write("batch.bin", tests::cifar10_record(7))});
+  EXPECT_EQ(dataset->size(), 1);
+  EXPECT_EQ(dataset->label(0), 7);
+  EXPECT_THAT(dataset->pixels(0), ElementsAreArray(tests::cifar10_pixels(7)));
 }
 
 TEST_F(Cifar10File, AppendsFileAfterFile) {
-  Cifar10Records records;
-  append_cifar10(folder_.write("first", tests::cifar10_bytes(2, 3)), records);
-  append_cifar10(folder_.write("second", tests::cifar10_bytes(1, 9)), records);
-  EXPECT_THAT(records.labels, ElementsAre(3, 4, 9));
-  const auto last = std::span(records.pixels).last(Cifar10Records::kPixels);
-  EXPECT_EQ(Bytes(last.begin(), last.end()), tests::cifar10_pixels(9));
+  const auto dataset = open_cifar10({folder_.write("first", tests::cifar10_bytes(2, 3)),  //
+                                     folder_.write("second", tests::cifar10_bytes(2, 8))});
+  std::vector<int> labels;
+  for (std::int64_t i = 0; i < dataset->size(); ++i) labels.push_back(dataset->label(i));
+  EXPECT_THAT(labels, ElementsAre(3, 4, 8, 9));
+  EXPECT_THAT(dataset->pixels(3), ElementsAreArray(tests::cifar10_pixels(9)));
 }
 
 TEST_F(Cifar10File, CountsByTheSizeAlone) {
-  EXPECT_EQ(count_cifar10(folder_.write("batch.bin", Bytes(3 * 3073, 0xff))), 3);
+  const auto three = folder_.write("three.bin", Bytes(3 * 3073, 0xff)), two = folder_.write("two.bin", Bytes(2 * 3073));
+  EXPECT_THAT(tests::message_of<DataError>([&] {
+                open_cifar10({three, two});
+              }),
+              HasSubstr("two.bin: holds 2 records, but three.bin holds 3"));
 }
 
 TEST_F(Cifar10File, RejectsOneThatIsCutShortAtAnyByte) {
@@ -81,7 +83,7 @@ TEST_F(Cifar10File, RejectsALabelOutOfRange) {
 }
 
 TEST_F(Cifar10File, SaysThatItCannotBeOpened) {
-  EXPECT_THAT(tests::message_of<DataError>([&] { count_cifar10(folder_.path() / "absent.bin"); }),
+  EXPECT_THAT(tests::message_of<DataError>([&] { open_cifar10({folder_.path() / "absent.bin"}); }),
               HasSubstr("absent.bin: cannot be opened"));
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/transports/nccl/simulated/nccl_types.h"
+#include "comm/transports/nccl/nccl_api.h"
 #include "tests/support/fake_nccl/state.h"
 
 /// What NCCL 2.28 forbids, one function per rule, with what NCCL does and where that is documented or coded. A rule

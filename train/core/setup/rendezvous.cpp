@@ -13,7 +13,6 @@
 #include "comm/rendezvous/memory_store.h"
 #include "comm/transport/error.h"
 #include "comm/transports/shared_memory/shared_memory.h"
-#include "comm/transports/single_rank/single_rank.h"
 #include "kernels/base/host_name.h"
 #include "train/core/setup/agreement.h"
 #include "train/launch/workers/worker_files.h"

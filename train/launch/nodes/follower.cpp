@@ -21,8 +21,6 @@ namespace {
 
 bool is_loopback(const std::string& address) { return comm::tcp::SocketAddress(address, 0).is_loopback(); }
 
-bool is_elastic(const LaunchOptions& options) { return options.nnodes.least < options.nnodes.most; }
-
 }  // namespace
 
 Follower::Follower(const LaunchOptions& options, NodeLink link, WorkerGroup& local, Logger log)
@@ -64,7 +62,7 @@ void Follower::report(const WorkerEvents& events) {
   if (events.signal == 0) return;
   // An elastic run continues when this node is asked to leave.
   const bool leaves =
-      options_.ends_run(events.signal) && exit_code_after(events.signal) == kPreempted && is_elastic(options_);
+      options_.ends_run(events.signal) && exit_code_after(events.signal) == kPreempted && options_.nnodes.elastic();
   link_.send(leaves ? leave_message() : signal_message(events.signal));
 }
 
@@ -80,21 +78,20 @@ void Follower::obey(const json& message) {
   const std::string kind = kind_of(message);
   if (kind == "refuse") throw InvalidArgument(refusal_in(message));
   if (kind == "finish") {
-    code_ = finish_code_in(message);
-    const std::string why = finish_reason_in(message);
-    if (*code_ != 0)
-      log_(
-          fmt::format("the run ended with code {}{}", *code_, why.empty() ? "; see the output of node 0" : ": " + why));
+    const auto [code, why] = finish_in(message);
+    code_ = code;
+    if (code != 0)
+      log_(fmt::format("the run ended with code {}{}", code, why.empty() ? "; see the output of node 0" : ": " + why));
   }
   if (kind == "signal") local_.send(signal_in(message));
-  if (kind == "start") start(attempt_in(message), assignment_in(message), address_in(message), nonce_in(message));
+  if (kind == "start") start(start_in(message));
   if (kind != "key" || !mirror_) return;
   const auto [name, value] = entry_in(message);
   mirror_->put(name, value);
 }
 
-void Follower::start(int attempt, const NodeAssignment& assignment, const std::string& leader_address,
-                     const std::string& nonce) {
+void Follower::start(const StartMessage& start) {
+  const auto& [attempt, assignment, leader_address, nonce] = start;
   if (local_.running()) throw MessageError("it started an attempt while workers of the previous one still run");
   const int workers = options_.nproc_per_node;
   if (assignment.world_size - assignment.first_rank < workers ||
@@ -104,8 +101,7 @@ void Follower::start(int attempt, const NodeAssignment& assignment, const std::s
   local_.prepare(attempt);
   write_rank_token(local_.store(), ranks_secret(options_, nonce).to_text());
   mirror_.emplace(local_.store());
-  local_.set_assignment(assignment);
-  local_.set_address(address(leader_address));
+  local_.assign(assignment, address(leader_address));
   local_.start(attempt);
 }
 
@@ -118,7 +114,7 @@ std::string Follower::address(const std::string& leader_address) const {
 void Follower::watch_leader() {
   if (!link_.open()) return;
   if (link_.peer_is_silent()) {
-    const bool may_go_on = is_elastic(options_) || options_.restarts.most > 0;
+    const bool may_go_on = options_.nnodes.elastic() || options_.restarts.most > 0;
     if (!may_go_on || (silence_ && silence_->give_up.passed())) return link_.close_for_silence();
     if (!silence_) stop_for_silence();
   }

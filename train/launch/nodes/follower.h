@@ -40,8 +40,7 @@ class Follower {
   void report(const WorkerEvents& events);
   void receive();
   void obey(const nlohmann::json& message);
-  void start(int attempt, const NodeAssignment& assignment, const std::string& leader_address,
-             const std::string& nonce);
+  void start(const StartMessage& start);
   /// The address by which this node reaches the leader.
   std::string address(const std::string& leader_address) const;
   void watch_leader();

@@ -205,12 +205,11 @@ void Leader::assign_workers(int attempt) {
   local_.prepare(attempt);
   write_rank_token(local_.store(), ranks_secret(options_, nonce).to_text());
   mirror_.emplace(local_.store());
-  local_.set_assignment(assignments[0]);
   const std::string own = address(present);
-  local_.set_address(own);
+  local_.assign(assignments[0], own);
   for (std::size_t i = 1; i < present.size(); ++i) {
     for (int rank = 0; rank < requests[i].workers; ++rank) present[i]->running.insert(assignments[i].first_rank + rank);
-    present[i]->link->send(start_message(attempt, assignments[i], own, nonce));
+    present[i]->link->send(start_message({attempt, assignments[i], own, nonce}));
   }
 }
 

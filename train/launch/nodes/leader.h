@@ -114,7 +114,7 @@ class Leader final : public Workers {
   void finish(int code, const std::string& why = "");
 
  private:
-  bool elastic() const { return options_.nnodes.least < options_.nnodes.most; }
+  bool elastic() const { return options_.nnodes.elastic(); }
   bool enough(const Deadline& last_call) const;
   void wait_for_nodes();
   void release_leaving();

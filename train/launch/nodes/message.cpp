@@ -137,10 +137,10 @@ json join_message(const JoinRequest& request) {
           {"host", request.host}};
 }
 
-json start_message(int attempt, const NodeAssignment& assignment, const std::string& address,
-                   const std::string& nonce) {
+json start_message(const StartMessage& start) {
+  const NodeAssignment& assignment = start.assignment;
   return {{"say", "start"},
-          {"attempt", attempt},
+          {"attempt", start.attempt},
           {"node", assignment.node},
           {"nodes", assignment.nodes},
           {"first_rank", assignment.first_rank},
@@ -148,8 +148,8 @@ json start_message(int attempt, const NodeAssignment& assignment, const std::str
           {"first_role_rank", assignment.first_role_rank},
           {"role_world_size", assignment.role_world_size},
           {"master_port", assignment.master_port},
-          {"address", address},
-          {"nonce", nonce}};
+          {"address", start.address},
+          {"nonce", start.nonce}};
 }
 
 json exit_message(const ReportedExit& reported) {
@@ -193,28 +193,22 @@ JoinRequest join_request_in(const json& message) {
           .host = fields.escaped_text("host", kMaxHostBytes)};
 }
 
-int attempt_in(const json& message) { return MessageFields("start", message).number("attempt", 0, kMaxInt); }
-
-NodeAssignment assignment_in(const json& message) {
+StartMessage start_in(const json& message) {
   const MessageFields fields("start", message);
   const int nodes = fields.number("nodes", 1, kMostNodes);
   const int world_size = fields.number("world_size", 1, kLargestWorld);
   const int role_world_size = fields.number("role_world_size", 1, world_size);
-  return {.node = fields.number("node", 0, nodes - 1),
-          .nodes = nodes,
-          .first_rank = fields.number("first_rank", 0, world_size - 1),
-          .world_size = world_size,
-          .first_role_rank = fields.number("first_role_rank", 0, role_world_size - 1),
-          .role_world_size = role_world_size,
-          .master_port = fields.number("master_port", 1, kHighestPort)};
-}
-
-std::string address_in(const json& message) {
-  return MessageFields("start", message).plain_text("address", kMaxHostBytes);
-}
-
-std::string nonce_in(const json& message) {
-  return MessageFields("start", message).plain_text("nonce", kMaxNonceBytes);
+  const NodeAssignment assignment = {.node = fields.number("node", 0, nodes - 1),
+                                     .nodes = nodes,
+                                     .first_rank = fields.number("first_rank", 0, world_size - 1),
+                                     .world_size = world_size,
+                                     .first_role_rank = fields.number("first_role_rank", 0, role_world_size - 1),
+                                     .role_world_size = role_world_size,
+                                     .master_port = fields.number("master_port", 1, kHighestPort)};
+  return {.attempt = fields.number("attempt", 0, kMaxInt),
+          .assignment = assignment,
+          .address = fields.plain_text("address", kMaxHostBytes),
+          .nonce = fields.plain_text("nonce", kMaxNonceBytes)};
 }
 
 ReportedExit exit_in(const json& message) {
@@ -242,10 +236,9 @@ std::pair<std::string, std::string> entry_in(const json& message) {
   return {std::move(name), std::string(bytes.begin(), bytes.end())};
 }
 
-int finish_code_in(const json& message) { return MessageFields("finish", message).number("code", 0, kMaxCode); }
-
-std::string finish_reason_in(const json& message) {
-  return MessageFields("finish", message).escaped_text("why", kMaxReasonBytes);
+FinishMessage finish_in(const json& message) {
+  const MessageFields fields("finish", message);
+  return {.code = fields.number("code", 0, kMaxCode), .why = fields.escaped_text("why", kMaxReasonBytes)};
 }
 
 std::string refusal_in(const json& message) {

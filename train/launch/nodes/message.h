@@ -51,10 +51,20 @@ struct ReportedExit {
   std::int64_t step = -1;  ///< the furthest that a worker of that node reported; -1: none
 };
 
+struct StartMessage {
+  int attempt = 0;
+  NodeAssignment assignment{};
+  std::string address{};  ///< of the leader's workers, for those of other nodes
+  std::string nonce{};    ///< of the ranks' token
+};
+
+struct FinishMessage {
+  int code = 0;
+  std::string why{};
+};
+
 nlohmann::json join_message(const JoinRequest& request);
-/// `address`: of the leader's workers, for those of other nodes.
-nlohmann::json start_message(int attempt, const NodeAssignment& assignment, const std::string& address,
-                             const std::string& nonce);
+nlohmann::json start_message(const StartMessage& start);
 nlohmann::json exit_message(const ReportedExit& reported);
 nlohmann::json leave_message();
 nlohmann::json stopped_message();
@@ -69,16 +79,12 @@ nlohmann::json refuse_message(const std::string& why);
 /// Errors    MessageError if a member is missing, of another type or out of bounds. It repeats no text of the message.
 std::string kind_of(const nlohmann::json& message);
 JoinRequest join_request_in(const nlohmann::json& message);
-int attempt_in(const nlohmann::json& message);
-NodeAssignment assignment_in(const nlohmann::json& message);
-std::string address_in(const nlohmann::json& message);
-std::string nonce_in(const nlohmann::json& message);
+StartMessage start_in(const nlohmann::json& message);
 ReportedExit exit_in(const nlohmann::json& message);
 int signal_in(const nlohmann::json& message);
 /// The name and value of an entry of the workers' store.
 std::pair<std::string, std::string> entry_in(const nlohmann::json& message);
-int finish_code_in(const nlohmann::json& message);
-std::string finish_reason_in(const nlohmann::json& message);
+FinishMessage finish_in(const nlohmann::json& message);
 std::string refusal_in(const nlohmann::json& message);
 
 }  // namespace gradring::train

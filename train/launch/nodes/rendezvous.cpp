@@ -163,20 +163,12 @@ void Acceptor::accept(const UniqueFd& listener, std::size_t most, std::list<Node
     UniqueFd socket = tcp::accept_one(listener);
     if (!socket) break;
     while (pending_.size() >= most)
-      if (!drop_oldest()) return;
+      if (!Handshake::drop_oldest(pending_)) return;
     pending_.push_back(Handshake::answer(std::move(socket), self_, Deadline::after(kHandshakeTimeout)));
     advance(std::prev(pending_.end()), admitted);
   }
 } catch (const tcp::OutOfDescriptors&) {  // the next poll tries again
-  drop_oldest();
-}
-
-/// Drops the oldest unauthenticated connection. False if there is none.
-bool Acceptor::drop_oldest() {
-  const auto oldest = std::ranges::find_if(pending_, &Handshake::unauthenticated);
-  if (oldest == pending_.end()) return false;
-  pending_.erase(oldest);
-  return true;
+  Handshake::drop_oldest(pending_);
 }
 
 Acceptor::Pending Acceptor::advance(Pending handshake, std::list<NodeLink>& admitted) {

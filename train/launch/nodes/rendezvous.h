@@ -44,7 +44,6 @@ class Acceptor {
 
   std::size_t most_pending() const;
   void accept(const UniqueFd& listener, std::size_t most, std::list<NodeLink>& admitted);
-  bool drop_oldest();
   /// Returns the next handshake.
   Pending advance(Pending handshake, std::list<NodeLink>& admitted);
 

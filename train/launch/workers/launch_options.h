@@ -16,6 +16,8 @@ namespace gradring::train {
 
 struct NodeRange {
   int least = 1, most = 1;
+
+  bool elastic() const { return least < most; }
 };
 
 enum class Rendezvous {

@@ -98,10 +98,12 @@ class WorkerGroup final : public Workers {
   void suspend() override;
   std::optional<std::int64_t> furthest_step() const override;
 
-  /// The ranks of the workers of later attempts. Initially this node is the only one.
-  void set_assignment(const NodeAssignment& assignment) { assignment_ = assignment; }
-  /// Address at which workers of other nodes reach those of this one; empty on one node.
-  void set_address(const std::string& address) { address_ = address; }
+  /// The ranks of the workers of later attempts, and the address at which workers of other nodes reach them. Initially
+  /// this node is the only one.
+  void assign(const NodeAssignment& assignment, const std::string& address) {
+    assignment_ = assignment;
+    address_ = address;
+  }
   /// Prepares the folders for an attempt; start() does so unless it was called before.
   void prepare(int attempt);
   const RunFolder& folder() const { return folder_; }

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "comm/transport/sum.h"
-#include "comm/transports/nccl/simulated/nccl_types.h"
+#include "comm/transports/nccl/nccl_api.h"
 #include "comm/transports/nccl/simulated/stream_work.h"
 #include "kernels/base/error.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "comm/transports/nccl/environment.h"
+#include "comm/transports/nccl/rank_info.h"
 #include "tests/comm/transports/nccl/two_ranks.h"
 
 namespace gradring::tests {

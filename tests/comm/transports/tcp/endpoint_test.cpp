@@ -39,8 +39,8 @@ TEST(TcpSocketAddress, OnePortIsOpenedForBothFamilies) {
   EXPECT_THROW(listen_at(SocketAddress("127.0.0.1", port), 1), AddressInUse);
 }
 
-TcpSpec spec_of(int rank) {
-  TcpSpec spec;
+TcpGroupOptions spec_of(int rank) {
+  TcpGroupOptions spec;
   spec.rank = rank;
   spec.world_size = 2;
   return spec;
@@ -58,7 +58,7 @@ TEST(TcpEndpoint, RoundTripsThroughText) {
 }
 
 TEST(TcpEndpoint, OmitsAGivenToken) {
-  TcpSpec spec = spec_of(0);
+  TcpGroupOptions spec = spec_of(0);
   spec.token = std::string(64, 'a');
   EXPECT_EQ(local_endpoint(spec, SocketAddress("::1", 1234)).token, "-");
 }

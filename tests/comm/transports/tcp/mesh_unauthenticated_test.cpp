@@ -126,7 +126,7 @@ TEST(TcpMesh, RejectsWrongToken) {
 TEST(TcpMesh, UsesAGivenToken) {
   for (const char digit : {'a', 'b'}) {
     MemoryStore store;
-    TcpSpec zero = spec_of(0, 2), one = spec_of(1, 2);
+    TcpGroupOptions zero = spec_of(0, 2), one = spec_of(1, 2);
     zero.token = std::string(64, 'a');
     one.token = std::string(64, digit);
     Joined first;

@@ -15,14 +15,14 @@
 
 namespace gradring::tests {
 
-using comm::TcpSpec;
+using comm::TcpGroupOptions;
 using comm::tcp::Endpoint;
 
 inline constexpr std::chrono::seconds kLong(50);
 inline constexpr std::chrono::milliseconds kShort(400);
 
-inline TcpSpec spec_of(int rank, int world, const std::string& address = "127.0.0.1", std::uint16_t port = 0) {
-  TcpSpec spec;
+inline TcpGroupOptions spec_of(int rank, int world, const std::string& address = "127.0.0.1", std::uint16_t port = 0) {
+  TcpGroupOptions spec;
   spec.rank = rank;
   spec.world_size = world;
   spec.name = "test";
@@ -43,7 +43,7 @@ std::string name_if(const comm::CommError& error, const char* name) {
   return dynamic_cast<const E*>(&error) ? std::string(name) + ": " + error.what() : "";
 }
 
-inline Joined join(comm::Store& store, const TcpSpec& spec, std::chrono::nanoseconds timeout = kLong) {
+inline Joined join(comm::Store& store, const TcpGroupOptions& spec, std::chrono::nanoseconds timeout = kLong) {
   try {
     return {.peers = comm::tcp::connect_mesh(store, spec, Deadline::after(timeout)), .error = ""};
   } catch (const comm::CommError& error) {
@@ -59,7 +59,7 @@ inline Endpoint endpoint_in(comm::Store& store, int rank) {
 }
 
 /// Publishes an endpoint for a rank, so that lower ranks start to accept.
-inline void publish_endpoint(comm::Store& store, const TcpSpec& spec) {
+inline void publish_endpoint(comm::Store& store, const TcpGroupOptions& spec) {
   store.set("tcp/test/" + std::to_string(spec.rank),
             comm::tcp::local_endpoint(spec, comm::tcp::SocketAddress("127.0.0.1", 1)).to_text());
 }

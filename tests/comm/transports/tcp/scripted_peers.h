@@ -96,7 +96,7 @@ inline comm::Step step_of(comm::Segment& segment, std::size_t index, std::vector
 
 /// The header of the message that matches a receive of that slice.
 inline Frame header_for(const comm::Step& step, const comm::Slice& slice) {
-  return comm::tcp::data_frame(comm::header_of(step, {comm::Move::Kind::receive, 1, slice}, 1));
+  return comm::tcp::data_frame(comm::header_of(step, {comm::Move::Kind::receive, 1, slice}));
 }
 
 }  // namespace gradring::tests

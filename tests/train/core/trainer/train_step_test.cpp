@@ -8,7 +8,7 @@
 #include <numeric>
 #include <utility>
 
-#include "comm/transports/single_rank/single_rank.h"
+#include "comm/groups.h"
 #include "kernels/base/error.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/train/support/rank_rig.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a terminal shows of lines that workers write piece by piece.
-#include "train/launch/logs/teed_lines.h"
+#include "train/launch/logs/worker_output.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

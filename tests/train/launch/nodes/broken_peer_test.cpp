@@ -95,7 +95,7 @@ TEST_F(BrokenAgent, IsRejectedWithTooManyWorkers) {
   NodeLink next = joined(2);
   await(next, "start");
   next.send(exit_message({.exit = {.rank = 1}}));
-  EXPECT_EQ(finish_code_in(await(next, "finish")), 0);
+  EXPECT_EQ(finish_in(await(next, "finish")).code, 0);
   EXPECT_EQ(leader->wait(), 0) << errors();
 }
 
@@ -143,8 +143,10 @@ TEST_F(BrokenLeader, IsLeftIfItAssignsTooFewRanks) {
   const auto agent = start_agent();
   std::list<NodeLink> links = admitted();
   ASSERT_EQ(links.size(), 1u);
-  links.front().send(start_message(0, {.node = 1, .nodes = 2, .first_rank = 2, .world_size = 3, .master_port = 1},
-                                   "127.0.0.1", std::string(32, '0')));
+  links.front().send(
+      start_message({.assignment = {.node = 1, .nodes = 2, .first_rank = 2, .world_size = 3, .master_port = 1},
+                     .address = "127.0.0.1",
+                     .nonce = std::string(32, '0')}));
   EXPECT_EQ(agent->wait(), 161) << errors();
   EXPECT_THAT(errors(), HasSubstr("it assigned fewer ranks than this node has workers"));
 }

@@ -29,15 +29,20 @@ TEST(NodeMessage, RoundTripsJoinRequests) {
 }
 
 TEST(NodeMessage, RoundTripsAssignments) {
-  const auto place = assignment_in(sent(start_message(5,
-                                                      {.node = 1,
-                                                       .nodes = 2,
-                                                       .first_rank = 3,
-                                                       .world_size = 7,
-                                                       .first_role_rank = 4,
-                                                       .role_world_size = 6,
-                                                       .master_port = 9},
-                                                      "10.0.0.1", "ab")));
+  const auto start = start_in(sent(start_message({.attempt = 5,
+                                                  .assignment = {.node = 1,
+                                                                 .nodes = 2,
+                                                                 .first_rank = 3,
+                                                                 .world_size = 7,
+                                                                 .first_role_rank = 4,
+                                                                 .role_world_size = 6,
+                                                                 .master_port = 9},
+                                                  .address = "::1",
+                                                  .nonce = "ab"})));
+  const NodeAssignment& place = start.assignment;
+  EXPECT_EQ(start.attempt, 5);
+  EXPECT_EQ(start.address, "::1");
+  EXPECT_EQ(start.nonce, "ab");
   EXPECT_EQ(place.node, 1);
   EXPECT_EQ(place.nodes, 2);
   EXPECT_EQ(place.first_rank, 3);
@@ -69,19 +74,16 @@ TEST(NodeMessage, RoundTripsAnyBytesOfAnEntry) {
 
 TEST(NodeMessage, RoundTripsSignalsCodesAndReasons) {
   EXPECT_EQ(signal_in(sent(signal_message(SIGTERM))), SIGTERM);
-  EXPECT_EQ(finish_code_in(sent(finish_message(143))), 143);
+  EXPECT_EQ(finish_in(sent(finish_message(143))).code, 143);
   EXPECT_EQ(refusal_in(sent(refuse_message("why\n"))), "why\n");
-  EXPECT_EQ(finish_reason_in(sent(finish_message(3, "node 1 did not join"))), "node 1 did not join");
-  EXPECT_EQ(attempt_in(sent(start_message(5, {}, "a", "ab"))), 5);
-  EXPECT_EQ(address_in(sent(start_message(5, {}, "::1", "ab"))), "::1");
-  EXPECT_EQ(nonce_in(sent(start_message(5, {}, "a", "ab"))), "ab");
+  EXPECT_EQ(finish_in(sent(finish_message(3, "node 1 did not join"))).why, "node 1 did not join");
   EXPECT_EQ(kind_of(sent(leave_message())), "leave");
   EXPECT_EQ(kind_of(sent(stopped_message())), "stopped");
 }
 
 TEST(NodeMessage, RejectsOtherVersions) {
   EXPECT_THROW(join_request_in({{"say", "join"}}), MessageError);
-  EXPECT_THROW(assignment_in({{"say", "start"}, {"node", "x"}}), MessageError);
+  EXPECT_THROW(start_in({{"say", "start"}, {"node", "x"}}), MessageError);
   EXPECT_THROW(kind_of({{"say", {1}}}), MessageError);
   EXPECT_THROW(kind_of({{"say", std::string(17, 'x')}}), MessageError);
 }
@@ -106,7 +108,9 @@ struct BadMember {
 
 json offer_message() { return join_message({.node = 1, .nodes = {2, 2}, .workers = 1, .role = "r", .host = "h"}); }
 json place_message() {
-  return start_message(0, {.nodes = 2, .world_size = 2, .role_world_size = 2, .master_port = 1}, "10.0.0.1", "ab");
+  return start_message({.assignment = {.nodes = 2, .world_size = 2, .role_world_size = 2, .master_port = 1},
+                        .address = "10.0.0.1",
+                        .nonce = "ab"});
 }
 
 template <class Reader>
@@ -126,15 +130,15 @@ TEST(NodeMessage, RejectsNumbersOutOfRange) {
   expect_refused(signal_message(1), signal_in, {{"number", 0}, {"number", 65}, {"number", -1}, {"number", kHuge}});
   expect_refused(signal_message(1), signal_in,
                  {{"number", 1.5}, {"number", true}, {"number", "1"}, {"number", nullptr}});
-  expect_refused(finish_message(0), finish_code_in, {{"code", -1}, {"code", 256}});
+  expect_refused(finish_message(0), finish_in, {{"code", -1}, {"code", 256}});
   expect_refused(
       offer_message(), join_request_in,
       {{"workers", 0}, {"workers", 2147483647}, {"node", -2}, {"node", 65536}, {"least", 0}, {"most", 65537}});
-  expect_refused(place_message(), attempt_in, {{"attempt", -1}, {"attempt", std::int64_t(1) << 31}});
-  expect_refused(place_message(), nonce_in, {{"nonce", 1}, {"nonce", std::string(65, 'a')}});
-  expect_refused(place_message(), assignment_in,
+  expect_refused(place_message(), start_in, {{"attempt", -1}, {"attempt", std::int64_t(1) << 31}});
+  expect_refused(place_message(), start_in, {{"nonce", 1}, {"nonce", std::string(65, 'a')}});
+  expect_refused(place_message(), start_in,
                  {{"node", 2}, {"nodes", 0}, {"first_rank", 2}, {"world_size", 0}, {"world_size", (1 << 20) + 1}});
-  expect_refused(place_message(), assignment_in,
+  expect_refused(place_message(), start_in,
                  {{"first_role_rank", 2}, {"role_world_size", 3}, {"master_port", 0}, {"master_port", 65536}});
   expect_refused(exit_message({}), exit_in,
                  {{"rank", -1}, {"code", 256}, {"signal", 65}, {"exec_error", -1}, {"step", -2}});
@@ -147,9 +151,9 @@ TEST(NodeMessage, RejectsNumbersOutOfRange) {
 TEST(NodeMessage, RejectsTextOutOfBounds) {
   expect_refused(offer_message(), join_request_in,
                  {{"role", std::string(1025, 'r')}, {"role", "a\x1b[2J"}, {"host", 7}});
-  expect_refused(place_message(), address_in,
+  expect_refused(place_message(), start_in,
                  {{"address", std::string(256, 'a')}, {"address", "a\nb"}, {"address", "a\u009b2J"}});
-  expect_refused(finish_message(3, "why"), finish_reason_in, {{"why", 7}});
+  expect_refused(finish_message(3, "why"), finish_in, {{"why", 7}});
   expect_refused(key_message("key-x", "v"), entry_in,
                  {{"name", "key-../x"}, {"name", "x"}, {"name", "key-\0"s}, {"name", "key-" + std::string(241, 'x')}});
   expect_refused(key_message("key-x", "v"), entry_in, {{"value", std::vector<int>(64 * 1024 + 1, 0)}});
