@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
+#include <mutex>
 #include <string>
 
 #include "kernels/base/deadline.h"
@@ -37,6 +40,20 @@ class Store {
   ///
   /// Errors    InvalidArgument if the value is not a number.
   virtual std::int64_t add(const std::string& key, std::int64_t increment) = 0;
+};
+
+/// The store of ranks that are threads of one process.
+class MemoryStore final : public Store {
+ public:
+  void set(const std::string& key, const std::string& value) override;
+  std::string wait(const std::string& key, Deadline deadline) override;
+  std::string get(const std::string& key) override;
+  std::int64_t add(const std::string& key, std::int64_t increment) override;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::map<std::string, std::string> values_;
 };
 
 /// Sets `prefix`/RANK to `mine` and waits for the values of all ranks: passes each to `accept`, in rank order.

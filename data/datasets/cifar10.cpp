@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/datasets/cifar10.h"
+#include "data/datasets/dataset_files.h"
 
 #include <algorithm>
 #include <array>
@@ -46,8 +46,7 @@ std::vector<std::string> names_of(Split split) {
 
 [[noreturn]] void throw_missing(const std::vector<fs::path>& folders, const std::string& name,
                                 const std::string& fetch) {
-  check_readable(folders);
-  for (const fs::path& folder : folders) check_kind(folder / name);
+  check_missing(folders, std::span(&name, 1));
   const std::string pickled = name.substr(0, name.find('.'));  // "data_batch_1", the file of the Python version
   for (const fs::path& parent : folders)
     for (const fs::path& folder : {parent, parent / "cifar-10-batches-py"})

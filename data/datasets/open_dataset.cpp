@@ -5,9 +5,8 @@
 #include <cctype>
 #include <string>
 
-#include "data/datasets/cifar10.h"
+#include "data/datasets/dataset_files.h"
 #include "data/datasets/digits.h"
-#include "data/datasets/idx.h"
 #include "data/files/byte_source.h"
 #include "kernels/base/error.h"
 #include "kernels/base/nearest_name.h"

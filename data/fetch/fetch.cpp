@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/datasets/idx.h"
+#include "data/datasets/dataset_files.h"
 #include "data/datasets/open_dataset.h"
 #include "data/fetch/http.h"
 #include "data/fetch/tar_reader.h"
@@ -45,32 +45,7 @@ class WrongContent final : public Error {
   using Error::Error;
 };
 
-/// Writes the answer's body to the part.
-class PartWriter final : public HttpBody {
- public:
-  PartWriter(PartFile& part, const KnownFile& file, FetchListener& listener)
-      : part_(part), file_(file), listener_(listener) {}
-
-  void begin(std::uint64_t offset) override {
-    if (offset == part_.size()) return;
-    check<FetchError>(offset == 0, "the server sent another range than requested");
-    part_.clear();  // the server does not support ranges
-  }
-
-  void write(std::span<const std::byte> bytes) override {
-    if (part_.size() + bytes.size() > file_.bytes)
-      throw WrongContent("the file is longer than " + std::to_string(file_.bytes) + " bytes");
-    part_.append(bytes);
-    listener_.arrived(part_.size(), file_.bytes);
-  }
-
- private:
-  PartFile& part_;
-  const KnownFile& file_;
-  FetchListener& listener_;
-};
-
-class Download {
+class Download final : public HttpBody {
  public:
   Download(const DownloadSpec& spec, FetchListener& listener)
       : spec_(spec), listener_(listener), part_(spec.folder / spec.file.name) {}
@@ -81,6 +56,20 @@ class Download {
       if (try_url(url)) return part_.publish();
     }
     give_up();
+  }
+
+  /// Of an answer's body, which goes to the part.
+  void begin(std::uint64_t offset) override {
+    if (offset == part_.size()) return;
+    check<FetchError>(offset == 0, "the server sent another range than requested");
+    part_.clear();  // the server does not support ranges
+  }
+
+  void write(std::span<const std::byte> bytes) override {
+    if (part_.size() + bytes.size() > spec_.file.bytes)
+      throw WrongContent("the file is longer than " + std::to_string(spec_.file.bytes) + " bytes");
+    part_.append(bytes);
+    listener_.arrived(part_.size(), spec_.file.bytes);
   }
 
  private:
@@ -117,18 +106,17 @@ class Download {
 
   void get(const std::string& url) {
     for (int resumptions = 0;; ++resumptions) {
-      const std::uint64_t begin = part_.size();
-      listener_.asking(spec_.file.name, url, begin);
+      const std::uint64_t arrived = part_.size();
+      listener_.asking(spec_.file.name, url, arrived);
       try {
-        PartWriter body(part_, spec_.file, listener_);
-        return http_get({.url = url, .begin = begin, .timeouts = spec_.timeouts}, body);
+        return http_get({.url = url, .begin = arrived, .timeouts = spec_.timeouts}, *this);
       } catch (const DiskError&) {
         throw;
       } catch (const HttpStatusError& error) {
-        if (error.status() != kRangeNotSatisfiable || begin == 0 || resumptions == kMaxResumptions) throw;
+        if (error.status() != kRangeNotSatisfiable || arrived == 0 || resumptions == kMaxResumptions) throw;
         part_.clear();  // the server's file is shorter than the part
       } catch (const FetchError&) {
-        if (part_.size() <= begin || resumptions == kMaxResumptions) throw;
+        if (part_.size() <= arrived || resumptions == kMaxResumptions) throw;
       }
     }
   }

@@ -155,16 +155,7 @@ bool is_file(const fs::path& path) {
   return found;
 }
 
-void check_kind(const fs::path& path) {
-  std::error_code error;
-  const fs::file_type kind = fs::symlink_status(path, error).type();
-  if (kind == fs::file_type::none || kind == fs::file_type::not_found || is_file(path)) return;
-  throw DataError(path,
-                  kind == fs::file_type::symlink ? "is a link, but not to a regular file" : "is not a regular file",
-                  "put the file there, or name the folder that has it");
-}
-
-void check_readable(std::span<const fs::path> folders) {
+void check_missing(std::span<const fs::path> folders, std::span<const std::string> names) {
   const auto is_accessible = [](const fs::path& path, int mode) {
     return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0 || errno != EACCES;
   };
@@ -173,6 +164,16 @@ void check_readable(std::span<const fs::path> folders) {
       throw std::system_error(
           EACCES, std::generic_category(),
           folder->string() + ": the folder cannot be read; change its permissions, or name another");
+  for (const fs::path& folder : folders)
+    for (const std::string& name : names) {
+      const fs::path path = folder / name;
+      std::error_code error;
+      const fs::file_type kind = fs::symlink_status(path, error).type();
+      if (kind == fs::file_type::none || kind == fs::file_type::not_found || is_file(path)) continue;
+      throw DataError(path,
+                      kind == fs::file_type::symlink ? "is a link, but not to a regular file" : "is not a regular file",
+                      "put the file there, or name the folder that has it");
+    }
 }
 
 }  // namespace gradring::data

@@ -66,14 +66,10 @@ std::unique_ptr<ByteSource> open_plain_or_gzip(const std::filesystem::path& path
 ///           ...).
 bool is_file(const std::filesystem::path& path);
 
-/// Throws if `path` exists and is not a regular file, such as a link to nothing: then it is not missing.
+/// Throws unless files of these names are just missing from the folders: if a folder exists but may not be read (begins
+/// with the last one), or a path exists and is not a regular file, such as a link to nothing.
 ///
-/// Errors    DataError; std::system_error as is_file.
-void check_kind(const std::filesystem::path& path);
-
-/// Throws if one of the folders exists but may not be read: then files in it are not missing. Begins with the last one.
-///
-/// Errors    std::system_error.
-void check_readable(std::span<const std::filesystem::path> folders);
+/// Errors    DataError; std::system_error as is_file, and for a folder.
+void check_missing(std::span<const std::filesystem::path> folders, std::span<const std::string> names);
 
 }  // namespace gradring::data

@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "comm/groups.h"
-#include "comm/rendezvous/memory_store.h"
+#include "comm/rendezvous/store.h"
 #include "comm/transport/error.h"
 #include "tests/comm/support/desync.h"
 #include "tests/comm/support/rank_workspace.h"

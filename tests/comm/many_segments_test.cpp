@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <malloc.h>
 
-#include "comm/rendezvous/memory_store.h"
+#include "comm/rendezvous/store.h"
 #include "kernels/host/host_device.h"
 #include "tests/comm/support/ranks.h"
 #include "tests/comm/transports/tcp/scripted_peers.h"

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-#include "comm/rendezvous/memory_store.h"
+#include "comm/rendezvous/store.h"
 #include "comm/transport/error.h"
 #include "tests/comm/support/desync.h"
 #include "tests/comm/support/exact_cases.h"

@@ -2,7 +2,7 @@
 // The input, repeated up to two records: a fuzzer takes long to find a file's size.
 #include <vector>
 
-#include "data/datasets/cifar10.h"
+#include "data/datasets/dataset_files.h"
 #include "data/files/byte_source.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_path.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/datasets/idx.h"
+#include "data/datasets/dataset_files.h"
 #include "data/files/byte_source.h"
 #include "tests/fuzz/fuzz_target.h"
 #include "tests/fuzz/memory_path.h"

@@ -9,7 +9,7 @@
 #include <string>
 
 #include "comm/groups.h"
-#include "comm/rendezvous/memory_store.h"
+#include "comm/rendezvous/store.h"
 #include "data/loader/normalize.h"
 #include "kernels/base/error.h"
 #include "kernels/ops/kernel_set.h"

@@ -63,18 +63,11 @@ void Communicator::launch(const std::function<void()>& launch) {
     if (stop_ != Stop::none) return;
     ++launches_;
   }
-  const auto ended = [this] {
+  run_and_end(launch, [this] {
     const std::lock_guard lock(mutex_);
     --launches_;
     launched_.notify_all();
-  };
-  try {
-    launch();
-  } catch (...) {
-    ended();
-    throw;
-  }
-  ended();
+  });
 }
 
 /// NCCL completes a call in its own thread; before that, no work may be enqueued after it on the stream.

@@ -13,6 +13,18 @@
 
 namespace gradring::comm::nccl {
 
+/// Calls `end` after `work`, also if that throws.
+template <class Work, class End>
+void run_and_end(const Work& work, const End& end) {
+  try {
+    work();
+  } catch (...) {
+    end();
+    throw;
+  }
+  end();
+}
+
 /// One rank's non-blocking ncclComm_t: no call waits for a peer inside NCCL, and it can be stopped at any time. One
 /// lock serializes all NCCL calls, because none may run during a revoke or an abort.
 ///

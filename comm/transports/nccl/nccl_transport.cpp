@@ -58,11 +58,7 @@ NcclTransport::NcclTransport(const NcclOptions& options, const Dependencies& dep
       health_(options.rank, describe_by(ranks), propagation_, *communicator_, dependencies.abort_timeout),
       reduction_stream_(options.device, options.kernels.accumulate, pipeline_.max_slice_bytes),
       empty_message_(options.device.allocate(2)),
-      watchdog_({.rank = options.rank,
-                 .world_size = options.world_size,
-                 .timeout = options.timeout,
-                 .make_current = options.make_current},
-                options.device, health_, propagation_, *communicator_, watched_processes(ranks, options.rank)) {}
+      watchdog_(options_, health_, propagation_, *communicator_, watched_processes(ranks, options.rank)) {}
 
 NcclTransport::~NcclTransport() {
   watchdog_.drain(Deadline::after(options_.timeout));
@@ -79,16 +75,8 @@ void NcclTransport::submit(kernels::Stream& stream, std::function<void()> collec
     collective();
     reduction_stream_.join(stream);
   };
-  try {
-    if (captured_)
-      enqueue_all();
-    else
-      watch(stream, "collective", enqueue_all);
-  } catch (...) {
-    stream_ = nullptr;
-    throw;
-  }
-  stream_ = nullptr;
+  run_and_end([&] { captured_ ? enqueue_all() : watch(stream, "collective", enqueue_all); },
+              [this] { stream_ = nullptr; });
 }
 
 void NcclTransport::replay(kernels::Stream& stream, const std::function<void()>& launch) {
@@ -100,13 +88,7 @@ void NcclTransport::replay(kernels::Stream& stream, const std::function<void()>&
 /// Runs `enqueue`, which enqueues one collective, and has the watchdog watch it.
 void NcclTransport::watch(kernels::Stream& stream, std::string_view operation, const std::function<void()>& enqueue) {
   watchdog_.begin(stream, operation);
-  try {
-    enqueue();
-  } catch (...) {
-    watchdog_.end(stream);
-    throw;
-  }
-  watchdog_.end(stream);
+  run_and_end(enqueue, [&] { watchdog_.end(stream); });
 }
 
 Progress NcclTransport::poll() {

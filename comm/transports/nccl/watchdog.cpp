@@ -28,10 +28,9 @@ bool finished(const kernels::Event& event) {
 
 }  // namespace
 
-Watchdog::Watchdog(const Spec& spec, kernels::Device& device, GroupHealth& health, ErrorPropagation& propagation,
+Watchdog::Watchdog(const NcclOptions& options, GroupHealth& health, ErrorPropagation& propagation,
                    Communicator& communicator, PeerProcesses processes)
-    : spec_(spec),
-      device_(device),
+    : options_(options),
       health_(health),
       propagation_(propagation),
       communicator_(communicator),
@@ -49,8 +48,8 @@ Watchdog::~Watchdog() {
 
 void Watchdog::begin(kernels::Stream& stream, std::string_view operation) {
   Watched next;
-  next.started = device_.make_event();
-  next.ended = device_.make_event();
+  next.started = options_.device.make_event();
+  next.ended = options_.device.make_event();
   stream.record(*next.started);
   const std::lock_guard lock(mutex_);
   next.collective.number = ++begun_;
@@ -93,8 +92,8 @@ void Watchdog::drain(Deadline deadline) {
 
 void Watchdog::run() {
   try {
-    spec_.make_current();   // NCCL restores what was current: in a new thread that would be device 0
-  } catch (const Error&) {  // a failed device: its streams and events throw by themselves
+    options_.make_current();  // NCCL restores what was current: in a new thread that would be device 0
+  } catch (const Error&) {    // a failed device: its streams and events throw by themselves
   }
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kEventInterval, [this] { return stop_; })) {
@@ -129,9 +128,9 @@ void Watchdog::check(const std::optional<Collective>& oldest) {
   const ncclResult_t state = communicator_.async_error();
   if (state != ncclSuccess && state != ncclInProgress) return health_.fail_in_nccl(state, oldest->op);
   const auto waited = Clock::now() - *oldest->since;
-  if (waited > spec_.timeout / kPublishFraction && std::exchange(published_, oldest->number) != oldest->number)
+  if (waited > options_.timeout / kPublishFraction && std::exchange(published_, oldest->number) != oldest->number)
     propagation_.publish_position({oldest->number, oldest->what});
-  if (waited > spec_.timeout) report_timeout(*oldest);
+  if (waited > options_.timeout) report_timeout(*oldest);
 }
 
 void Watchdog::check_peers(const std::optional<Collective>& oldest) {
@@ -141,7 +140,7 @@ void Watchdog::check_peers(const std::optional<Collective>& oldest) {
   for (const auto& process : processes_) gone.push_back(process && process->gone());
   // What a rank writes to the store before it exits is read after that, so that it is final.
   if (const std::optional<RootCause> cause = propagation_.root_cause()) return health_.follow(*cause, op);
-  for (int peer = 0; peer < spec_.world_size; ++peer) {
+  for (int peer = 0; peer < options_.world_size; ++peer) {
     const bool is_gone = gone[static_cast<std::size_t>(peer)];
     const bool needed = oldest && oldest->since;
     if (!is_gone && !needed) continue;
@@ -155,15 +154,15 @@ void Watchdog::check_peers(const std::optional<Collective>& oldest) {
 
 void Watchdog::report_timeout(const Collective& collective) {
   std::vector<int> absent;
-  for (int peer = 0; peer < spec_.world_size; ++peer) {
-    if (peer == spec_.rank) continue;
+  for (int peer = 0; peer < options_.world_size; ++peer) {
+    if (peer == options_.rank) continue;
     const std::optional<Position> theirs = propagation_.position(peer);
     if (!theirs || theirs->number < collective.number) absent.push_back(peer);
     if (theirs && theirs->number == collective.number && theirs->what != collective.what) {
       const std::string text = fmt::format(
           "ranks are out of sync: rank {} waits in {}, but rank {} in {}; make the same calls in the same order on the "
           "same ranges on all ranks",
-          spec_.rank, collective.what, peer, theirs->what);
+          options_.rank, collective.what, peer, theirs->what);
       return health_.fail(collective.op,
                           [&](GroupFailure& failure) { failure.throw_desync(peer, text, collective.op); });
     }

@@ -32,14 +32,9 @@ using PeerProcesses = std::vector<std::unique_ptr<ProcessHandle>>;
 /// Threads   one thread calls begin, note and end.
 class Watchdog {
  public:
-  struct Spec {
-    int rank = 0;
-    int world_size = 1;
-    std::chrono::nanoseconds timeout{};
-    std::function<void()> make_current = [] {};  ///< makes the device the current one of the thread
-  };
-  Watchdog(const Spec& spec, kernels::Device& device, GroupHealth& health, ErrorPropagation& propagation,
-           Communicator& communicator, PeerProcesses processes);
+  /// All of them must outlive it.
+  Watchdog(const NcclOptions& options, GroupHealth& health, ErrorPropagation& propagation, Communicator& communicator,
+           PeerProcesses processes);
   ~Watchdog();
 
   /// Starts a collective: it consists of what is enqueued on `stream` until `end`.
@@ -77,8 +72,7 @@ class Watchdog {
   void check_peers(const std::optional<Collective>& oldest);
   void report_timeout(const Collective& collective);
 
-  Spec spec_;
-  kernels::Device& device_;
+  const NcclOptions& options_;
   GroupHealth& health_;
   ErrorPropagation& propagation_;
   Communicator& communicator_;

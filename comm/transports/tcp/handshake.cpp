@@ -128,9 +128,9 @@ Handshake::State Handshake::finish(State state) { return state_ = state; }
 Handshake::State Handshake::advance() {
   while (state_ == State::going) {
     if (sent_ < out_bytes_) {
-      if (!send_out()) break;
+      if (!count_moved(::send(socket_.get(), out_.data() + sent_, out_bytes_ - sent_, MSG_NOSIGNAL), sent_)) break;
     } else if (received_ < in_bytes_) {
-      if (!receive_in()) break;
+      if (!count_moved(::recv(socket_.get(), in_.data() + received_, in_bytes_ - received_, 0), received_)) break;
     } else {
       next_step();
     }
@@ -175,29 +175,11 @@ void Handshake::next_step() {
   }
 }
 
-/// False if the kernel accepts no more, or the connection has ended.
-bool Handshake::send_out() {
-  const ssize_t count = ::send(socket_.get(), out_.data() + sent_, out_bytes_ - sent_, MSG_NOSIGNAL);
-  if (count >= 0) {
-    sent_ += static_cast<std::size_t>(count);
-    return true;
-  }
-  if (errno == EINTR) return true;
-  if (errno == EAGAIN || errno == ENOTCONN) return false;
-  error_number_ = errno;
-  finish(State::closed);
-  return false;
-}
-
-/// False if nothing is available, or the connection has ended.
-bool Handshake::receive_in() {
-  const ssize_t count = ::recv(socket_.get(), in_.data() + received_, in_bytes_ - received_, 0);
-  if (count > 0) {
-    received_ += static_cast<std::size_t>(count);
-    return true;
-  }
-  if (count < 0 && errno == EINTR) return true;
-  if (count < 0 && errno == EAGAIN) return false;
+/// Adds what a send or recv has moved to `total`. False if nothing can be moved now, or the connection has ended.
+bool Handshake::count_moved(ssize_t count, std::size_t& total) {
+  if (count > 0) total += static_cast<std::size_t>(count);
+  if (count > 0 || (count < 0 && errno == EINTR)) return true;
+  if (count < 0 && (errno == EAGAIN || errno == ENOTCONN)) return false;
   error_number_ = count < 0 ? errno : 0;
   finish(State::closed);
   return false;

@@ -124,8 +124,7 @@ class Handshake {
 
   Handshake(UniqueFd socket, const Identity& self, bool dialled, int peer, Deadline deadline);
   State finish(State state);
-  bool send_out();
-  bool receive_in();
+  bool count_moved(ssize_t count, std::size_t& total);
   /// The next protocol step, after all is sent and the awaited message is complete.
   void next_step();
   bool take_hello();

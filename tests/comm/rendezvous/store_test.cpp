@@ -6,7 +6,6 @@
 #include <thread>
 
 #include "comm/rendezvous/file_store.h"
-#include "comm/rendezvous/memory_store.h"
 #include "comm/transport/error.h"
 #include "tests/support/temp_folder.h"
 

@@ -4,7 +4,7 @@
 
 #include <thread>
 
-#include "comm/rendezvous/memory_store.h"
+#include "comm/rendezvous/store.h"
 #include "comm/transports/in_process/in_process.h"
 #include "comm/transports/shared_memory/shared_memory.h"
 #include "comm/transports/tcp/tcp_transport.h"

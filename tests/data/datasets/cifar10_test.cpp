@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "data/datasets/cifar10.h"
+#include "data/datasets/dataset_files.h"
 
 #include <gmock/gmock.h>
 

@@ -10,7 +10,7 @@
 #include "comm/groups.h"
 #include "comm/host_channel.h"
 #include "comm/rendezvous/file_store.h"
-#include "comm/rendezvous/memory_store.h"
+#include "comm/rendezvous/store.h"
 #include "comm/transport/error.h"
 #include "comm/transports/shared_memory/shared_memory.h"
 #include "kernels/base/host_name.h"

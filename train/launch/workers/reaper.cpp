@@ -142,10 +142,6 @@ void Reaper::remove_on_death(const RunFolder& folder) {
                       std::strerror(errno));
 }
 
-void Reaper::watch(pid_t group) noexcept { send(group); }
-
-void Reaper::forget(pid_t group) noexcept { send(-group); }
-
 void Reaper::note_end(pid_t pid) noexcept {
   if (pid == pid_) pid_ = -1;
 }

@@ -32,8 +32,8 @@ class Reaper {
   void remove_on_death(const RunFolder& folder);
   /// Kills this group when the launcher dies, until forget(group). May be called between fork and exec, so that a
   /// worker registers before it can have children.
-  void watch(pid_t group) noexcept;
-  void forget(pid_t group) noexcept;
+  void watch(pid_t group) noexcept { send(group); }
+  void forget(pid_t group) noexcept { send(-group); }
   /// A child of this process has ended: if it is the reaper, the run continues without one.
   void note_end(pid_t pid) noexcept;
 

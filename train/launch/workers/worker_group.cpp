@@ -102,8 +102,7 @@ void add_launch_variables(const LaunchOptions& options, int local_rank, Variable
                                                      : fmt::format("{}", fmt::join(options.devices, ",")));
 }
 
-}  // namespace
-
+/// This process's environment without the agents' token, with `defaults` where unset and `overrides` in any case.
 std::vector<std::string> extended_environment(const Variables& overrides, const Variables& defaults) {
   std::map<std::string, std::string> merged(defaults.begin(), defaults.end());
   for (char** entry = environ; *entry != nullptr; ++entry)
@@ -115,6 +114,8 @@ std::vector<std::string> extended_environment(const Variables& overrides, const 
   for (const auto& [name, value] : merged) environment.push_back(name + "=" + value);
   return environment;
 }
+
+}  // namespace
 
 WorkerProcess WorkerProcess::start(int rank, const WorkerCommand& command, const ProcessState& state, Reaper& reaper) {
   int ends[2];

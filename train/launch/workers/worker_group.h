@@ -27,9 +27,6 @@ struct WorkerCommand {
   int out = -1, err = -1;                ///< its stdout and stderr; -1: inherited
 };
 
-/// This process's environment without the agents' token, with `defaults` where unset and `overrides` in any case.
-std::vector<std::string> extended_environment(const Variables& overrides, const Variables& defaults);
-
 /// What the launcher has changed of its own process, and workers do not inherit.
 struct ProcessState {
   SignalScope signals;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's functions for ranks that are processes of one machine, on the streams of stream_work.h: a message is a file. They need no
+// NCCL's functions for ranks that are processes of one machine, on the streams of nccl_api.h: a message is a file. They need no
 // memory or network that the processes share. Where NCCL would hang or compute wrongly because of a call's elements, the call's
 // work fails with a message that names it; what else NCCL forbids is checked by tests/support/fake_nccl.
 #include <unistd.h>
@@ -22,7 +22,6 @@
 
 #include "comm/transport/sum.h"
 #include "comm/transports/nccl/nccl_api.h"
-#include "comm/transports/nccl/simulated/stream_work.h"
 #include "kernels/base/error.h"
 
 namespace {

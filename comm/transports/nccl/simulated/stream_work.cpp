@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transports/nccl/simulated/stream_work.h"
+#include "comm/transports/nccl/nccl_api.h"
 
 #include <memory>
 #include <mutex>

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "comm/process_group.h"
-#include "comm/rendezvous/memory_store.h"
+#include "comm/rendezvous/store.h"
 #include "comm/transports/in_process/in_process.h"
 #include "comm/transports/nccl/dependencies.h"
 #include "tests/support/fake_nccl/fake_gpu.h"

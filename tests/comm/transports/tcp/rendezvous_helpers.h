@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/rendezvous/memory_store.h"
+#include "comm/rendezvous/store.h"
 #include "comm/transport/error.h"
 #include "comm/transports/tcp/mesh.h"
 #include "comm/transports/tcp/socket_address.h"

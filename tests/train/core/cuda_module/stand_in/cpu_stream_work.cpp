@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <utility>
 
-#include "comm/transports/nccl/simulated/stream_work.h"
+#include "comm/transports/nccl/nccl_api.h"
 #include "kernels/simt/engine/executor.h"
 
 namespace gradring::comm::nccl {
