@@ -146,10 +146,6 @@ class Download final : public HttpBody {
   bool wrong_content_ = false;
 };
 
-bool is_good(const fs::path& folder, const KnownFile& file) {
-  return check_file(folder / file.name, file).state == FileState::good;
-}
-
 /// Throws if an unpacked file is invalid: readers prefer it to the packed one that would be downloaded.
 ///
 /// Returns   the name of the valid form that exists, packed or not; empty if there is none.
@@ -278,7 +274,7 @@ void fetch(const CatalogueEntry& entry, const FetchSpec& spec, FetchListener& li
     return;
   }
   const fs::path archive = folder / entry.archive.name;
-  const bool existed = is_good(folder, entry.archive);
+  const bool existed = check_file(archive, entry.archive).state == FileState::good;
   if (!existed) get(entry.archive);
   unpack(archive, missing, folder, listener);
   std::error_code ignored;  // a leftover archive only takes space
