@@ -244,7 +244,8 @@ WorkerEvents Leader::wait(std::optional<Deadline> deadline) {
   const auto beat = Deadline::after(signals_.empty() ? NodeLink::kBetweenBeats : std::chrono::seconds(0));
   WorkerEvents events = local_.wait(earlier(nodes_.next_poll(), earlier(deadline, beat)), fds);
   if (events.signal != 0) take_signal(events.signal, 0);
-  share_keys();
+  if (mirror_)
+    for (const auto& [name, value] : mirror_->changes()) nodes_.send_to_all(key_message(name, value));
   const bool joined = nodes_.admit();
   events.regroup |= joined && elastic();
   for (NodeSlot& slot : nodes_.slots())
@@ -336,10 +337,5 @@ void Leader::suspend() {
 }
 
 void Leader::finish(int code, const std::string& why) { nodes_.send_to_all(finish_message(code, why)); }
-
-void Leader::share_keys() {
-  if (!mirror_) return;
-  for (const auto& [name, value] : mirror_->changes()) nodes_.send_to_all(key_message(name, value));
-}
 
 }  // namespace gradring::train

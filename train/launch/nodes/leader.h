@@ -127,7 +127,6 @@ class Leader final : public Workers {
   void blame(NodeSlot& slot, const std::string& why, WorkerEvents& events);
   void lose(NodeSlot& slot, WorkerEvents& events);
   void take_signal(int number, int node);
-  void share_keys();
 
   const LaunchOptions& options_;
   WorkerGroup& local_;

@@ -19,14 +19,11 @@ namespace {
 constexpr const char* kDefaultPort = ":29400";  // c10d's
 constexpr int kStaticPort = 29500;              // where node 0 of several listens
 
-int counted_gpus(const LaunchDraft& draft, const LaunchWorld& world) {
-  return draft.options.devices.empty() ? world.gpus : static_cast<int>(draft.options.devices.size());
-}
-
 int number_of_workers(const LaunchDraft& draft, const LaunchWorld& world) {
   constexpr const char* kOption = "nproc-per-node";
-  const int gpus = counted_gpus(draft, world);
-  if (!draft.nproc) return std::max(1, static_cast<int>(draft.options.devices.size()));
+  const auto devices = static_cast<int>(draft.options.devices.size());
+  const int gpus = devices == 0 ? world.gpus : devices;
+  if (!draft.nproc) return std::max(1, devices);
   const std::string& text = *draft.nproc;
   if (text == "xpu") throw bad_value(kOption, text, "xpu is not supported: give the number of workers");
   if (text == "gpu" && gpus == 0)

@@ -36,10 +36,6 @@ bool is_gpu(const std::string& file) {
          std::all_of(file.begin() + kPrefix.size(), file.end(), [](unsigned char it) { return std::isdigit(it) != 0; });
 }
 
-struct FreeAddresses {
-  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
-};
-
 /// Only addresses of this host's interfaces can be bound.
 bool can_bind(const SocketAddress& address) {
   const UniqueFd socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -91,7 +87,7 @@ std::vector<SocketAddress> addresses_of(const std::string& host, int port) {
   while (look_up.wait_for(RunningClock::kLongestNap) != std::future_status::ready) RunningClock::now();
   if (const int failure = look_up.get(); failure != 0)
     throw UnresolvedName(fmt::format("cannot resolve the host name '{}': {}", host, ::gai_strerror(failure)));
-  const std::unique_ptr<addrinfo, FreeAddresses> list(found);
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, ::freeaddrinfo);
   std::vector<SocketAddress> addresses;
   for (const addrinfo* it = list.get(); it != nullptr; it = it->ai_next) {
     char text[NI_MAXHOST];
