@@ -29,7 +29,6 @@
 #include "train/view/runs/run.h"
 #include "train/view/runs/run_files.h"
 #include "train/view/runs/run_list.h"
-#include "train/view/runs/sparkline.h"
 #include "train/view/runs/text_table.h"
 
 namespace gradring::train {
@@ -51,12 +50,11 @@ std::vector<std::string> parse_tags(std::string_view, std::string_view text) {
 }
 
 std::vector<RunState> parse_states(std::string_view option, std::string_view text) {
-  const std::vector<RunState> all = all_run_states();
   std::vector<RunState> states;
   for (const std::string& name : comma_separated_words(std::string(text))) {
-    const auto named = std::ranges::find(all, name, [](RunState state) { return name_of(state); });
-    if (named == all.end()) throw bad_value(option, name, "must be running, finished, stopped or failed");
-    states.push_back(*named);
+    const auto* const named = std::ranges::find(kRunStates, name);
+    if (named == kRunStates.end()) throw bad_value(option, name, "must be running, finished, stopped or failed");
+    states.push_back(static_cast<RunState>(named - kRunStates.begin()));
   }
   return states;
 }

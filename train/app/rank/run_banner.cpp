@@ -7,7 +7,6 @@
 #include <iterator>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "kernels/base/printable.h"
 #include "train/options/parse_value.h"
@@ -16,7 +15,6 @@
 #include "train/records/metrics/loss_text.h"
 #include "train/records/metrics/progress.h"
 #include "train/view/page/number_text.h"
-#include "train/view/runs/skim_line.h"
 #include "train/view/runs/text_table.h"
 
 namespace gradring::train {

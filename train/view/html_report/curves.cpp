@@ -10,7 +10,6 @@
 #include <string_view>
 #include <utility>
 
-#include "train/view/html_report/fault_groups.h"
 #include "train/view/page/chart.h"
 #include "train/view/page/number_text.h"
 

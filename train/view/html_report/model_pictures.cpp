@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/view/html_report/model_pictures.h"
+#include "train/view/html_report/run_report.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
-#include <ranges>
-#include <span>
 #include <utility>
-#include <variant>
 
 #include "data/datasets/open_dataset.h"
 #include "nn/models/model.h"
@@ -25,7 +22,7 @@
 #include "train/options/usage_error.h"
 #include "train/records/checkpoint/checkpoint_directory.h"
 #include "train/records/checkpoint/file_system.h"
-#include "train/view/page/filters.h"
+#include "train/view/page/picture.h"
 
 namespace gradring::train {
 namespace {

@@ -7,7 +7,6 @@
 #include <optional>
 #include <vector>
 
-#include "train/view/page/chart.h"
 #include "train/view/page/document.h"
 #include "train/view/page/html.h"
 #include "train/view/page/number_text.h"

@@ -9,7 +9,7 @@
 
 #include "train/view/page/html.h"
 #include "train/view/page/number_text.h"
-#include "train/view/page/png.h"
+#include "train/view/page/picture.h"
 
 namespace gradring::train {
 namespace {
@@ -50,8 +50,7 @@ std::string confusion_matrix(const ModelPictures& pictures) {
   }
   return html +
          "</tbody></table></div><figcaption>Test samples: rows are labels, columns predictions. The colour is the "
-         "square "
-         "root of the share of the label's samples.</figcaption></figure>";
+         "square root of the share of the label's samples.</figcaption></figure>";
 }
 
 std::string worst_samples(const ModelPictures& pictures) {
@@ -75,8 +74,7 @@ std::string worst_samples(const ModelPictures& pictures) {
   }
   return html +
          "</div><figcaption>Label → <b>prediction</b> and its probability; the labels to which the model gives the "
-         "least "
-         "probability come first.</figcaption></figure>";
+         "least probability come first.</figcaption></figure>";
 }
 
 std::string filters(const ModelPictures& pictures) {

@@ -4,15 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "train/records/metrics/byte_text.h"
-#include "train/view/html_report/bars.h"
+#include "train/records/metrics/memory_ledger.h"
 #include "train/view/page/document.h"
+#include "train/view/page/drawing.h"
 #include "train/view/page/html.h"
 #include "train/view/page/number_text.h"
-#include "train/view/page/polyline.h"
 #include "train/view/runs/rank_means.h"
 
 namespace gradring::train {
@@ -70,6 +71,22 @@ std::string distribution_of(std::span<const RankMeans> ranks) {
       count, table.html(), kMostRows);
 }
 
+std::string shown(std::size_t bytes) { return memory_text(static_cast<double>(bytes)); }
+
+/// What rank 0 allocated, from the end of the run.
+std::optional<MemoryTable> measured_in(const RunHistory& history) {
+  if (!history.has_ended || history.ends.back().record.peak_memory.total() == 0) return std::nullopt;
+  return history.ends.back().record.peak_memory;
+}
+
+std::string note_of(const RunHistory& history, bool is_measured) {
+  if (is_measured) return "Planned per rank before the start; measured: peak allocation of rank 0.";
+  const bool is_counted = !history.ranks.empty() && !history.ranks.back().record.memory.empty();
+  const double peak = is_counted ? std::ranges::max(history.ranks.back().record.memory) : 0;
+  return "Planned per rank before the start. The classes were not measured, because the run did not finish" +
+         (peak > 0 ? "; the highest total of a rank so far is " + memory_text(peak) + "." : std::string("."));
+}
+
 }  // namespace
 
 std::string ranks_table(const RunHistory& history) {
@@ -91,16 +108,39 @@ std::string ranks_table(const RunHistory& history) {
         {fmt::format("{}{}", i, straggler && straggler->rank == i ? R"( <b class="badge warn">straggler</b>)" : ""),
          page::seconds_text(rank.seconds), page::seconds_text(rank.own()), page::seconds_text(rank.data_wait),
          page::seconds_text(rank.exposed_communication),
-         stacked_bar({{"compute", compute, 0},
-                      {"data", rank.data_wait, 5},
-                      {"exposed communication", rank.exposed_communication, 1}},
-                     longest, page::seconds_text),
+         page::stacked_bar({{"compute", compute, 0},
+                            {"data", rank.data_wait, 5},
+                            {"exposed communication", rank.exposed_communication, 1}},
+                           longest, page::seconds_text),
          course_of(rank, highest), memory_text(rank.memory)});
   }
   return fmt::format(
       R"(<div class="card"><p class="lead">{}</p>{}{}{}<p class="note below">Means of a step. Own time: the step without exposed communication, which is the time a rank waits for other ranks' gradients. Ranks make their steps together, so their step times are equal; the straggler is the rank that waits least: the longest own time, if it exceeds the median of the others by more than {}. On GPUs exposed communication is not measured.</p></div>)",
       page::escaped(straggler_text(ranks)), distribution_of(ranks),
-      bar_legend({{"compute", 0, 0}, {"data", 0, 5}, {"exposed communication", 0, 1}}), table.html(), margin_text());
+      page::legend({{"compute", 0}, {"data", 5}, {"exposed communication", 1}}), table.html(), margin_text());
+}
+
+std::string memory_table(const RunHistory& history) {
+  if (history.headers.empty()) return "<p>The memory is not known: metrics.jsonl has no header.</p>";
+  const MemoryTable& planned = history.headers.back().record.planned_memory;
+  const std::optional<MemoryTable> measured = measured_in(history);
+  std::size_t largest = 0;
+  for (const MemoryClass each : all_memory_classes())
+    largest = std::max({largest, planned[each], measured ? (*measured)[each] : 0});
+  page::Table table{.head = {"Class", "Planned", "Measured", ""}, .numeric = {false, true, true, false}};
+  for (const MemoryClass each : all_memory_classes()) {
+    const std::size_t peak = measured ? (*measured)[each] : 0;
+    if (planned[each] + peak == 0) continue;
+    const auto bar = [&](const char* name, std::size_t bytes, int color) {
+      return page::stacked_bar({{name, static_cast<double>(bytes), color}}, static_cast<double>(largest), memory_text);
+    };
+    table.rows.push_back({std::string(name_of(each)), shown(planned[each]), measured ? shown(peak) : "–",
+                          bar("planned", planned[each], 7) + (measured ? bar("measured", peak, 0) : "")});
+  }
+  table.rows.push_back({"<b>total</b>", fmt::format("<b>{}</b>", shown(planned.total())),
+                        measured ? fmt::format("<b>{}</b>", shown(measured->total())) : "–", ""});
+  table.caption = note_of(history, measured.has_value());
+  return fmt::format(R"(<div class="card">{}{}</div>)", page::legend({{"planned", 7}, {"measured", 0}}), table.html());
 }
 
 }  // namespace gradring::train

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "train/records/metrics/run_history.h"
-#include "train/view/html_report/model_pictures.h"
 #include "train/view/html_report/run_report.h"
-#include "train/view/runs/run.h"
 
 namespace gradring::train {
 
@@ -26,6 +24,23 @@ std::string overview_of(const ReportedRun& reported);
 std::string comparison_of(std::span<const ReportedRun> runs);
 
 // timeline.cpp
+
+/// Faults of one kind and rank in consecutive steps, which are shown as one.
+struct FaultGroup {
+  std::string kind{};
+  int rank = 0;
+  double time = 0;  ///< of the first
+  std::int64_t first_step = 0;
+  std::int64_t last_step = 0;
+
+  /// "kill, rank 1", "10 x delay, rank 1"
+  std::string label() const;
+  /// The same with the steps.
+  std::string label_with_steps() const;
+};
+
+/// In the order of steps.
+std::vector<FaultGroup> fault_groups_of(const RunHistory& history);
 
 /// The run on the axis of wall time: when it trained, evaluated and saved, its faults and restarts.
 std::string timeline_of(const RunHistory& history);
@@ -50,8 +65,6 @@ std::string step_split(const RunHistory& history);
 
 /// The table of ranks, with the straggler (train/view/runs/rank_means.h) marked and the rule stated.
 std::string ranks_table(const RunHistory& history);
-
-// memory.cpp
 
 /// Planned and measured memory by class, a table with bars.
 std::string memory_table(const RunHistory& history);

@@ -10,7 +10,6 @@
 
 #include "train/core/config/options.h"
 #include "train/core/config/train_config.h"
-#include "train/view/page/chart.h"
 #include "train/view/page/document.h"
 #include "train/view/page/html.h"
 #include "train/view/runs/run_config.h"
@@ -36,24 +35,10 @@ std::string unbroken_words(const std::string& command) {
   return html;
 }
 
-std::string details(const std::string& summary, const std::string& body) {
-  return fmt::format("<details><summary>{}</summary>{}</details>", escaped(summary), body);
-}
-
-/// Defaults as texts like those of config_of.
-std::map<std::string, std::string> defaults() {
-  std::map<std::string, std::string> values;
-  for (const TrainOption& option : train_options()) {
-    std::string literal = option.show(TrainConfig());
-    if (literal.size() >= 2 && literal.front() == '"') literal = literal.substr(1, literal.size() - 2);
-    values[option.name] = std::move(literal);
-  }
-  return values;
-}
-
 std::string configuration_of(const Run& run) {
   Rows changed, unchanged;
-  const auto usual = defaults();
+  std::map<std::string, std::string> usual;
+  for (const TrainOption& option : train_options()) usual[option.name] = unquoted(option.show(TrainConfig()));
   for (const auto& [name, value] : config_of(run)) {
     const auto found = usual.find(name);
     const bool is_default = found != usual.end() && found->second == value;
@@ -66,7 +51,8 @@ std::string configuration_of(const Run& run) {
                           .rows = changed,
                           .caption = "auto and 0 are shown as what they resolved to."};
   const page::Table second{.head = {"Option", "Value"}, .rows = unchanged};
-  return first.html() + details(fmt::format("{} options at their defaults", unchanged.size()), second.html());
+  return first.html() + fmt::format("<details><summary>{} options at their defaults</summary>{}</details>",
+                                    unchanged.size(), second.html());
 }
 
 std::string environment_of(const Run& run) {

@@ -6,13 +6,11 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
-#include <optional>
 #include <utility>
 #include <vector>
 
-#include "train/view/html_report/bars.h"
 #include "train/view/page/chart.h"
-#include "train/view/page/html.h"
+#include "train/view/page/document.h"
 #include "train/view/page/number_text.h"
 
 namespace gradring::train {
@@ -87,7 +85,7 @@ std::string step_split(const RunHistory& history) {
   const Split total = mean_of(history, 0, history.steps.size());
   double whole = 0;
   for (const double part : total) whole += part;
-  std::vector<BarPart> parts;
+  std::vector<page::BarPart> parts;
   std::string rows;
   for (std::size_t i = 0; i < kParts; ++i) {
     if (total[i] <= 0) continue;
@@ -99,7 +97,7 @@ std::string step_split(const RunHistory& history) {
   }
   return fmt::format(
       R"(<div class="charts"><figure><h3>Mean step: {}</h3>{}<div class="wide" tabindex="0"><table>{}</table></div><figcaption>Rank 0, mean of {} steps. {}</figcaption></figure>{}</div>)",
-      page::seconds_text(whole), stacked_bar(parts, whole, page::seconds_text), rows,
+      page::seconds_text(whole), page::stacked_bar(parts, whole, page::seconds_text), rows,
       page::count_text(std::ssize(history.steps)),
       layers ? "Exposed communication is the wait for other ranks' gradients that backward does not hide."
              : "Forward, backward and optimizer were not measured separately: they are in compute.",

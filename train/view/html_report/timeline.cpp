@@ -5,16 +5,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <iterator>
 #include <vector>
 
-#include "train/view/html_report/fault_groups.h"
+#include "train/view/page/chart.h"
 #include "train/view/page/html.h"
-#include "train/view/page/mark_labels.h"
 #include "train/view/page/number_text.h"
-#include "train/view/page/scale.h"
 
 namespace gradring::train {
 namespace {
@@ -126,26 +123,31 @@ std::string utc(double time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S} UTC", fmt::gmtime(static_cast<std::time_t>(time)));
 }
 
-/// Draws things of a kind; of more than kMost one in so many.
-class Sparse {
- public:
-  static constexpr std::size_t kMost = 200;
-
-  template <class Things, class Draw>
-  void draw(const char* kind, const Things& things, Draw draw) {
-    const std::size_t stride = std::max<std::size_t>(1, (things.size() + kMost - 1) / kMost);
-    for (std::size_t i = 0; i < things.size(); i += stride) draw(things[i], i);
-    if (stride > 1)
-      note_ += fmt::format(" One in {} of {} {} is shown.", stride, page::count_text(std::ssize(things)), kind);
-  }
-  /// What is not shown, for the caption.
-  const std::string& note() const { return note_; }
-
- private:
-  std::string note_;
-};
-
 }  // namespace
+
+std::string FaultGroup::label() const {
+  const std::int64_t count = last_step - first_step + 1;
+  return count == 1 ? fmt::format("{}, rank {}", kind, rank) : fmt::format("{} × {}, rank {}", count, kind, rank);
+}
+
+std::string FaultGroup::label_with_steps() const {
+  if (first_step == last_step) return fmt::format("{}, step {}", label(), first_step);
+  return fmt::format("{}, steps {} to {}", label(), first_step, last_step);
+}
+
+std::vector<FaultGroup> fault_groups_of(const RunHistory& history) {
+  std::vector<FaultGroup> groups;
+  for (const auto& [time, fault] : history.faults) {
+    if (!groups.empty() && groups.back().kind == fault.kind && groups.back().rank == fault.rank &&
+        groups.back().last_step + 1 == fault.step)
+      groups.back().last_step = fault.step;
+    else
+      groups.push_back(
+          {.kind = fault.kind, .rank = fault.rank, .time = time, .first_step = fault.step, .last_step = fault.step});
+  }
+  std::ranges::stable_sort(groups, {}, &FaultGroup::first_step);
+  return groups;
+}
 
 std::string timeline_of(const RunHistory& history) {
   if (history.headers.empty()) return "<p>The starts are not known: metrics.jsonl has no header.</p>";
@@ -153,24 +155,29 @@ std::string timeline_of(const RunHistory& history) {
   const double begin = spans.front().begin;
   const double end = spans.back().end;
   Drawing drawing(begin, end);
-  Sparse sparse;
-  sparse.draw("starts", spans, [&](const Span& span, std::size_t i) {
+  std::string omitted;
+  const auto draw = [&omitted](const char* kind, const auto& things, auto draw_one) {
+    constexpr std::size_t kMost = 200;
+    for (std::size_t i = 0; i < things.size(); i += page::stride_of(things.size(), kMost)) draw_one(things[i], i);
+    omitted += page::omission_text(kind, things.size(), kMost);
+  };
+  draw("starts", spans, [&](const Span& span, std::size_t i) {
     drawing.block("trained", span.begin, span.end, 48, 18,
                   fmt::format("start {}: {}", i + 1, page::seconds_text(span.end - span.begin)));
   });
-  sparse.draw("evaluations", history.evals, [&](const Timed<EvalRecord>& eval, std::size_t) {
+  draw("evaluations", history.evals, [&](const Timed<EvalRecord>& eval, std::size_t) {
     drawing.block(
         "evaluated", eval.time - eval.record.seconds, eval.time, 48, 18,
         fmt::format("evaluation after step {}: {}", eval.record.step, page::percent_text(eval.record.accuracy)));
   });
-  sparse.draw("checkpoints", history.checkpoints, [&](const Timed<CheckpointRecord>& saved, std::size_t) {
+  draw("checkpoints", history.checkpoints, [&](const Timed<CheckpointRecord>& saved, std::size_t) {
     drawing.tick(saved.time, fmt::format("checkpoint of step {}", saved.record.step));
   });
   std::vector<TimedMark> marks;
-  sparse.draw("faults", fault_groups_of(history), [&](const FaultGroup& fault, std::size_t) {
+  draw("faults", fault_groups_of(history), [&](const FaultGroup& fault, std::size_t) {
     marks.push_back({fault.time, "fault", fault.label_with_steps()});
   });
-  sparse.draw("restarts", history.restarts, [&](const Timed<RestartRecord>& restart, std::size_t) {
+  draw("restarts", history.restarts, [&](const Timed<RestartRecord>& restart, std::size_t) {
     marks.push_back({restart.time, "restart",
                      fmt::format("restart {} after step {}", restart.record.attempt, restart.record.step)});
   });
@@ -178,7 +185,7 @@ std::string timeline_of(const RunHistory& history) {
   for (const auto& [time, kind, label] : marks) drawing.mark(kind, time, label);
   return fmt::format(
       R"(<figure>{}<div class="legend"><span><i class="key c0"></i>training</span><span><i class="key c3"></i>evaluation</span><span><i class="key c2"></i>checkpoint</span>{}</div><figcaption>Wall time since {}. Steps that a restart repeats are shown once, where they last ran; the time before is blank.{}</figcaption></figure>)",
-      drawing.svg(), mark_legend(history), utc(begin), sparse.note());
+      drawing.svg(), mark_legend(history), utc(begin), omitted);
 }
 
 }  // namespace gradring::train

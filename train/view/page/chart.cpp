@@ -11,9 +11,7 @@
 
 #include "train/view/page/generator.h"
 #include "train/view/page/html.h"
-#include "train/view/page/mark_labels.h"
 #include "train/view/page/number_text.h"
-#include "train/view/page/polyline.h"
 #include "train/view/page/style.h"
 
 namespace gradring::train::page {
@@ -40,24 +38,12 @@ struct Range {
   bool is_empty() const { return low > high; }
 };
 
-/// One in so many of `count` things is shown, so that they are at most `most`.
-std::size_t stride_of(std::size_t count, std::size_t most) {
-  return std::max<std::size_t>(1, (count + most - 1) / most);
-}
-
 /// What is left out of a chart, for its caption.
 std::string omissions_of(const Chart& chart) {
   std::size_t dots = 0;
   for (const Series& series : chart.series)
     if (series.dots) dots = std::max(dots, series.y.size());
-  std::string text;
-  const auto add = [&text](const char* what, std::size_t count, std::size_t most) {
-    if (const std::size_t stride = stride_of(count, most); stride > 1)
-      text += fmt::format(" One in {} of {} {} is shown.", stride, count_text(static_cast<std::int64_t>(count)), what);
-  };
-  add("dots", dots, kMostDots);
-  add("marks", chart.marks.size(), kMostMarks);
-  return text;
+  return omission_text("dots", dots, kMostDots) + omission_text("marks", chart.marks.size(), kMostMarks);
 }
 
 /// The chart with each series on top of those before it.
@@ -207,23 +193,28 @@ class Drawing {
   Scale y_{ScaleKind::linear, 0, 1};
 };
 
-std::vector<std::pair<std::string, int>> legend_of(const Chart& chart) {
-  std::vector<std::pair<std::string, int>> legend;
+std::vector<std::pair<std::string, int>> keys_of(const Chart& chart) {
+  std::vector<std::pair<std::string, int>> keys;
   for (const Series& series : chart.series)
-    if (!series.name.empty()) legend.emplace_back(series.name, series.color % kColors);
-  return legend;
+    if (!series.name.empty()) keys.emplace_back(series.name, series.color % kColors);
+  return keys;
 }
 
 }  // namespace
 
+std::size_t stride_of(std::size_t count, std::size_t most) {
+  return std::max<std::size_t>(1, (count + most - 1) / most);
+}
+
+std::string omission_text(std::string_view things, std::size_t count, std::size_t most) {
+  const std::size_t stride = stride_of(count, most);
+  if (stride == 1) return {};
+  return fmt::format(" One in {} of {} {} is shown.", stride, count_text(static_cast<std::int64_t>(count)), things);
+}
+
 std::string figure(const Chart& chart) {
-  std::string text = fmt::format(R"(<figure class="chart"><h3>{}</h3>)", escaped(chart.title));
-  if (const auto legend = legend_of(chart); !legend.empty()) {
-    text += R"(<div class="legend">)";
-    for (const auto& [name, color] : legend)
-      text += fmt::format(R"(<span><i class="key c{}"></i>{}</span>)", color, escaped(name));
-    text += "</div>";
-  }
+  std::string text =
+      fmt::format(R"(<figure class="chart"><h3>{}</h3>{})", escaped(chart.title), legend(keys_of(chart)));
   const Drawing drawing(chart);
   if (drawing.is_empty())
     text += R"(<p class="empty">No values.</p>)";
@@ -236,20 +227,21 @@ std::string figure(const Chart& chart) {
   return text + "</figure>\n";
 }
 
-std::string svg_file(const Chart& chart, int width, int height) {
+std::string svg_file(const Chart& chart) {
+  constexpr int kWidth = 860, kHeight = 320;  // pixels
   constexpr int kLeft = 64, kTop = 52, kRight = 28, kBottom = 48;
   std::string text = fmt::format(
       R"({5}xmlns="http://www.w3.org/2000/svg" width="{0}" height="{1}" viewBox="0 0 {0} {1}" role="img" aria-label="{2}"><style>{3}</style><rect class="ground" width="100%" height="100%"/><text class="title" x="{4}" y="22">{2}</text>)",
-      width, height, escaped(chart.title), kChartStyle, kLeft, kPictureBegin);
+      kWidth, kHeight, escaped(chart.title), kChartStyle, kLeft, kPictureBegin);
   int x = kLeft;
-  for (const auto& [name, color] : legend_of(chart)) {
+  for (const auto& [name, color] : keys_of(chart)) {
     text += fmt::format(R"(<line class="line c{}" x1="{}" x2="{}" y1="36" y2="36"/><text x="{}" y="40">{}</text>)",
                         color, x, x + 16, x + 22, escaped(name));
     x += 40 + 7 * static_cast<int>(name.size());
   }
   const Drawing drawing(chart);
   text += fmt::format(R"(<svg class="axes" x="{}" y="{}" width="{}" height="{}" overflow="visible">{}</svg></svg>)",
-                      kLeft, kTop, width - kLeft - kRight, height - kTop - kBottom,
+                      kLeft, kTop, kWidth - kLeft - kRight, kHeight - kTop - kBottom,
                       drawing.is_empty() ? "<text y=\"50%\">No values.</text>" : drawing.svg_content());
   return text + "\n";
 }

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "train/view/page/scale.h"
+#include "train/view/page/document.h"
+#include "train/view/page/drawing.h"
 
 namespace gradring::train::page {
 
@@ -19,8 +20,6 @@ struct Series {
   bool dots = false;        ///< a dot with its values as tooltip at each point
   bool dashed = false;
 };
-
-inline constexpr int kColors = 8;
 
 enum class MarkKind : std::uint8_t { fault, restart, note };
 
@@ -55,7 +54,12 @@ struct Chart {
 /// shown, which the caption says, so the size has a bound. "No values" in place of a chart without finite values.
 std::string figure(const Chart& chart);
 
-/// The text of a file.svg with its own colours, light and dark; `width` and `height` in pixels.
-std::string svg_file(const Chart& chart, int width = 860, int height = 320);
+/// The text of a file.svg with its own colours, light and dark.
+std::string svg_file(const Chart& chart);
+
+/// One in so many of `count` things is shown, so that they are at most `most`.
+std::size_t stride_of(std::size_t count, std::size_t most);
+/// " One in 3 of 600 dots is shown.", for a caption; nothing if all are.
+std::string omission_text(std::string_view things, std::size_t count, std::size_t most);
 
 }  // namespace gradring::train::page

@@ -35,6 +35,23 @@ std::string section(std::string_view heading, std::string_view body, std::string
   return fmt::format("<section>\n<h2>{}</h2>{}\n{}\n</section>\n", escaped(heading), text, body);
 }
 
+std::string legend(const std::vector<std::pair<std::string, int>>& names) {
+  if (names.empty()) return {};
+  std::string html = R"(<div class="legend">)";
+  for (const auto& [name, color] : names)
+    html += fmt::format(R"(<span><i class="key c{}"></i>{}</span>)", color % kColors, escaped(name));
+  return html + "</div>";
+}
+
+std::string stacked_bar(const std::vector<BarPart>& parts, double whole, std::string (*text)(double)) {
+  std::string html = R"(<div class="bar">)";
+  for (const BarPart& part : parts)
+    if (part.value > 0 && whole > 0)
+      html += fmt::format(R"(<i class="c{}" style="width:{:.2f}%" title="{}: {}"></i>)", part.color % kColors,
+                          100 * part.value / whole, escaped(part.name), escaped(text(part.value)));
+  return html + "</div>";
+}
+
 std::string chart_grid(const std::vector<std::string>& figures) {
   std::string text = R"(<div class="charts">)";
   for (const std::string& figure : figures) text += figure;

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "train/view/runs/run_config.h"
-#include "train/view/runs/text_table.h"
 
 namespace gradring::train {
 namespace {
@@ -83,14 +82,10 @@ std::optional<double> best_of(const std::vector<ListedRun>& runs, const Result& 
 
 std::vector<ListedRun> listed_runs(std::span<const Run> runs) {
   std::vector<ListedRun> all;
-  for (const Run& run : runs) all.push_back(listed(run, run.name()));
-  const auto name_is_taken = [&all](const ListedRun& run) {
-    return std::ranges::count(all, run.name, &ListedRun::name) > 1;
-  };
-  std::vector<bool> taken;
-  for (const ListedRun& run : all) taken.push_back(name_is_taken(run));
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (taken[i]) all[i].name = all[i].path.string();
+  for (const Run& run : runs) {
+    const bool has_own_name = std::ranges::count(runs, run.name(), &Run::name) == 1;
+    all.push_back(listed(run, has_own_name ? run.name() : run.path.string()));
+  }
   return all;
 }
 

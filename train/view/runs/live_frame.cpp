@@ -5,12 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <span>
 
 #include "train/records/metrics/byte_text.h"
-#include "train/view/runs/text_table.h"
 
 namespace gradring::train {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "train/records/metrics/terminal_look.h"
 #include "train/view/runs/live_run.h"
-#include "train/view/runs/sparkline.h"
+#include "train/view/runs/text_table.h"
 
 namespace gradring::train {
 

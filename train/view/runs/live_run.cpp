@@ -14,7 +14,6 @@
 
 #include "train/core/setup/run_directory.h"
 #include "train/view/runs/rank_means.h"
-#include "train/view/runs/skim_line.h"
 
 namespace gradring::train {
 namespace {
@@ -58,18 +57,9 @@ void forget_old(std::vector<Event>& events, std::size_t kept = LiveRun::kKeptEve
 }  // namespace
 
 std::string_view name_of(RankState state) {
-  switch (state) {
-    case RankState::starting: return "starting";
-    case RankState::training: return "training";
-    case RankState::evaluating: return "evaluating";
-    case RankState::slow: return "slow";
-    case RankState::stalled: return "stalled";
-    case RankState::finished: return "finished";
-    case RankState::stopped: return "stopped";
-    case RankState::failed: return "failed";
-    case RankState::lost: break;
-  }
-  return "lost";
+  constexpr std::string_view kNames[] = {"starting", "training", "evaluating", "slow", "stalled",
+                                         "finished", "stopped",  "failed",     "lost"};
+  return kNames[static_cast<std::size_t>(state)];
 }
 
 void RankLogReader::poll() {

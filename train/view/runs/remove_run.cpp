@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <optional>
 #include <regex>
-#include <string_view>
 #include <system_error>
 
 #include "train/core/setup/run_directory.h"

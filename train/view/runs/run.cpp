@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cmath>
-#include <iterator>
+#include <limits>
+#include <type_traits>
 
 #include "kernels/base/error.h"
 #include "kernels/base/file.h"
@@ -18,6 +20,8 @@
 #include "train/records/checkpoint/checkpoint_directory.h"
 #include "train/records/checkpoint/file_system.h"
 #include "train/records/metrics/environment_error.h"
+#include "train/records/metrics/event_reader.h"
+#include "train/records/metrics/run_events_json.h"
 #include "train/records/metrics/summary.h"
 
 namespace gradring::train {
@@ -35,16 +39,11 @@ struct State {
   std::string reason{};
 };
 
-RunState state_of(Outcome outcome) {
-  if (outcome == Outcome::finished) return RunState::finished;
-  return outcome == Outcome::interrupted ? RunState::stopped : RunState::failed;
-}
-
 State state_of(Outcome outcome, const std::string& reason) {
   if (outcome == Outcome::finished) return {.state = RunState::finished};
   // A run that failed says so by its state.
   const bool says_it = outcome == Outcome::failed || reason.starts_with(name_of(outcome));
-  return {.state = state_of(outcome),
+  return {.state = outcome == Outcome::interrupted ? RunState::stopped : RunState::failed,
           .reason = says_it ? reason : fmt::format("{}{}{}", name_of(outcome), reason.empty() ? "" : ": ", reason)};
 }
 
@@ -142,23 +141,35 @@ void add_best_checkpoint(const fs::path& run_dir, RunFigures& figures) try {
 } catch (const Error&) {
 }
 
+/// How to_line begins the line of a training step.
+constexpr std::string_view kTrain = R"({"event":"train","time":)";
+
+/// Reads a number; null is NaN. Within a JSON string a quote follows a backslash, so no string can hold `"loss":`, and
+/// a training step has no nested objects.
+template <class Number>
+bool read(std::string_view line, std::string_view member, Number& number) {
+  const std::size_t at = line.find(member);
+  if (at == line.npos) return false;
+  const std::string_view text = line.substr(at + member.size());
+  if constexpr (std::numeric_limits<Number>::has_quiet_NaN)
+    if (text.starts_with("null")) {
+      number = std::numeric_limits<Number>::quiet_NaN();
+      return true;
+    }
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if constexpr (std::is_floating_point_v<Number>)
+    if (!std::isfinite(number)) return false;  // "inf" is not JSON
+  return error == std::errc() && end != text.data() + text.size() && (*end == ',' || *end == '}');
+}
+
+/// A folder that cannot be read may be a run: whoever opens it reports why.
+bool may_be_run(const fs::path& path) try { return is_run(path); } catch (const EnvironmentError&) {
+  return true;
+}
+
 fs::path without_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
 }  // namespace
-
-std::string_view name_of(RunState state) {
-  switch (state) {
-    case RunState::running: return "running";
-    case RunState::finished: return "finished";
-    case RunState::stopped: return "stopped";
-    case RunState::failed: break;
-  }
-  return "failed";
-}
-
-std::vector<RunState> all_run_states() {
-  return {RunState::running, RunState::finished, RunState::stopped, RunState::failed};
-}
 
 const RunHeader& Run::header() const {
   static const RunHeader kNone;
@@ -169,15 +180,6 @@ bool is_run(const fs::path& path) {
   std::error_code ignored;
   return fs::is_regular_file(metrics_of(path), ignored) || state_of(path) == RunDirState::run;
 }
-
-namespace {
-
-/// A folder that cannot be read may be a run: whoever opens it reports why.
-bool may_be_run(const fs::path& path) try { return is_run(path); } catch (const EnvironmentError&) {
-  return true;
-}
-
-}  // namespace
 
 fs::path find_run(const fs::path& named) {
   std::error_code ignored;
@@ -195,6 +197,21 @@ fs::path find_run(const fs::path& named) {
                                did_you_mean_run(path)));
 }
 
+std::optional<TimedEvent> skim_line(std::string_view line, std::string& problem) {
+  if (!line.starts_with(kTrain) || !line.ends_with('}')) return from_line(line, problem);
+  double time = 0, seconds = 0;
+  StepRecord step;
+  const bool is_complete = read(line, R"("time":)", time) && read(line, R"("step":)", step.step) &&
+                           read(line, R"("epoch":)", step.epoch) && read(line, R"("loss":)", step.loss) &&
+                           read(line, R"("samples":)", step.samples) && read(line, R"("seconds":)", seconds);
+  const bool is_within = time >= 0 && time <= kMostTime && std::abs(seconds) <= kMostSeconds &&
+                         std::ranges::all_of(std::array{step.step, step.epoch, step.samples},
+                                             [](std::int64_t count) { return count >= 0 && count <= kMostCount; });
+  if (!is_complete || !is_within) return from_line(line, problem);
+  step.duration = std::chrono::duration<double>(seconds);
+  return TimedEvent{.time = time, .event = step};
+}
+
 double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
 }
@@ -206,8 +223,6 @@ Run open_run(const fs::path& named, double now, LineReader reader) {
   update(run, now);
   return run;
 }
-
-Run open_run(const fs::path& named) { return open_run(named, wall_time()); }
 
 const char* selecting_split(const RunHistory& history) {
   return history.sums.validation.best ? kValidationSplit : kTestSplit;

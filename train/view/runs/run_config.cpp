@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <optional>
 #include <string_view>
 
 #include "kernels/base/file.h"
@@ -18,12 +17,6 @@ namespace gradring::train {
 namespace {
 
 constexpr std::string_view kNotCompared[] = {"name", "tags", "run-dir", "resume", "progress", "nprocs"};
-
-/// A TOML literal as a person writes it: "cpu" without its quotes.
-std::string shown(std::string literal) {
-  if (literal.size() >= 2 && literal.front() == '"') return literal.substr(1, literal.size() - 2);
-  return literal;
-}
 
 using Facts = std::map<std::string, std::string, std::less<>>;
 
@@ -41,9 +34,14 @@ std::string value_in(const Facts& facts, std::string_view name) {
 
 }  // namespace
 
+std::string unquoted(std::string literal) {
+  if (literal.size() >= 2 && literal.front() == '"') return literal.substr(1, literal.size() - 2);
+  return literal;
+}
+
 std::vector<std::pair<std::string, std::string>> config_of(const Run& run) {
   std::vector<std::pair<std::string, std::string>> config;
-  for (const auto& [name, literal] : run.header().config) config.emplace_back(name, shown(literal));
+  for (const auto& [name, literal] : run.header().config) config.emplace_back(name, unquoted(literal));
   if (!config.empty()) return config;
   constexpr std::size_t kLargest = 1 << 20;
   try {

@@ -10,6 +10,9 @@
 
 namespace gradring::train {
 
+/// A TOML literal as a person writes it: "cpu" without its quotes.
+std::string unquoted(std::string literal);
+
 /// Options of `gradring train` and their values, as the newest start of the run had them: from its header, otherwise
 /// from its newest config.resolved.toml. Texts are without TOML's quotes. Empty if neither can be read.
 std::vector<std::pair<std::string, std::string>> config_of(const Run& run);

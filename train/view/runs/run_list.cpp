@@ -5,16 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <compare>
-#include <functional>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "train/options/usage_error.h"
 #include "train/records/metrics/environment_error.h"
-#include "train/view/runs/skim_line.h"
-#include "train/view/runs/text_table.h"
 
 namespace gradring::train {
 namespace {
@@ -24,20 +19,6 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kLossParts = 64;
 constexpr std::size_t kListedCurveColumns = 8;
-
-/// Means of at most kLossParts equal parts, without values that are not finite.
-std::vector<double> parts_of(const std::vector<Timed<StepRecord>>& steps) {
-  const std::size_t parts = std::min(kLossParts, steps.size());
-  std::vector<double> means;
-  for (std::size_t part = 0; part < parts; ++part) {
-    double sum = 0;
-    std::size_t count = 0;
-    for (std::size_t i = part * steps.size() / parts; i < (part + 1) * steps.size() / parts; ++i)
-      if (std::isfinite(steps[i].record.loss)) sum += steps[i].record.loss, ++count;
-    means.push_back(count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN());
-  }
-  return means;
-}
 
 void add(RunList& list, const fs::path& path, std::string name) try {
   Run run = open_run(path, wall_time(), skim_line);
@@ -93,6 +74,8 @@ Json json_of(std::optional<double> value) { return value && std::isfinite(*value
 }  // namespace
 
 ListedRun listed(const Run& run, std::string name) {
+  std::vector<double> losses;
+  for (const auto& [time, step] : run.history.steps) losses.push_back(step.loss);
   return {.path = run.path,
           .name = std::move(name),
           .state = run.state,
@@ -100,7 +83,7 @@ ListedRun listed(const Run& run, std::string name) {
           .figures = run.figures,
           .given_name = run.header().name,
           .tags = run.header().tags,
-          .losses = parts_of(run.history.steps)};
+          .losses = part_means(losses, kLossParts)};
 }
 
 RunList list_runs(const std::vector<std::string>& locations) {
@@ -139,8 +122,6 @@ std::string table_of(const std::vector<ListedRun>& runs, std::optional<std::size
   if (any_validated) table.columns.insert(table.columns.begin() + 4, {.head = "set"});
   if (any_named) table.columns.insert(table.columns.begin() + 1, {.head = "name", .least = 8, .keeps_ends = true});
   for (const ListedRun& run : runs) {
-    std::string tags;
-    for (const std::string& tag : run.tags) tags += (tags.empty() ? "" : ",") + tag;
     const SplitFigures& evaluated = run.figures.selecting();
     std::vector<std::string>& row = table.rows.emplace_back();
     row = {run.name,
@@ -151,7 +132,7 @@ std::string table_of(const std::vector<ListedRun>& runs, std::optional<std::size
            steps_text(run.figures),
            duration_text(run.figures.seconds),
            sparkline(run.losses, kListedCurveColumns, glyphs),
-           tags};
+           fmt::format("{}", fmt::join(run.tags, ","))};
     const char* const split = run.figures.is_validated ? "val" : evaluated.best_accuracy ? "test" : "";
     if (any_validated) row.insert(row.begin() + 4, split);
     if (any_named) row.insert(row.begin() + 1, run.given_name);

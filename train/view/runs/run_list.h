@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "train/view/runs/run.h"
-#include "train/view/runs/sparkline.h"
+#include "train/view/runs/text_table.h"
 
 namespace gradring::train {
 

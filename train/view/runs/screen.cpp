@@ -48,20 +48,6 @@ std::string_view begin_of(LineStyle style) {
 
 }  // namespace
 
-EndingSignals::EndingSignals() {
-  struct sigaction ending {};
-  ending.sa_handler = end_program;
-  ::sigfillset(&ending.sa_mask);
-  for (std::size_t i = 0; i < before_.size(); ++i) {
-    ::sigaction(kEndingSignals[i], nullptr, &before_[i]);
-    if (before_[i].sa_handler != SIG_IGN) ::sigaction(kEndingSignals[i], &ending, nullptr);
-  }
-}
-
-EndingSignals::~EndingSignals() {
-  for (std::size_t i = 0; i < before_.size(); ++i) ::sigaction(kEndingSignals[i], &before_[i], nullptr);
-}
-
 Screen::Screen(int input, int output, bool styled)
     : input_(input),
       output_(output),
@@ -77,7 +63,13 @@ Screen::Screen(int input, int output, bool styled)
     throw EnvironmentError("cannot receive signals: " + error.message() + "; use gradring top --once");
   }
   terminal_before = {.input = input_, .output = output_, .has_keys = has_keys_, .settings = before_};
-  ending_signals_.emplace();
+  struct sigaction ending {};
+  ending.sa_handler = end_program;
+  ::sigfillset(&ending.sa_mask);
+  for (std::size_t i = 0; i < handlers_before_.size(); ++i) {
+    ::sigaction(kEndingSignals[i], nullptr, &handlers_before_[i]);
+    if (handlers_before_[i].sa_handler != SIG_IGN) ::sigaction(kEndingSignals[i], &ending, nullptr);
+  }
   enter();
 }
 
@@ -85,7 +77,8 @@ Screen::~Screen() {
   while (on_signal() == Wake::redraw) {  // may stop the process, and then enters again
   }
   leave();
-  ending_signals_.reset();
+  for (std::size_t i = 0; i < handlers_before_.size(); ++i)
+    ::sigaction(kEndingSignals[i], &handlers_before_[i], nullptr);
   ::pthread_sigmask(SIG_SETMASK, &mask_before_, nullptr);
 }
 
@@ -114,7 +107,6 @@ Screen::Wake Screen::on_signal() {
     leave();
     ::kill(::getpid(), SIGSTOP);
     enter();
-    return Wake::redraw;
   }
   return Wake::redraw;
 }

@@ -7,26 +7,12 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <vector>
 
 #include "kernels/base/file.h"
 #include "train/view/runs/live_frame.h"
 
 namespace gradring::train {
-
-/// Lets signals that end programs restore the terminal of the Screen first.
-class EndingSignals {
- public:
-  EndingSignals();
-  ~EndingSignals();
-  EndingSignals(const EndingSignals&) = delete;
-  EndingSignals& operator=(const EndingSignals&) = delete;
-
- private:
-  std::array<struct sigaction, 4> before_{};
-};
 
 /// A terminal that a program fills and keeps up to date. While it lives, it shows the terminal's alternate screen, keys
 /// are not echoed, and the signals TSTP, CONT and WINCH are received by wait(). The destructor puts everything back.
@@ -64,8 +50,8 @@ class Screen {
   int output_;
   bool styled_;
   termios before_{};
-  bool has_keys_;  // after before_, which it fills
-  std::optional<EndingSignals> ending_signals_;
+  bool has_keys_;                                      // after before_, which it fills
+  std::array<struct sigaction, 4> handlers_before_{};  // of the signals that end the process
   sigset_t signals_{};
   sigset_t mask_before_{};
   UniqueFd signal_fd_;

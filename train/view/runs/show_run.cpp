@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <ctime>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -15,7 +14,6 @@
 #include "train/records/metrics/run_events_json.h"
 #include "train/view/runs/rank_means.h"
 #include "train/view/runs/run_config.h"
-#include "train/view/runs/text_table.h"
 
 namespace gradring::train {
 namespace {
@@ -28,10 +26,6 @@ constexpr std::size_t kMostRanksShown = 64;
 
 std::string time_text(double time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(time)));
-}
-
-std::string joined(const std::vector<std::string>& words, const char* separator) {
-  return fmt::format("{}", fmt::join(words, separator));
 }
 
 std::string share_text(double part, double whole) {
@@ -62,7 +56,7 @@ class Description {
     line("Run", run_.path.string());
     line("State", fmt::format("{}{}{}", name_of(run_.state), run_.reason.empty() ? "" : ": ", run_.reason));
     line("Name", header_.name);
-    line("Tags", joined(header_.tags, ", "));
+    line("Tags", fmt::format("{}", fmt::join(header_.tags, ", ")));
     if (run_.figures.started > 0)
       line("Started",
            fmt::format("{}, ran for {}", time_text(run_.figures.started), duration_text(run_.figures.seconds)));

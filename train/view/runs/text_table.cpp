@@ -4,14 +4,29 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "kernels/base/printable.h"
+#include "train/options/environment_variable.h"
 #include "train/records/metrics/loss_text.h"
 
 namespace gradring::train {
 namespace {
+
+constexpr std::string_view kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+constexpr std::string_view kSigns[] = {"_", ".", ",", "-", "=", "+", "*", "#"};
+
+/// The mean of the finite values; NaN if there is none.
+double mean_of(std::span<const double> values) {
+  double mean = 0;
+  std::size_t count = 0;
+  for (const double value : values)
+    if (std::isfinite(value)) mean += (value - mean) / static_cast<double>(++count);
+  return count > 0 ? mean : std::numeric_limits<double>::quiet_NaN();
+}
 
 bool begins_character(char byte) { return (static_cast<unsigned char>(byte) & 0xc0U) != 0x80U; }
 
@@ -42,6 +57,48 @@ void fit(std::vector<std::size_t>& widths, const TextTable& table, std::size_t w
 }
 
 }  // namespace
+
+Glyphs glyphs_of_locale() {
+  for (const char* name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    std::string value = system_variable(name).value_or("");
+    if (value.empty()) continue;
+    std::ranges::transform(value, value.begin(), [](unsigned char c) { return std::tolower(c); });
+    const bool is_utf8 = value.find("utf-8") != value.npos || value.find("utf8") != value.npos;
+    return is_utf8 ? Glyphs::utf8 : Glyphs::ascii;
+  }
+  return Glyphs::utf8;
+}
+
+std::vector<double> part_means(std::span<const double> values, std::size_t parts) {
+  parts = std::min(parts, values.size());
+  std::vector<double> means;
+  for (std::size_t part = 0; part < parts; ++part) {
+    const std::size_t begin = part * values.size() / parts, end = (part + 1) * values.size() / parts;
+    means.push_back(mean_of(values.subspan(begin, end - begin)));
+  }
+  return means;
+}
+
+std::string sparkline(std::span<const double> values, std::size_t width, Glyphs glyphs) {
+  const std::span<const std::string_view> levels = glyphs == Glyphs::utf8 ? std::span(kBlocks) : std::span(kSigns);
+  const std::vector<double> means = part_means(values, width);
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  for (const double mean : means) {
+    if (std::isnan(mean)) continue;
+    least = std::min(least, mean);
+    most = std::max(most, mean);
+  }
+  std::string text;
+  for (const double mean : means) {
+    if (std::isnan(mean)) {
+      text += '!';
+      continue;
+    }
+    const double height = most > least ? (mean - least) / (most - least) : 0;
+    text += levels[static_cast<std::size_t>(std::lround(height * static_cast<double>(levels.size() - 1)))];
+  }
+  return text;
+}
 
 std::size_t columns_of(std::string_view text) {
   return static_cast<std::size_t>(std::ranges::count_if(text, begins_character));

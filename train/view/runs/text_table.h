@@ -2,14 +2,29 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "train/view/runs/sparkline.h"
-
 namespace gradring::train {
+
+enum class Glyphs : std::uint8_t { utf8, ascii };
+
+/// The glyphs of this process's terminal: ascii if the locale (LC_ALL, LC_CTYPE, LANG) names another encoding than
+/// UTF-8; utf8 if it names none.
+Glyphs glyphs_of_locale();
+
+/// The means of at most `parts` equal parts of the values, in their order: each of its finite values, NaN if it has none.
+std::vector<double> part_means(std::span<const double> values, std::size_t parts);
+
+/// Values as a curve of one line, between their minimum and maximum: "█▆▃▂▁▁". Each character is the mean of an equal
+/// part of the values; "!" where none of them is finite.
+///
+/// Shapes    values: any number; result: min(width, number of values) characters, each one column wide.
+std::string sparkline(std::span<const double> values, std::size_t width, Glyphs glyphs);
 
 /// Columns that a UTF-8 text takes on a terminal, one for each code point.
 std::size_t columns_of(std::string_view text);

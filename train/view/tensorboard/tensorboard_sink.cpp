@@ -16,9 +16,8 @@
 #include "kernels/base/host_name.h"
 #include "train/options/file_advice.h"
 #include "train/records/metrics/environment_error.h"
-#include "train/view/page/filters.h"
 #include "train/view/page/markdown.h"
-#include "train/view/page/png.h"
+#include "train/view/page/picture.h"
 
 namespace gradring::train::tensorboard {
 namespace {

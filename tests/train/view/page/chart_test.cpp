@@ -9,10 +9,9 @@
 #include <regex>
 #include <string>
 
+#include "train/view/page/drawing.h"
 #include "train/view/page/html.h"
 #include "train/view/page/number_text.h"
-#include "train/view/page/polyline.h"
-#include "train/view/page/scale.h"
 
 namespace gradring::train::page {
 namespace {

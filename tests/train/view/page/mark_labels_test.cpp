@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/view/page/mark_labels.h"
+#include "train/view/page/drawing.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pictures that the page writes, read by libpng.
-#include "train/view/page/png.h"
+#include "train/view/page/picture.h"
 
 #include <gmock/gmock.h>
 

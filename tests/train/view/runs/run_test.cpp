@@ -14,7 +14,6 @@
 #include "train/records/checkpoint/file_system.h"
 #include "train/records/metrics/summary.h"
 #include "train/view/runs/run_config.h"
-#include "train/view/runs/skim_line.h"
 
 namespace gradring::train {
 namespace {

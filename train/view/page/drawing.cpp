@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/view/page/scale.h"
+#include "train/view/page/drawing.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <set>
 
 #include "train/view/page/number_text.h"
 
@@ -27,6 +29,25 @@ std::string decade_label(double factor, int power) {
 }
 
 int decimals_of(double step) { return std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9))); }
+
+/// A number of a path: a minus sign separates as well as a blank.
+void append_number(std::string& path, int number, bool is_first) {
+  if (!is_first && number >= 0) path += ' ';
+  fmt::format_to(std::back_inserter(path), "{}", number);
+}
+
+/// Continues a path that is at `from` by lines.
+void append_lines(std::string& path, GridPoint from, std::span<const GridPoint> points) {
+  bool is_first = true;
+  for (const GridPoint& point : points) {
+    if (point == from) continue;
+    if (is_first) path += 'l';
+    append_number(path, point.x - from.x, is_first);
+    append_number(path, point.y - from.y, false);
+    is_first = false;
+    from = point;
+  }
+}
 
 }  // namespace
 
@@ -77,6 +98,55 @@ Scale Scale::rounded(int most) const {
   if (kind_ == ScaleKind::logarithmic) return *this;
   const double step = this->step(most);
   return {kind_, std::floor(low_ / step + 1e-9) * step, std::ceil(high_ / step - 1e-9) * step};
+}
+
+bool MarkLabels::is_free(const Taken& wanted) const {
+  return std::ranges::none_of(taken_, [&wanted](const Taken& other) {
+    const bool overlaps = other.row == wanted.row && other.begin < wanted.end && wanted.begin < other.end;
+    const bool crosses = other.begin < wanted.line && wanted.line < other.end && other.row >= wanted.row;
+    const bool is_crossed = wanted.begin < other.line && other.line < wanted.end && wanted.row >= other.row;
+    return overlaps || crosses || is_crossed;
+  });
+}
+
+std::optional<MarkLabels::Position> MarkLabels::add(double x, std::string_view label) {
+  const auto characters = std::ranges::count_if(label, [](char byte) { return (byte & 0xC0) != 0x80; });  // of UTF-8
+  const double width = character_width_ * static_cast<double>(characters + 1);
+  const bool is_left = x + width > 100;
+  for (int row = 0; row < rows_; ++row) {
+    const Taken wanted{.begin = is_left ? x - width : x, .end = is_left ? x : x + width, .line = x, .row = row};
+    if (wanted.begin < 0 || !is_free(wanted)) continue;
+    taken_.push_back(wanted);
+    return Position{.row = row, .is_left = is_left};
+  }
+  return std::nullopt;
+}
+
+std::vector<GridPoint> reduced(std::span<const GridPoint> points) {
+  std::vector<GridPoint> kept;
+  for (auto begin = points.begin(); begin != points.end();) {
+    const auto end = std::find_if(begin, points.end(), [&](const GridPoint& point) { return point.x != begin->x; });
+    const auto [lowest, highest] =
+        std::minmax_element(begin, end, [](const GridPoint& a, const GridPoint& b) { return a.y < b.y; });
+    for (const auto each : std::set{begin, lowest, highest, end - 1}) kept.push_back(*each);
+    begin = end;
+  }
+  return kept;
+}
+
+std::string path_through(std::span<const GridPoint> points) {
+  if (points.empty()) return {};
+  std::string path = fmt::format("M{} {}", points[0].x, points[0].y);
+  if (points.size() == 1) return path + "h0";  // a dot, with round caps
+  append_lines(path, points[0], points.subspan(1));
+  return path;
+}
+
+std::string path_between(std::span<const GridPoint> upper, std::span<const GridPoint> lower) {
+  if (upper.empty()) return {};
+  std::vector<GridPoint> outline(upper.begin(), upper.end());
+  outline.insert(outline.end(), lower.rbegin(), lower.rend());
+  return path_through(outline) + "z";
 }
 
 }  // namespace gradring::train::page

@@ -4,9 +4,27 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace gradring::train::page {
+
+/// An image with 8 bits per channel, channels innermost, rows from the top.
+struct Picture {
+  std::uint32_t width = 0;
+  std::uint32_t height = 0;
+  std::uint32_t channels = 1;  ///< 1: grey; 3: red, green, blue
+  std::span<const std::uint8_t> pixels{};
+};
+
+/// The picture as the bytes of a PNG file. Needs no libpng, which reads files; zlib suffices to write them.
+///
+/// Source    PNG, third edition (W3C).
+std::string png_of(const Picture& picture);
+
+/// An <img> element that holds the picture, enlarged to `shown_width` pixels without smoothing. `text` describes it, in
+/// any characters.
+std::string image_element(const Picture& picture, int shown_width, const std::string& text);
 
 /// The filters of a convolution as images of 8 bits per channel.
 struct ShadedFilters {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/view/page/png.h"
+#include "train/view/page/picture.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
 
 #include <algorithm>
-#include <cstddef>
+#include <cmath>
 
 #include "train/view/page/html.h"
 
@@ -47,6 +47,11 @@ std::string base64(const std::string& bytes) {
   return text;
 }
 
+std::uint8_t shade_of(double weight, double largest) {
+  const double share = std::isfinite(weight) && largest > 0 ? weight / largest : 0;
+  return static_cast<std::uint8_t>(std::lround(127.5 + 127.5 * share));
+}
+
 }  // namespace
 
 std::string png_of(const Picture& picture) {
@@ -66,6 +71,19 @@ std::string image_element(const Picture& picture, int shown_width, const std::st
   const auto height = picture.width == 0 ? 0 : shown_width * picture.height / picture.width;
   return fmt::format(R"(<img class="pixels" width="{}" height="{}" alt="{}" src="data:image/png;base64,{}">)",
                      shown_width, height, escaped(text), base64(png_of(picture)));
+}
+
+ShadedFilters shaded_filters(std::span<const double> weights, std::size_t channels, std::size_t area) {
+  ShadedFilters filters;
+  for (const double weight : weights)
+    if (std::isfinite(weight)) filters.largest = std::max(filters.largest, std::abs(weight));
+  for (; weights.size() >= channels * area; weights = weights.subspan(channels * area)) {
+    std::vector<std::uint8_t>& image = filters.images.emplace_back(channels * area);
+    for (std::size_t channel = 0; channel < channels; ++channel)
+      for (std::size_t i = 0; i < area; ++i)
+        image[i * channels + channel] = shade_of(weights[channel * area + i], filters.largest);
+  }
+  return filters;
 }
 
 }  // namespace gradring::train::page
