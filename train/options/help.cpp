@@ -107,20 +107,13 @@ std::string escaped(std::string_view text) {
 
 /// The words of "fp32|fp16"; nothing for a placeholder such as "N" or "none|auto|N", whose capitals stand for anything.
 std::string choices_of(const Option& option) {
-  std::string words;
-  std::string word;
-  for (const char c : option.value + "|") {
-    if (c != '|') {
-      word += c;
-      continue;
-    }
-    const bool is_literal = !word.empty() && std::ranges::none_of(word, [](unsigned char letter) {
-      return std::isupper(letter) || (!std::isalnum(letter) && letter != '-' && letter != '_');
-    });
-    if (is_literal) words += (words.empty() ? "" : " ") + word;
-    word.clear();
-  }
-  return option.value.find('|') == std::string::npos ? "" : words;
+  if (option.value.find('|') == std::string::npos) return {};
+  const auto is_literal = [](unsigned char c) { return std::islower(c) || std::isdigit(c) || c == '-' || c == '_'; };
+  std::string literals;
+  std::istringstream words(option.value);
+  for (std::string word; std::getline(words, word, '|');)
+    if (!word.empty() && std::ranges::all_of(word, is_literal)) literals += (literals.empty() ? "" : " ") + word;
+  return literals;
 }
 
 /// "bench step" of "gradring bench step"; empty for the program itself.

@@ -40,6 +40,13 @@ std::optional<double> read_milliseconds(std::string_view text) {
   throw bad_value(option, text, "must be " + expected);
 }
 
+std::chrono::milliseconds milliseconds_within(std::string_view option, std::string_view text, double least, double most,
+                                              const char* expected) {
+  const auto milliseconds = read_milliseconds(text);
+  if (!milliseconds || !(*milliseconds >= least && *milliseconds <= most)) refuse(option, text, expected);
+  return std::chrono::milliseconds(std::llround(*milliseconds));
+}
+
 }  // namespace
 
 UsageError bad_value(std::string_view option, std::string_view text, std::string_view reason) {
@@ -83,19 +90,13 @@ bool parse_flag(std::string_view option, std::string_view text) {
 }
 
 std::chrono::milliseconds parse_duration(std::string_view option, std::string_view text) {
-  constexpr double kLongest = 1e12;  // in milliseconds; a clock's nanoseconds hold it
-  const auto milliseconds = read_milliseconds(text);
-  if (!milliseconds || !(*milliseconds >= 1 && *milliseconds <= kLongest))
-    refuse(option, text, "a time such as 500ms, 30s or 2m");
-  return std::chrono::milliseconds(std::llround(*milliseconds));
+  constexpr double kLongest = 1e12;  // a clock's nanoseconds hold it
+  return milliseconds_within(option, text, 1, kLongest, "a time such as 500ms, 30s or 2m");
 }
 
 std::chrono::milliseconds parse_pause(std::string_view option, std::string_view text) {
   constexpr double kDay = 24 * 3600 * 1000;
-  const auto milliseconds = read_milliseconds(text);
-  if (!milliseconds || !(*milliseconds >= 0 && *milliseconds <= kDay))
-    refuse(option, text, "a time such as 30s, 500ms or 2m, at most a day");
-  return std::chrono::milliseconds(std::llround(*milliseconds));
+  return milliseconds_within(option, text, 0, kDay, "a time such as 30s, 500ms or 2m, at most a day");
 }
 
 std::size_t parse_megabytes(std::string_view option, std::string_view text) {
