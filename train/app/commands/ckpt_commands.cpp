@@ -28,16 +28,17 @@ namespace gradring::train {
 namespace {
 
 namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
 
 /// The folder of checkpoints of a run directory, or the folder itself.
 ///
 /// Errors    CheckpointError if it holds none.
-std::filesystem::path checkpoints_of_run(FileSystem& files, const std::filesystem::path& run) {
+fs::path checkpoints_of_run(FileSystem& files, const fs::path& run) {
   const std::string advice = "name a run directory, or the folder of its checkpoints" + did_you_mean_run(run);
   std::error_code ignored;
-  if (!std::filesystem::is_directory(run, ignored))
+  if (!fs::is_directory(run, ignored))
     throw CheckpointError(run, files.exists(run) ? "is not a folder" : "does not exist", advice);
-  std::filesystem::path root = checkpoints_in(files, run);
+  fs::path root = checkpoints_in(files, run);
   if (list_step_folders(files, root).empty()) throw CheckpointError(run, "holds no checkpoints", advice);
   return root;
 }
@@ -55,9 +56,8 @@ std::string state_text(FolderState state, bool is_active) {
 }
 
 /// Whether the run whose checkpoints are in `root` is in progress.
-bool is_run_active(const std::filesystem::path& root) {
-  const std::filesystem::path folder =
-      (std::filesystem::absolute(root) / "").lexically_normal();  // with a slash behind
+bool is_run_active(const fs::path& root) {
+  const fs::path folder = (fs::absolute(root) / "").lexically_normal();  // with a slash behind
   return is_locked(folder.parent_path().parent_path());
 }
 
@@ -77,9 +77,9 @@ CommandLine command_line(LsOptions& options) {
 }
 
 /// Modification time of a folder; nothing if it cannot be read, as for a dangling link.
-std::optional<std::tm> date_of(const std::filesystem::path& folder) {
+std::optional<std::tm> date_of(const fs::path& folder) {
   std::error_code error;
-  const auto changed = std::chrono::file_clock::to_sys(std::filesystem::last_write_time(folder, error));
+  const auto changed = std::chrono::file_clock::to_sys(fs::last_write_time(folder, error));
   if (error) return std::nullopt;
   return fmt::gmtime(
       std::chrono::system_clock::to_time_t(std::chrono::time_point_cast<std::chrono::system_clock::duration>(changed)));
@@ -113,12 +113,12 @@ void print(const std::vector<ListedCheckpoint>& all, bool is_active) {
   }
 }
 
-nlohmann::ordered_json to_json(const ListedCheckpoint& listed, bool is_active) {
-  nlohmann::ordered_json json = {{"path", listed.folder.path.string()}, {"step", listed.folder.step}};
-  json["score"] = listed.score ? nlohmann::ordered_json(*listed.score) : nlohmann::ordered_json();
+Json to_json(const ListedCheckpoint& listed, bool is_active) {
+  Json json = {{"path", listed.folder.path.string()}, {"step", listed.folder.step}};
+  json["score"] = listed.score ? Json(*listed.score) : Json();
   json["bytes"] = listed.bytes;
   const auto changed = date_of(listed.folder.path);
-  json["date"] = changed ? nlohmann::ordered_json(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", *changed)) : nullptr;
+  json["date"] = changed ? Json(fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", *changed)) : nullptr;
   json["state"] = state_of(listed, is_active);
   json["latest"] = listed.is_latest;
   json["best"] = listed.is_best;
@@ -134,7 +134,7 @@ void run(const LsOptions& options, const Words& words) {
     print(all, in_use);
     return;
   }
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  Json list = Json::array();
   for (const ListedCheckpoint& listed : all) list.push_back(to_json(listed, in_use));
   print_json(list);
 }
@@ -238,8 +238,8 @@ void print(const Verified& verified) {
   flush_standard_output();
 }
 
-nlohmann::ordered_json to_json(const Verified& verified) {
-  nlohmann::ordered_json json = {{"path", verified.path.string()}, {"problems", verified.problems}};
+Json to_json(const Verified& verified) {
+  Json json = {{"path", verified.path.string()}, {"problems", verified.problems}};
   if (!verified.read_error.empty()) json["error"] = verified.read_error;
   if (!verified.skipped.empty()) json["skipped"] = verified.skipped;
   return json;
@@ -248,7 +248,7 @@ nlohmann::ordered_json to_json(const Verified& verified) {
 void run(const VerifyCheckpointOptions& options, const Words& words) {
   if (words.empty()) throw UsageError("no path to verify: use gradring ckpt verify PATH...");
   PosixFileSystem files;
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  Json list = Json::array();
   std::size_t checked = 0, bad = 0, unreadable = 0;
   for (const std::string& path : words)
     for (const Verified& verified : verify(files, path)) {
@@ -307,19 +307,19 @@ void check_a_valid_one_stays(const CheckpointDirectory& directory, const std::ve
       "keep more with --keep-last, or remove the damaged one yourself");
 }
 
-std::vector<StepFolder> abandoned_in(FileSystem& files, const std::filesystem::path& root) {
+std::vector<StepFolder> abandoned_in(FileSystem& files, const fs::path& root) {
   std::vector<StepFolder> folders = list_step_folders(files, root);
   std::erase_if(folders, [](const StepFolder& folder) { return folder.state != FolderState::abandoned; });
   return folders;
 }
 
 void report(const std::vector<StepFolder>& removed, const PruneOptions& options) {
-  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  Json list = Json::array();
   for (const StepFolder& folder : removed) {
     list.push_back({{"path", folder.path.string()}, {"step", folder.step}});
     if (!options.json) print_text("{} {}\n", options.dry_run ? "would remove" : "removed", folder.path.string());
   }
-  if (options.json) print_json(nlohmann::ordered_json{{"dry_run", options.dry_run}, {"removed", list}});
+  if (options.json) print_json(Json{{"dry_run", options.dry_run}, {"removed", list}});
   if (!options.json && removed.empty()) print_text("nothing to remove\n");
 }
 
@@ -329,7 +329,7 @@ void run(const PruneOptions& options, const Words& words) {
     throw UsageError("--keep-last is missing: give the number of checkpoints to keep");
   const Directory held(run);  // none: checkpoints_of_run says why
   PosixFileSystem files(held);
-  const std::filesystem::path root = checkpoints_of_run(files, run);
+  const fs::path root = checkpoints_of_run(files, run);
   CheckpointDirectory directory(files, root, options.retention);
   const std::vector<CheckpointEntry> unwanted = directory.unwanted();
   if (!unwanted.empty()) check_a_valid_one_stays(directory, unwanted);

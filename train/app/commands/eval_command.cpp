@@ -11,7 +11,7 @@
 #include "data/datasets/dataset.h"
 #include "data/datasets/open_dataset.h"
 #include "train/app/commands/commands.h"
-#include "train/app/commands/inference_setting.h"
+#include "train/app/commands/trained_model.h"
 #include "train/core/setup/datasets.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/nan_policy.h"
@@ -49,9 +49,8 @@ CommandLine command_line(EvalOptions& all) {
       .takes_words = true,
       .notes =
           "RUN is a run directory or a checkpoint of one, FILE a file of weights. The validation set is the part of "
-          "the "
-          "training set that the run held out (--val-split): with --best, the accuracy by which that checkpoint was "
-          "selected. It is recorded with the checkpoint, and printed beside the result."};
+          "the training set that the run held out (--val-split): with --best, the accuracy by which that checkpoint "
+          "was selected. It is recorded with the checkpoint, and printed beside the result."};
   line.options.insert(
       line.options.begin() + 2,
       {choice_option("split", kSplits, "samples to evaluate (default test)", all.split),

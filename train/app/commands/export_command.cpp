@@ -13,10 +13,9 @@
 #include <vector>
 
 #include "kernels/base/file.h"
-#include "kernels/base/nearest_name.h"
 #include "nn/models/model.h"
-#include "train/app/commands/checkpoint_choice.h"
 #include "train/app/commands/commands.h"
+#include "train/app/commands/trained_model.h"
 #include "train/app/export/exported_model.h"
 #include "train/core/config/train_config.h"
 #include "train/core/setup/run_directory.h"
@@ -179,16 +178,6 @@ void sort_as_model(Checkpoint& checkpoint, const nn::Model& model) {
   std::ranges::sort(checkpoint.model, {}, position);
 }
 
-TensorRecord tensor_named(const Checkpoint& checkpoint, const std::string& name) {
-  std::vector<std::string_view> names;
-  for (const auto* list : {&checkpoint.model, &checkpoint.state})
-    for (const TensorRecord& tensor : *list) {
-      if (tensor.name == name) return tensor;
-      names.push_back(tensor.name);
-    }
-  throw UsageError("there is no tensor " + in_quotes(name) + "." + did_you_mean(name, names));
-}
-
 /// A name beside `output` that no file has: an existing one may be the user's.
 fs::path new_name_beside(FileSystem& files, const fs::path& output) {
   fs::path name = output.string() + ".partial";
@@ -243,10 +232,8 @@ Exported read_exported(FileSystem& files, const ExportOptions& options) {
   if (options.ema) take_averaged(exported.named);
   exported.facts = find_facts(exported.named, options.model, options.dataset);
   if (exported.facts) sort_as_model(exported.named.contents, exported.facts->model);
-  if (options.tensor.empty())
-    exported.tensors = exported.named.contents.model;
-  else
-    exported.tensors = {tensor_named(exported.named.contents, options.tensor)};
+  const Checkpoint& contents = exported.named.contents;
+  exported.tensors = options.tensor.empty() ? contents.model : std::vector{tensor_named(contents, options.tensor)};
   return exported;
 }
 

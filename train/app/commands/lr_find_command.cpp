@@ -21,9 +21,8 @@
 #include "train/core/trainer/nan_policy.h"
 #include "train/core/trainer/range_test.h"
 #include "train/core/trainer/training_state.h"
-#include "train/launch/launcher.h"
-#include "train/options/print_text.h"
 #include "train/options/parse_value.h"
+#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/records/metrics/named_file.h"
 #include "train/records/metrics/terminal_look.h"
@@ -205,12 +204,7 @@ int run(Arguments args, KeptAlive& kept) {
                     options.test.least, options.test.most, options.test.steps));
   check_output({.option = "--csv", .path = options.csv, .is_ours = is_range_test}, options.replace);
   check_output({.option = "--plot", .path = options.plot, .is_ours = page::is_picture}, options.replace);
-  if (resolved.config.nprocs > 1) {
-    std::vector<std::string> command = {"lr-find"};
-    command.insert(command.end(), args.begin(), args.end());
-    command.insert(command.end(), {"--nprocs", "1"});
-    return spawn_ranks(static_cast<int>(resolved.config.nprocs), command);
-  }
+  if (resolved.config.nprocs > 1) return spawn("lr-find", args, resolved.config);
   const auto environment = WorkerEnvironment::from_environment(system_variable);
   const TrainConfig config = range_test_config(resolved.config, options.test);
   RangeTest test(options.test);

@@ -16,9 +16,8 @@
 #include "data/files/byte_source.h"
 #include "data/images/image.h"
 #include "kernels/base/file.h"
-#include "kernels/base/printable.h"
 #include "train/app/commands/commands.h"
-#include "train/app/commands/inference_setting.h"
+#include "train/app/commands/trained_model.h"
 #include "train/core/trainer/training_state.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
@@ -46,8 +45,7 @@ CommandLine command_line(PredictOptions& options) {
       .takes_words = true,
       .notes =
           "RUN is a run directory, a checkpoint or a file of weights. A folder stands for all .png files in it and "
-          "below "
-          "it. Each image is scaled to the size and channels of the training samples; proportions are not kept."};
+          "below it. Each image is scaled to the size and channels of the training samples; proportions are not kept."};
   line.options.insert(
       line.options.begin() + 2,
       {option_of_training("dataset", "dataset whose classes were trained (default as in the checkpoint)",
@@ -100,20 +98,19 @@ struct Prediction {
 
 /// A row for each image: its classes and their probabilities, the most likely first.
 void print(const std::vector<Prediction>& predictions, const data::KnownSet& set) {
-  std::size_t image_width = 5, class_width = 5;
-  for (const Prediction& each : predictions) image_width = std::max(image_width, columns_of(printable(each.image)));
+  std::size_t class_width = 5;
   for (const std::string_view name : set.classes) class_width = std::max(class_width, columns_of(name));
-  std::string text = padded("image", image_width);
-  for (std::size_t i = 0; i < predictions.front().best.size(); ++i)
-    text += "  " + padded(i == 0 ? "class" : fmt::format("{}.", i + 1), class_width) + "       %";
-  text += "\n";
-  for (const auto& [image, best] : predictions) {
-    text += padded(printable(image), image_width);
-    for (const Guess& guess : best)
-      text += fmt::format("  {}  {:>6.2f}", padded(guess.name, class_width), 100 * guess.probability);
-    text += "\n";
+  TextTable table{.columns = {{.head = "image"}}, .gap = 2};
+  for (std::size_t i = 0; i < predictions.front().best.size(); ++i) {
+    table.columns.push_back({.head = padded(i == 0 ? "class" : fmt::format("{}.", i + 1), class_width)});
+    table.columns.push_back({.head = "     %", .right_aligned = true});
   }
-  print_shown(text);
+  for (const auto& [image, best] : predictions) {
+    std::vector<std::string>& row = table.rows.emplace_back(1, image);
+    for (const Guess& guess : best)
+      row.insert(row.end(), {std::string(guess.name), fmt::format("{:.2f}", 100 * guess.probability)});
+  }
+  print_shown(table.text());
 }
 
 nlohmann::ordered_json to_json(const Prediction& prediction, const NamedTensors& by) {

@@ -2,20 +2,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/file.h"
-#include "kernels/base/nearest_name.h"
 #include "train/app/commands/commands.h"
-#include "train/core/setup/start.h"
+#include "train/app/commands/trained_model.h"
 #include "train/core/trainer/training_state.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
@@ -24,32 +20,25 @@
 namespace gradring::train {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// The compared contents differ. Exit code 1, as diff's.
 class DifferenceError : public Error {
  public:
   using Error::Error;
 };
 
-/// Reads a checkpoint or file; `what` names its path in errors.
-NamedTensors read(FileSystem& files, const std::string& path, const std::string& what = "its path") {
-  NamedTensors named = named_tensors(files, path, what);
+/// Reads a checkpoint or file.
+NamedTensors read(FileSystem& files, const std::string& path) {
+  NamedTensors named = named_tensors(files, path, "its path");
   for (const std::string& remark : named.remarks) print_to_stderr(remark + "\n");
   return named;
 }
 
 /// The tensor of that name, or all if it is empty.
 std::vector<const TensorRecord*> chosen(const Checkpoint& checkpoint, const std::string& name) {
+  if (!name.empty()) return {&tensor_named(checkpoint, name)};
   std::vector<const TensorRecord*> all;
-  std::vector<std::string_view> names;
   for (const auto* list : {&checkpoint.model, &checkpoint.state})
-    for (const TensorRecord& tensor : *list) {
-      names.push_back(tensor.name);
-      if (name.empty() || tensor.name == name) all.push_back(&tensor);
-    }
-  if (all.empty() && !name.empty())
-    throw UsageError("there is no tensor " + in_quotes(name) + "." + did_you_mean(name, names));
+    for (const TensorRecord& tensor : *list) all.push_back(&tensor);
   return all;
 }
 
@@ -186,7 +175,7 @@ CommandLine command_line(InspectOptions& options) {
 }
 
 /// Prints the kernels of the layers if the checkpoint names them.
-void print_plans(const nlohmann::ordered_json& plans) {
+void print_plans(const Json& plans) {
   for (const auto& plan : plans) {
     if (!plan.is_object() || !plan.contains("layers") || !plan.contains("by")) continue;
     const auto& layers = plan["layers"];
@@ -200,7 +189,7 @@ void print_about(const NamedTensors& named) {
   const Checkpoint& checkpoint = named.contents;
   print_text("step {}{}{}\n", checkpoint.step, checkpoint.score ? fmt::format(", score {:.6f}", *checkpoint.score) : "",
              checkpoint.about->contains("made_by") ? ", by " + (*checkpoint.about)["made_by"].dump() : "");
-  print_plans(checkpoint.about->value(kPlans, nlohmann::ordered_json::array()));
+  print_plans(checkpoint.about->value(kPlans, Json::array()));
 }
 
 void print(const std::vector<const TensorRecord*>& tensors) {
@@ -222,15 +211,13 @@ void print(const std::vector<const TensorRecord*>& tensors) {
   }
 }
 
-nlohmann::ordered_json to_json(const TensorRecord& tensor) {
-  nlohmann::ordered_json json = {{"name", tensor.name},
-                                 {"shape", tensor.shape},
-                                 {"type", names_of(tensor.type).safetensors},
-                                 {"bytes", tensor.bytes.size()}};
+Json to_json(const TensorRecord& tensor) {
+  Json json = {{"name", tensor.name},
+               {"shape", tensor.shape},
+               {"type", names_of(tensor.type).safetensors},
+               {"bytes", tensor.bytes.size()}};
   if (const auto found = statistics_of(tensor); found && found->elements > 0) {
-    const auto of_finite = [&](double value) {
-      return found->elements > found->non_finite ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
-    };
+    const auto of_finite = [&](double value) { return found->elements > found->non_finite ? Json(value) : Json(); };
     json["min"] = of_finite(found->least);
     json["max"] = of_finite(found->most);
     json["mean"] = of_finite(found->mean);
@@ -240,14 +227,14 @@ nlohmann::ordered_json to_json(const TensorRecord& tensor) {
   return json;
 }
 
-nlohmann::ordered_json to_json(const NamedTensors& named, const std::vector<const TensorRecord*>& tensors) {
-  nlohmann::ordered_json json = {{"path", named.from.string()}};
+Json to_json(const NamedTensors& named, const std::vector<const TensorRecord*>& tensors) {
+  Json json = {{"path", named.from.string()}};
   if (!named.is_file) {
     json["step"] = named.contents.step;
-    json["score"] = named.contents.score ? nlohmann::ordered_json(*named.contents.score) : nlohmann::ordered_json();
+    json["score"] = named.contents.score ? Json(*named.contents.score) : Json();
     json["about"] = *named.contents.about;
   }
-  json["tensors"] = nlohmann::ordered_json::array();
+  json["tensors"] = Json::array();
   for (const TensorRecord* tensor : tensors) json["tensors"].push_back(to_json(*tensor));
   return json;
 }

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +14,6 @@
 #include "train/options/usage_error.h"
 #include "train/view/runs/live_frame.h"
 #include "train/view/runs/live_run.h"
-#include "train/view/runs/run_list.h"
 #include "train/view/runs/screen.h"
 
 namespace gradring::train {
@@ -47,12 +45,6 @@ CommandLine command_line(TopOptions& options) {
               "standard output is no terminal, a line is written whenever the run has made progress. Columns: data "
               "and comm: share of a step in which the rank waits for the loader and for other ranks; memory: peak "
               "of the device. docs/runs.md says how states are decided."};
-}
-
-constexpr TerminalSize kPaper{.rows = 1000, .columns = 100};
-
-void print_frame(const LiveRun& live, TerminalSize size) {
-  for (const FrameLine& line : frame_of(live, wall_time(), size, glyphs_of_locale())) print_text("{}\n", line.text);
 }
 
 /// Until the run or its viewer ends it.
@@ -95,7 +87,8 @@ int run(const TopOptions& options, const Words& words) {
   }
   if (!options.once && live.run().state == RunState::running)
     if (!watch_on_screen(live, options)) return kOk;
-  print_frame(live, {.rows = kPaper.rows, .columns = size ? size->columns : kPaper.columns});
+  const TerminalSize paper{.rows = 1000, .columns = size ? size->columns : 100};
+  for (const FrameLine& line : frame_of(live, wall_time(), paper, glyphs_of_locale())) print_text("{}\n", line.text);
   return kOk;
 }
 

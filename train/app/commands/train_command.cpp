@@ -13,6 +13,7 @@
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/records/trace/trace_writer.h"
+#include "train/view/runs/run_config.h"
 
 namespace gradring::train {
 namespace {
@@ -45,17 +46,15 @@ std::string resume_notes() {
       "A resume takes the options that it is given: one that is not repeated has its default again, not the value of "
       "the run. A remark names those that changed, and the learning rate if that changes. --config "
       "RUN/config.resolved.toml repeats them all. Without effect, because the checkpoint holds what became of them: "
-      "{}. "
-      "If these do not fit the checkpoint, the resume is rejected: {}; within an epoch also: {}. A cosine or one-cycle "
-      "schedule spans all steps of the training, so more of them change the rate of every step.\n\n",
+      "{}. If these do not fit the checkpoint, the resume is rejected: {}; within an epoch also: {}. A cosine or "
+      "one-cycle schedule spans all steps of the training, so more of them change the rate of every step.\n\n",
       options_with(OnResume::checkpoint), options_with(OnResume::must_fit),
       options_with(OnResume::must_fit_within_epoch));
 }
 
 /// " (default 64)", a string without its quotes; nothing for an empty one and for flags.
 std::string shown_default(const TrainOption& option) {
-  std::string value = option.show(TrainConfig());
-  if (value.starts_with('"')) value = value.substr(1, value.size() - 2);
+  const std::string value = unquoted(option.show(TrainConfig()));
   return value.empty() || option.is_flag() ? "" : " (default " + value + ")";
 }
 
@@ -63,13 +62,6 @@ std::string shown_default(const TrainOption& option) {
 void take(const TrainOption& option, std::string_view text, std::string& typed) {
   const bool joins = option.separator != 0 && !typed.empty();
   typed = joins ? typed + option.separator + std::string(text) : std::string(text);
-}
-
-int spawn(const TrainConfig& config, std::span<const std::string> args) {
-  std::vector<std::string> command = {"train"};
-  command.insert(command.end(), args.begin(), args.end());
-  command.insert(command.end(), {"--nprocs", "1"});
-  return spawn_ranks(static_cast<int>(config.nprocs), command);
 }
 
 int run(Arguments args, KeptAlive& kept) {
@@ -91,7 +83,8 @@ int run(Arguments args, KeptAlive& kept) {
                   .is_ours = is_trace,
                   .advice = "name another file, or remove it"},
                  Replace::ours);
-  if (!parsed.dry_run) return config.nprocs > 1 ? spawn(config, args) : RankRun(config, environment, kept).run();
+  if (!parsed.dry_run)
+    return config.nprocs > 1 ? spawn("train", args, config) : RankRun(config, environment, kept).run();
   dry_run(config, environment);
   return kOk;
 }
@@ -132,6 +125,13 @@ CommandLine command_line(ParsedTrain& parsed) {
       switch_option("dry-run", "check of options, device and dataset, without training", parsed.dry_run));
   for (Option& option : std::span(line.options).last(2)) option.group = "General";
   return line;
+}
+
+int spawn(const char* name, Arguments args, const TrainConfig& config) {
+  std::vector<std::string> command = {name};
+  command.insert(command.end(), args.begin(), args.end());
+  command.insert(command.end(), {"--nprocs", "1"});
+  return spawn_ranks(static_cast<int>(config.nprocs), command);
 }
 
 ParsedTrain parse_train(Arguments args) {

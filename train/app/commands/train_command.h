@@ -31,4 +31,9 @@ ParsedTrain parse_train(std::span<const std::string> args);
 /// The syntax of `gradring train`; its readers fill `parsed`.
 CommandLine command_line(ParsedTrain& parsed);
 
+/// Starts the ranks of --nprocs, each as `gradring NAME ARGS`, and waits for them.
+///
+/// Returns   the exit code of the run.
+int spawn(const char* name, std::span<const std::string> args, const TrainConfig& config);
+
 }  // namespace gradring::train

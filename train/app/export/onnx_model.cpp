@@ -2,7 +2,6 @@
 #include "train/app/export/exported_model.h"
 
 #include <bit>
-#include <utility>
 #include <variant>
 #include <vector>
 

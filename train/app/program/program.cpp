@@ -1,23 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/app/program/program.h"
-
+#include <execinfo.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <signal.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 #include "kernels/base/commit.h"
 #include "kernels/base/file.h"
 #include "kernels/base/nearest_name.h"
+#include "kernels/runtime/cpu_level.h"
+#include "nn/backend/cpu/onednn.h"
 #include "train/app/commands/commands.h"
 #include "train/bench/commands/commands.h"
 #include "train/launch/launcher.h"
 #include "train/launch/options/parse_launch.h"
+#include "train/launch/workers/signals.h"
+#include "train/options/exit_code.h"
 #include "train/options/help.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
-
-constexpr std::string_view kPurpose = "data-parallel training on CPUs and GPUs, readable from end to end";
 
 struct HelpOptions {
   bool man = false;
@@ -60,31 +72,21 @@ constexpr const Command* kBenchmarks[] = {&kBenchKernels, &kBenchStep,    &kBenc
                                           &kBenchLaunch,  &kBenchRestart, &kBenchLoader,  &kBenchParallel,
                                           &kBenchScaling, &kBenchDiff};
 
-constexpr Command kCkptCommand{.name = "ckpt",
-                               .help = "checkpoints: list, verify, compare, inspect, prune",
-                               .subcommands = kCkptActions,
-                               .usage = "ACTION PATH... [OPTIONS]",
-                               .kind = "action"};
-constexpr Command kRunsCommand{.name = "runs",
-                               .help = "runs: list, show, compare, remove, export as CSV",
-                               .subcommands = kRunsActions,
-                               .usage = "ACTION RUN... [OPTIONS]",
-                               .kind = "action"};
-constexpr Command kDataCommand{.name = "data",
-                               .help = "datasets: fetch, verify, describe",
-                               .subcommands = kDataActions,
-                               .usage = "ACTION [NAME] [OPTIONS]",
-                               .kind = "action"};
-constexpr Command kTraceCommand{.name = "trace",
-                                .help = "traces of training (train --trace): summarize",
-                                .subcommands = kTraceActions,
-                                .usage = "ACTION FILE... [OPTIONS]",
-                                .kind = "action"};
-constexpr Command kBenchCommand{.name = "bench",
-                                .help = "benchmarks of kernels, collectives, training steps",
-                                .subcommands = kBenchmarks,
-                                .usage = "WHAT [OPTIONS]",
-                                .kind = "benchmark"};
+constexpr Command group_of(std::string_view name, std::string_view help, std::span<const Command* const> subcommands,
+                           std::string_view usage, std::string_view kind = "action") {
+  return {.name = name, .help = help, .subcommands = subcommands, .usage = usage, .kind = kind};
+}
+
+constexpr Command kCkptCommand =
+    group_of("ckpt", "checkpoints: list, verify, compare, inspect, prune", kCkptActions, "ACTION PATH... [OPTIONS]");
+constexpr Command kRunsCommand =
+    group_of("runs", "runs: list, show, compare, remove, export as CSV", kRunsActions, "ACTION RUN... [OPTIONS]");
+constexpr Command kDataCommand =
+    group_of("data", "datasets: fetch, verify, describe", kDataActions, "ACTION [NAME] [OPTIONS]");
+constexpr Command kTraceCommand =
+    group_of("trace", "traces of training (train --trace): summarize", kTraceActions, "ACTION FILE... [OPTIONS]");
+constexpr Command kBenchCommand =
+    group_of("bench", "benchmarks of kernels, collectives, training steps", kBenchmarks, "WHAT [OPTIONS]", "benchmark");
 constexpr Command kLaunchCommand{.name = "launch",
                                  .help = "start and supervise the ranks of a run, like torchrun",
                                  .run = [](Arguments args, KeptAlive&) { return launch_main(args); },
@@ -99,13 +101,18 @@ constexpr const Command* kCommands[] = {
     &kTopCommand,   &kReportCommand, &kTraceCommand,  &kCkptCommand, &kExportCommand,  &kBenchCommand,
     &kDataCommand,  &kLaunchCommand, &kDoctorCommand, &kHelpCommand, &kVersionCommand, &kCompletionsCommand};
 
-constexpr Command kProgram{
-    .name = "gradring", .help = kPurpose, .subcommands = kCommands, .usage = "COMMAND [OPTIONS]", .kind = "command"};
+constexpr Command kProgram = group_of("gradring", "data-parallel training on CPUs and GPUs, readable from end to end",
+                                      kCommands, "COMMAND [OPTIONS]", "command");
 
-/// "gradring bench" as a command line without options, whose help lists its subcommands.
+/// A line for each of its subcommands.
+std::string list_of(const Command& group) {
+  std::string lines;
+  for (const Command* each : group.subcommands) lines += fmt::format("  {:<12} {}\n", each->name, each->help);
+  return lines;
+}
+
 std::string group_help(const Command& group, const std::string& name) {
-  std::string text = fmt::format("{}: {}\n\nUsage: {} {}\n\n", name, group.help, name, group.usage);
-  for (const Command* each : group.subcommands) text += fmt::format("  {:<12} {}\n", each->name, each->help);
+  std::string text = fmt::format("{0}: {1}\n\nUsage: {0} {2}\n\n{3}", name, group.help, group.usage, list_of(group));
   text += fmt::format("\nRun {} {} --help for its options.\n", name, group.usage.substr(0, group.usage.find(' ')));
   if (&group == &kProgram) text += "gradrun is gradring launch. First try: gradring train\n";
   return text;
@@ -124,13 +131,11 @@ const Command& find_subcommand(const Command& group, std::string_view name, cons
 /// The command line of a command, or of a group as its list of subcommands.
 CommandLine line_of(const Command& command, const std::string& name) {
   if (command.describe != nullptr) return command.describe();
-  CommandLine line{.command = name,
-                   .purpose = std::string(command.help),
-                   .usage = {fmt::format("{} {}", name, command.usage)},
-                   .options = {}};
-  line.notes = "Subcommands:\n";
-  for (const Command* each : command.subcommands) line.notes += fmt::format("  {:<12} {}\n", each->name, each->help);
-  return line;
+  return {.command = name,
+          .purpose = std::string(command.help),
+          .usage = {fmt::format("{} {}", name, command.usage)},
+          .options = {},
+          .notes = "Subcommands:\n" + list_of(command)};
 }
 
 void collect(const Command& command, const std::string& name, std::vector<CommandLine>& lines) {
@@ -179,11 +184,87 @@ int run_group(const Command& group, std::string& name, Arguments args, KeptAlive
   return command.subcommands.empty() ? command.run(rest, kept) : run_group(command, name, rest, kept);
 }
 
-}  // namespace
-
+/// Runs `gradring ARGS`, or `gradring launch ARGS` if the program is called gradrun.
+///
+/// Returns   the exit code.
 int run_program(Arguments args, std::string_view program) {
   if (program == "gradrun") return launch_main(args);
   return run_command([&](std::string& name, KeptAlive& kept) { return run_group(kProgram, name, args, kept); });
 }
 
+/// Opens /dev/null as each of stdin, stdout and stderr that is closed. Otherwise the next file or shared memory that is
+/// opened would get its number, and receive what is printed.
+void reserve_standard_streams() {
+  for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; ++fd)
+    if (::fcntl(fd, F_GETFD) == -1)
+      ::open("/dev/null", O_RDONLY);  // takes the lowest free number; writes fail with EBADF
+}
+
+/// Lets writes beyond the file size limit (ulimit -f) fail with EFBIG instead of ending the process. A handler,
+/// because exec resets it: programs that the launcher starts would inherit SIG_IGN.
+void survive_file_size_limit() {
+  if (!is_ignored(SIGXFSZ)) ::signal(SIGXFSZ, [](int) {});
+}
+
+/// Lets glibc load its unwinder while there is memory. It aborts if it cannot do so when a thread of OpenMP exits.
+void load_unwinder() {
+  void* frame = nullptr;
+  ::backtrace(&frame, 1);
+}
+
+/// The launcher computes nothing, and starts sooner as it is.
+bool is_launcher(Arguments args, std::string_view program) {
+  return program == "gradrun" || (!args.empty() && args.front() == "launch");
+}
+
+constexpr const char* kWaitPolicy = nn::kOpenmpWaitVariables[0];
+/// Set between the two executions.
+constexpr const char* kWaitPolicySetByUs = "GRADRING_SET_OMP_WAIT_POLICY";
+
+bool is_set(const char* variable) { return std::getenv(variable) != nullptr; }
+
+void remove_wait_policy() {
+  ::unsetenv(kWaitPolicy);
+  ::unsetenv(kWaitPolicySetByUs);
+}
+
+/// Lets OpenMP's threads, with which oneDNN computes, sleep while they wait for each other. By default those of libgomp
+/// spin for 3 ms, and take the processor from the thread that they wait for where there are more threads than processors:
+/// the loader's is one more. An environment that says how they wait is obeyed.
+///
+/// libgomp reads its variables when it is loaded, before main(). So this executes the program once more, with
+/// OMP_WAIT_POLICY=passive, and removes that variable there: programs that this one starts do not inherit it. If the
+/// program cannot be executed, it continues, with threads that spin.
+void wait_passively_in_openmp(char** argv) {
+  if (is_set(kWaitPolicySetByUs)) {
+    nn::read_openmp_environment();
+    return remove_wait_policy();
+  }
+  const bool is_loaders_argument = ::getauxval(AT_BASE) == 0;  // "ld.so gradring": /proc/self/exe is ld.so
+  if (!nn::has_onednn() || is_loaders_argument || std::ranges::any_of(nn::kOpenmpWaitVariables, is_set)) return;
+  ::setenv(kWaitPolicy, "passive", 1);
+  ::setenv(kWaitPolicySetByUs, "1", 1);
+  ::execv("/proc/self/exe", argv);
+  remove_wait_policy();
+}
+
+}  // namespace
 }  // namespace gradring::train
+
+int main(int argc, char** argv) {
+  using namespace gradring::train;
+  reserve_standard_streams();
+  survive_file_size_limit();
+  load_unwinder();
+  try {
+    const std::vector<std::string> args(argv + 1, argv + argc);
+    const std::string program = std::filesystem::path(argv[0]).filename().string();
+    if (!is_launcher(args, program)) wait_passively_in_openmp(argv);
+    gradring::kernels::cpu_level();  // fails before any code of a level runs
+    return finish_standard_output(run_program(args, program));
+  } catch (const std::exception& error) {
+    if (is_output_failure(error)) return finish_standard_output(gradring::kOk, &error);
+    gradring::print_to_stderr(fmt::format("gradring: {}\n", message_of(error)));
+    return exit_code_of(error);
+  }
+}

@@ -7,14 +7,12 @@
 #include <algorithm>
 #include <iterator>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/base/file.h"
 #include "train/app/rank/run_banner.h"
 #include "train/app/rank/run_output.h"
-#include "train/app/rank/run_records.h"
 #include "train/core/faults/injected_faults.h"
 #include "train/core/setup/resume_command.h"
 #include "train/core/setup/run_directory.h"
@@ -144,20 +142,13 @@ struct RankRun::FoundStart {
   OwnFiles own;
 };
 
-struct RankRun::Joined {
-  Joined(const RankRun& run, Rank& rank, const FoundStart& found)
-      : group(rank.join(run.config_, run.environment_)),
-        remarks(check_ranks_agree(group, run.config_, rank.compute(), found.own)) {}
-
-  comm::ProcessGroup& group;
-  Remarks remarks;
-};
-
 struct RankRun::Built {
-  Built(RankRun& run, const Rank& rank, FoundStart& found, Joined& joined);
+  Built(RankRun& run, Rank& rank, FoundStart& found);
 
   nn::Backend& backend(nn::Backend& inner) { return trace ? trace->backend(inner) : inner; }
 
+  comm::ProcessGroup& group;
+  Remarks remarks;
   Console out;
   MetricsFan metrics;
   std::unique_ptr<RunTrace> trace;
@@ -165,14 +156,16 @@ struct RankRun::Built {
   Trainer trainer;
 };
 
-RankRun::Built::Built(RankRun& run, const Rank& rank, FoundStart& found, Joined& joined)
-    : trace(make_trace(run.config_, rank.compute(), joined.group, joined.remarks)),
+RankRun::Built::Built(RankRun& run, Rank& rank, FoundStart& found)
+    : group(rank.join(run.config_, run.environment_)),
+      remarks(check_ranks_agree(group, run.config_, rank.compute(), found.own)),
+      trace(make_trace(run.config_, rank.compute(), group, remarks)),
       faults(run.config_.faults, faulted_run(run.config_, run.environment_, *rank.compute().device),
              run.environment_.rank, traced_faults(trace.get())),
       trainer(run.config_, {.device = *rank.compute().device,
                             .kernels = rank.compute().kernels,
                             .backend = backend(faults.backend(*rank.compute().backend)),
-                            .group = joined.group,
+                            .group = group,
                             .train_set = *found.sets.train_set,
                             .test_set = *found.sets.test_set,
                             .validation_set = found.sets.validation_set.get(),
@@ -181,12 +174,12 @@ RankRun::Built::Built(RankRun& run, const Rank& rank, FoundStart& found, Joined&
                             .step_hook = &faults,
                             .others = rank.further(),
                             .trace = trace.get()}) {
-  begin_training(trainer, run.config_, joined.group, found.start);
+  begin_training(trainer, run.config_, group, found.start);
 }
 
 /// What a run writes while it trains, from its first record on.
 struct RankRun::Outputs {
-  Outputs(RankRun& run, const Rank& rank, FoundStart& found, Joined& joined, Built& built);
+  Outputs(RankRun& run, const Rank& rank, FoundStart& found, Built& built);
 
   TrainConfig resolved;  // without `auto`
   std::unique_ptr<CheckpointSink> checkpoints;
@@ -197,12 +190,12 @@ struct RankRun::Outputs {
   void write_start(const RankRun& run, const Rank& rank, const FoundStart& found, Built& built) const;
 };
 
-RankRun::Outputs::Outputs(RankRun& run, const Rank& rank, FoundStart& found, Joined& joined, Built& built)
+RankRun::Outputs::Outputs(RankRun& run, const Rank& rank, FoundStart& found, Built& built)
     : resolved(resolved_config(run.config_, rank.compute(), run.environment_)) {
   Trainer& trainer = built.trainer;
-  found.output.check_files(joined.group);
+  found.output.check_files(built.group);
   Remarks remarks = std::move(found.start.remarks);
-  std::ranges::move(joined.remarks, std::back_inserter(remarks));
+  std::ranges::move(built.remarks, std::back_inserter(remarks));
   std::ranges::move(found.output.open(resolved, trainer.progress()), std::back_inserter(remarks));
   if (run.leads_) {
     run.shown_dir_ = found.output.shown_path();
@@ -213,7 +206,7 @@ RankRun::Outputs::Outputs(RankRun& run, const Rank& rank, FoundStart& found, Joi
   }
   // From here on a request to stop is not an end before the start: the first step answers it.
   run.requests_.at({.doing = "starting", .steps = trainer.progress().steps, .epoch = trainer.progress().epoch});
-  found.output.share(joined.group);
+  found.output.share(built.group);
   if (built.trace) built.trace->write_in(found.output.directory());
   open_reports(run, found, built);
   log->say(fmt::format("rank {} of {}, process {}{}: {} by {}", run.environment_.rank, run.environment_.world_size,
@@ -286,16 +279,15 @@ int RankRun::run() {
 void RankRun::run_phases() {
   Rank& rank = kept_.make<Rank>(config_, environment_);
   FoundStart found(*this, rank);
-  Joined joined(*this, rank, found);
-  Built built(*this, rank, found, joined);
-  if (was_finished(found, joined, built)) return;
-  const Outputs outputs(*this, rank, found, joined, built);
+  Built built(*this, rank, found);
+  if (was_finished(found, built)) return;
+  const Outputs outputs(*this, rank, found, built);
   close(train(rank, found, built, outputs), found, built);
 }
 
-bool RankRun::was_finished(FoundStart& found, Joined& joined, Built& built) const {
+bool RankRun::was_finished(FoundStart& found, Built& built) const {
   const auto summary = found.output.finished_before(built.trainer.progress(), built.trainer.is_over());
-  if (joined.group.broadcast_on_host(std::string(summary ? "finished" : ""), 0) != "finished") return false;
+  if (built.group.broadcast_on_host(std::string(summary ? "finished" : ""), 0) != "finished") return false;
   if (summary) print_finished(built.out, finished_run(*summary, config_, started_by(environment_), found.output));
   finish_output(built.out);
   return true;

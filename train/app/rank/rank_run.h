@@ -18,8 +18,7 @@ namespace gradring::train {
 ///
 ///   Rank         opens the devices, and connects the ranks
 ///   FoundStart   finds the checkpoint to start from, and opens the data
-///   Joined       connects the ranks, and checks that they agree
-///   Built        constructs the trainer, and brings it to its start
+///   Built        connects the ranks, checks that they agree, constructs the trainer, and brings it to its start
 ///   Outputs      creates the run directory; rank 0 prints to stdout, every rank writes a log
 ///   train, close
 ///
@@ -39,12 +38,11 @@ class RankRun {
 
  private:
   struct FoundStart;
-  struct Joined;
   struct Built;
   struct Outputs;
 
   void run_phases();
-  bool was_finished(FoundStart& found, Joined& joined, Built& built) const;
+  bool was_finished(FoundStart& found, Built& built) const;
   Summary train(const Rank& rank, FoundStart& found, Built& built, const Outputs& outputs);
   Summary train_and_record(const Rank& rank, FoundStart& found, Built& built);
   void close(const Summary& summary, FoundStart& found, Built& built) const;

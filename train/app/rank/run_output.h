@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -9,12 +10,15 @@
 #include "comm/process_group.h"
 #include "kernels/base/directory.h"
 #include "train/core/config/train_config.h"
+#include "train/core/setup/compute.h"
 #include "train/core/setup/run_lock.h"
 #include "train/core/setup/start.h"
+#include "train/core/trainer/trainer.h"
 #include "train/core/trainer/training_state.h"
 #include "train/launch/workers/worker_environment.h"
 #include "train/records/checkpoint/checkpoint_directory.h"
 #include "train/records/checkpoint/file_system.h"
+#include "train/records/metrics/run_events.h"
 #include "train/records/metrics/summary.h"
 
 namespace gradring::train {
@@ -57,8 +61,7 @@ class RunOutput {
   std::vector<std::string> open(const TrainConfig& resolved, const TrainingProgress& progress);
   /// Opens rank 0's directory on the other ranks; where they do not share its disk, a new one of that path. Collective.
   ///
-  /// Errors    EnvironmentError if it cannot be opened or created, or if this process sees the files that rank 0 sees
-  ///           and the path names another directory.
+  /// Errors    as open_identified.
   void share(comm::ProcessGroup& group);
 
   /// Called just before training starts: removes the summary of an earlier start.
@@ -122,5 +125,19 @@ Directory open_identified(const std::string& identity);
 
 /// Whether `path` names the directory of identity_of(). True if `identity` is not such a text, or of another machine.
 bool names_identified(const std::filesystem::path& path, const std::string& identity);
+
+// run_records.cpp: what a run records of itself at its start and at its end.
+
+/// The first event of a run in metrics.jsonl. `resolved` has no `auto` left.
+RunHeader run_header(const TrainConfig& resolved, const Compute& compute, const Trainer& trainer,
+                     const WorkerEnvironment& environment);
+
+/// The last event of a run that finished.
+EndRecord end_of(const Summary& summary);
+/// The last event of a run that ended with `error` after `made`.
+EndRecord end_of(const std::exception& error, const TrainingProgress& made);
+/// summary.json of such a run.
+UnfinishedRun unfinished_run(const std::exception& error, const TrainingProgress& made, const TrainConfig& resolved,
+                             int world_size);
 
 }  // namespace gradring::train

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/app/rank/run_records.h"
+#include "train/app/rank/run_output.h"
 
 #include <fmt/format.h>
 #include <sys/utsname.h>

@@ -5,7 +5,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <system_error>
 
 #include "kernels/base/file.h"

@@ -85,7 +85,7 @@ std::string variants_of(const Compute& compute) {
                      name(kernels.conv2d), name(kernels.gemm), name(kernels.max_pool2d));
 }
 
-/// How OpenMP's threads wait for each other: the variable that says so, or the default of train/app/program/openmp_wait.h.
+/// How OpenMP's threads wait for each other: the variable that says so, or the default of train/app/program/program.cpp.
 std::string openmp_wait(const VariableLookup& environment) {
   if (!nn::has_onednn()) return "no OpenMP in this build";
   for (const char* variable : nn::kOpenmpWaitVariables)

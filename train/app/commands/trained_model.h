@@ -1,19 +1,50 @@
 // SPDX-License-Identifier: Apache-2.0
-// What `gradring eval` and `gradring predict` share.
 #pragma once
+
+// What commands that read a trained model share: `gradring eval`, `predict` and `export`.
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "train/app/commands/checkpoint_choice.h"
 #include "train/core/config/resolve.h"
 #include "train/core/inference/inference.h"
 #include "train/core/setup/compute.h"
 #include "train/core/setup/named_output.h"
+#include "train/core/setup/start.h"
+#include "train/options/commands.h"
+#include "train/records/checkpoint/file_system.h"
 
 namespace gradring::train {
+
+/// The checkpoint that a command reads: its first word, or --checkpoint.
+struct CheckpointChoice {
+  std::string path;   ///< --checkpoint; empty: the first word
+  bool best = false;  ///< of a run directory, the best instead of the newest
+};
+
+/// --checkpoint and --best.
+std::vector<Option> checkpoint_options(CheckpointChoice& choice);
+
+/// Takes the first of `words` as the path if --checkpoint is missing.
+///
+/// Errors    UsageError with `usage`, "gradring eval RUN", if there is neither.
+void take_path(CheckpointChoice& choice, Words& words, std::string_view usage);
+
+/// Reads it, and prints remarks on standard error.
+///
+/// Errors    as named_tensors and best_tensors.
+NamedTensors read_choice(FileSystem& files, const CheckpointChoice& choice);
+
+/// The tensor of that name, of the weights or of the state.
+///
+/// Errors    UsageError that names the nearest.
+const TensorRecord& tensor_named(const Checkpoint& checkpoint, const std::string& name);
+
+/// "runs/a/checkpoints/step-40 (newest of runs/a)"
+std::string source_text(const NamedTensors& tensors);
 
 /// Options that eval and predict share.
 struct InferenceOptions {

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/app/commands/inference_setting.h"
+#include "train/app/commands/trained_model.h"
 
 #include <fmt/format.h>
 
-#include <memory>
-#include <span>
 #include <utility>
 
 #include "kernels/base/file.h"
+#include "kernels/base/nearest_name.h"
 #include "train/core/config/option_sources.h"
-#include "train/core/setup/named_output.h"
 #include "train/core/setup/run_settings.h"
-#include "train/core/setup/start.h"
 #include "train/core/trainer/from_config.h"
 #include "train/options/usage_error.h"
 #include "train/records/checkpoint/tensor_file.h"
@@ -48,6 +45,44 @@ Compute compute_for(const TrainConfig& config) {
 }
 
 }  // namespace
+
+std::vector<Option> checkpoint_options(CheckpointChoice& choice) {
+  return {text_option("checkpoint", "PATH",
+                      "checkpoint, run directory (its newest valid checkpoint), or file of weights: .safetensors, .pt; "
+                      "default: the first argument",
+                      choice.path),
+          switch_option("best", "the run's checkpoint with the highest accuracy instead of its newest", choice.best)};
+}
+
+void take_path(CheckpointChoice& choice, Words& words, std::string_view usage) {
+  if (!choice.path.empty()) return;
+  if (words.empty())
+    throw UsageError(fmt::format(
+        "the checkpoint is missing: give the path of a run directory, a checkpoint or a file of weights: {}", usage));
+  choice.path = words.front();
+  words.erase(words.begin());
+}
+
+NamedTensors read_choice(FileSystem& files, const CheckpointChoice& choice) {
+  NamedTensors tensors = choice.best ? best_tensors(files, choice.path, "--checkpoint")
+                                     : named_tensors(files, choice.path, "--checkpoint");
+  for (const std::string& remark : tensors.remarks) print_to_stderr(remark + "\n");
+  return tensors;
+}
+
+const TensorRecord& tensor_named(const Checkpoint& checkpoint, const std::string& name) {
+  std::vector<std::string_view> names;
+  for (const auto* list : {&checkpoint.model, &checkpoint.state})
+    for (const TensorRecord& tensor : *list) {
+      if (tensor.name == name) return tensor;
+      names.push_back(tensor.name);
+    }
+  throw UsageError("there is no tensor " + in_quotes(name) + "." + did_you_mean(name, names));
+}
+
+std::string source_text(const NamedTensors& tensors) {
+  return tensors.from.string() + (tensors.which.empty() ? "" : " (" + tensors.which + ")");
+}
 
 kernels::DType InferenceSetting::precision() const { return dtype_of(config.precision, compute.device->id()); }
 
