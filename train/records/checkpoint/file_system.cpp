@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "kernels/base/available_memory.h"
 #include "kernels/base/file.h"
 #include "train/records/checkpoint/error.h"
 
@@ -214,6 +215,20 @@ std::string read_text(const InputFile& file, const fs::path& path, std::uint64_t
   std::string text(bytes, '\0');
   read_exactly(file, path, offset, std::as_writable_bytes(std::span(text)));
   return text;
+}
+
+std::vector<std::byte> read_bytes(const InputFile& file, const std::filesystem::path& path, std::uint64_t offset,
+                                  std::uint64_t bytes) {
+  require_memory(path, bytes);
+  std::vector<std::byte> read(bytes);
+  read_exactly(file, path, offset, read);
+  return read;
+}
+
+void require_memory(const std::filesystem::path& path, std::uint64_t bytes) {
+  if (const std::string lack = lack_of_memory(bytes); !lack.empty())
+    throw MemoryError(path.string() + " needs " + lack +
+                      "; check where the file is from; if it is right, free memory or use a machine with more");
 }
 
 }  // namespace gradring::train

@@ -135,6 +135,16 @@ void read_exactly(const InputFile& file, const std::filesystem::path& path, std:
 std::string read_text(const InputFile& file, const std::filesystem::path& path, std::uint64_t offset,
                       std::size_t bytes);
 
+/// The bytes at `offset` of a file.
+///
+/// Errors    MemoryError if they need more memory than is available: a header may lie, and a file may be sparse;
+///           CheckpointError if the file ends before; FileError if a read fails.
+std::vector<std::byte> read_bytes(const InputFile& file, const std::filesystem::path& path, std::uint64_t offset,
+                                  std::uint64_t bytes);
+
+/// Errors    MemoryError unless `bytes` of memory may be allocated for the contents of a file.
+void require_memory(const std::filesystem::path& path, std::uint64_t bytes);
+
 inline std::span<const std::byte> bytes_of(std::string_view text) { return std::as_bytes(std::span(text)); }
 
 /// The number at `offset` of `text`, which holds all its bytes.

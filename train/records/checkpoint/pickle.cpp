@@ -9,7 +9,6 @@
 
 #include "train/records/checkpoint/error.h"
 #include "train/records/checkpoint/file_system.h"
-#include "train/records/checkpoint/pickle_names.h"
 #include "train/records/checkpoint/tensor_record.h"
 
 namespace gradring::train {
@@ -103,8 +102,8 @@ class PickleMachine {
       if (!stack_.empty() || !marks_.empty()) refuse("has a pickle that continues after its end");
       return false;
     }
-    const bool known = push_constant(opcode) || push_bytes(opcode) || build_container(opcode) || build_set(opcode) ||
-                       use_memo(opcode) || call(opcode);
+    const bool known =
+        push_constant(opcode) || build_container(opcode) || build_set(opcode) || use_memo(opcode) || call(opcode);
     if (!known) refuse("has the opcode " + opcode_name(code) + " in its pickle, which no state_dict needs");
     return true;
   }
@@ -131,12 +130,6 @@ class PickleMachine {
       case PickleOpcode::string4:
       case PickleOpcode::text4: text(take_number(4)); return true;
       case PickleOpcode::text8: text(take_number(8)); return true;
-      default: return false;
-    }
-  }
-
-  bool push_bytes(PickleOpcode opcode) {
-    switch (opcode) {
       case PickleOpcode::bytes1: push_other("bytes", take_number(1)); return true;
       case PickleOpcode::bytes4: push_other("bytes", take_number(4)); return true;
       case PickleOpcode::bytes8:
@@ -236,9 +229,9 @@ class PickleMachine {
   }
 
   void push_global(std::string_view module, std::string_view name) {
-    const std::string full = full_pickle_name(module, name);
-    if (pickle_name(full) == PickleName::unknown)
-      refuse("uses " + in_quotes(full) + ", which is not part of a state_dict");
+    // Python 2, and protocol 2, say __builtin__ for builtins.
+    const std::string full = std::string(module == "__builtin__" ? "builtins" : module) + "." + std::string(name);
+    if (!is_pickle_name(full)) refuse("uses " + in_quotes(full) + ", which is not part of a state_dict");
     push({.kind = Kind::global, .text = full});
   }
 
@@ -248,8 +241,7 @@ class PickleMachine {
     const PickleValue& arguments = pickle_.at(parts[1]);
     if (function.kind != Kind::global || arguments.kind != Kind::tuple)
       refuse_invalid("it calls something else than a function");
-    if (pickle_name(function.text) != PickleName::function)
-      refuse("calls " + in_quotes(function.text) + ", which no state_dict does");
+    if (!is_pickle_function(function.text)) refuse("calls " + in_quotes(function.text) + ", which no state_dict does");
     if (function.text == kOrderedDict)
       push({.kind = Kind::dictionary, .items = pairs_of(arguments)});
     else

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <deque>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -48,14 +49,23 @@ struct Pickle {
 constexpr std::size_t kLargestPickle = 4u << 20;
 
 /// Reads a pickle of torch.save without executing anything: what Python would execute becomes a value of kind global or
-/// call. It accepts the names that torch.load(weights_only=True) accepts by default, and the opcodes of protocols 2 to 5
-/// that occur with them.
+/// call. It accepts the names of is_pickle_name, and the opcodes of protocols 2 to 5 that occur with them.
 ///
 /// Errors    CheckpointError with `path`: another opcode or name, which it says; a pickle that is invalid, above 4 MiB,
 ///           or has more than 262,144 values.
 /// Cost      at most 64 MB of memory, whatever the pickle says.
 /// Source    Python's pickletools, which describes each opcode; torch/_weights_only_unpickler.py of PyTorch 2.15.
 Pickle read_pickle(std::string_view bytes, const std::filesystem::path& path);
+
+/// Whether a pickle may refer to a name: "torch.FloatStorage", "torch.float32". These are the names that
+/// torch.load(weights_only=True) accepts by default, but for classes of tensors that PyTorch itself no longer pickles.
+///
+/// Source    _get_allowed_globals of torch/_weights_only_unpickler.py, PyTorch 2.15.
+bool is_pickle_name(std::string_view full_name);
+/// Whether it may also call it: "torch._utils._rebuild_tensor_v2", "torch.device".
+bool is_pickle_function(std::string_view full_name);
+
+inline constexpr std::string_view kOrderedDict = "collections.OrderedDict";
 
 /// Reads the first of several pickles, and removes it from the front of `bytes`.
 Pickle read_first_pickle(std::string_view& bytes, const std::filesystem::path& path);
@@ -74,5 +84,38 @@ enum class PickleOpcode : std::uint8_t {
   put1 = 'q', put4 = 'r', memoize = 0x94, get1 = 'h', get4 = 'j', protocol = 0x80, frame = 0x95,
 };
 // clang-format on
+
+/// Writes a pickle of protocol 2, opcode by opcode. The caller is responsible for a valid order.
+class PickleWriter {
+ public:
+  PickleWriter();
+
+  void mark() { put(PickleOpcode::mark); }
+  void text(std::string_view value);
+  void integer(std::int64_t value);
+  /// A tuple of integers.
+  void integers(std::span<const std::int64_t> values);
+  void none() { put(PickleOpcode::none); }
+  void boolean(bool value) { put(value ? PickleOpcode::new_true : PickleOpcode::new_false); }
+  void real(double value);
+  void global(std::string_view module, std::string_view name);
+  void empty_ordered_dict();
+  void empty_dict() { put(PickleOpcode::empty_dict); }
+  void empty_list() { put(PickleOpcode::empty_list); }
+  void persistent() { put(PickleOpcode::persistent); }
+  void call() { put(PickleOpcode::reduce); }
+  /// Makes a tuple of everything since the mark.
+  void end_tuple() { put(PickleOpcode::tuple); }
+  /// Adds everything since the mark, keys and values in turn, to the dictionary below the mark.
+  void end_items() { put(PickleOpcode::set_items); }
+  /// Adds everything since the mark to the list below the mark.
+  void end_appends() { put(PickleOpcode::appends); }
+  std::string finish();
+
+ private:
+  void put(PickleOpcode opcode) { bytes_ += static_cast<char>(opcode); }
+
+  std::string bytes_;
+};
 
 }  // namespace gradring::train

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/records/checkpoint/pickle_names.h"
-
 #include <algorithm>
+
+#include "train/records/checkpoint/pickle.h"
+#include "train/records/checkpoint/tensor_record.h"
 
 namespace gradring::train {
 namespace {
@@ -39,30 +40,27 @@ constexpr std::string_view kConstants[] = {
     "torch.per_channel_affine",
     "torch.per_channel_symmetric",
     "torch.per_channel_affine_float_qparams",
+    // Storages and element types that no TensorType stands for.
+    "torch.ComplexDoubleStorage",
+    "torch.QInt8Storage",
+    "torch.QUInt8Storage",
+    "torch.QInt32Storage",
+    "torch.QUInt4x2Storage",
+    "torch.QUInt2x4Storage",
+    "torch.complex32",
+    "torch.complex128",
+    "torch.qint8",
+    "torch.quint8",
+    "torch.qint32",
+    "torch.quint4x2",
+    "torch.quint2x4",
+    "torch.bits8",
+    "torch.bits16",
+    "torch.bits1x8",
+    "torch.bits2x4",
+    "torch.bits4x2",
+    "torch.float4_e2m1fn_x2",
 };
-
-/// Storages and element types that no TensorType stands for.
-constexpr std::string_view kOtherTypes[] = {"ComplexDoubleStorage",
-                                            "QInt8Storage",
-                                            "QUInt8Storage",
-                                            "QInt32Storage",
-                                            "QUInt4x2Storage",
-                                            "QUInt2x4Storage",
-                                            "complex32",
-                                            "complex128",
-                                            "qint8",
-                                            "quint8",
-                                            "qint32",
-                                            "quint4x2",
-                                            "quint2x4",
-                                            "bits8",
-                                            "bits16",
-                                            "bits1x8",
-                                            "bits2x4",
-                                            "bits4x2",
-                                            "float4_e2m1fn_x2"};
-
-constexpr std::string_view kTorch = "torch.";
 
 template <class Names>
 bool contains(const Names& names, std::string_view name) {
@@ -71,22 +69,10 @@ bool contains(const Names& names, std::string_view name) {
 
 }  // namespace
 
-PickleName pickle_name(std::string_view full_name) {
-  if (contains(kFunctions, full_name)) return PickleName::function;
-  const bool is_type = torch_type(full_name) ||
-                       (full_name.starts_with(kTorch) && contains(kOtherTypes, full_name.substr(kTorch.size())));
-  return is_type || contains(kConstants, full_name) ? PickleName::constant : PickleName::unknown;
-}
+bool is_pickle_function(std::string_view full_name) { return contains(kFunctions, full_name); }
 
-std::optional<TensorType> torch_type(std::string_view full_name) {
-  if (!full_name.starts_with(kTorch)) return std::nullopt;
-  const std::string_view name = full_name.substr(kTorch.size());
-  const auto of_storage = find_type(&TensorTypeNames::torch, name);
-  return of_storage ? of_storage : find_type(&TensorTypeNames::torch_dtype, name);
-}
-
-std::string full_pickle_name(std::string_view module, std::string_view name) {
-  return std::string(module == "__builtin__" ? "builtins" : module) + "." + std::string(name);
+bool is_pickle_name(std::string_view full_name) {
+  return is_pickle_function(full_name) || contains(kConstants, full_name) || torch_type(full_name).has_value();
 }
 
 }  // namespace gradring::train

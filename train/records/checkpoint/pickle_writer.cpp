@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/records/checkpoint/pickle_writer.h"
-
 #include <bit>
 #include <limits>
 #include <utility>
 
 #include "train/records/checkpoint/file_system.h"
+#include "train/records/checkpoint/pickle.h"
 
 namespace gradring::train {
 

@@ -3,9 +3,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "train/records/checkpoint/pickle_writer.h"
 #include "train/records/checkpoint/pt_archive.h"
-#include "train/records/checkpoint/pt_writer.h"
 #include "train/records/checkpoint/tensor_file.h"
 
 namespace gradring::train {
@@ -61,7 +59,7 @@ std::string state_dict_pickle(std::span<const TensorRecord> tensors) {
   pickle.mark();
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     pickle.text(tensors[i].name);
-    write_tensor(pickle, tensors[i], tensors[i].bytes.size(), i);
+    write_tensor(pickle, tensors[i], i);
   }
   pickle.end_items();
   return pickle.finish();

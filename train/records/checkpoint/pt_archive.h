@@ -72,4 +72,12 @@ class PtArchive {
   std::map<std::string, std::vector<std::byte>, std::less<>> storages_;  // which tensors may share
 };
 
+/// Writes the value of a tensor whose bytes are the record data/`index` of the archive.
+void write_tensor(PickleWriter& pickle, const TensorRecord& tensor, std::size_t index);
+
+/// Writes and syncs an archive: the pickle, and the bytes of `tensors` as its storages 0, 1, ...
+/// `about`: text for the record extra/gradring.json, which PyTorch ignores; empty: no such record.
+void write_pt_archive(FileSystem& files, const std::filesystem::path& path, std::string_view pickle,
+                      std::span<const TensorRecord* const> tensors, std::string_view about = {});
+
 }  // namespace gradring::train

@@ -5,8 +5,7 @@
 #include <map>
 
 #include "train/records/checkpoint/error.h"
-#include "train/records/checkpoint/pickle_names.h"
-#include "train/records/checkpoint/read_bytes.h"
+#include "train/records/checkpoint/tensor_record.h"
 #include "train/records/checkpoint/zip_archive.h"
 
 namespace gradring::train {

@@ -8,7 +8,6 @@
 
 #include "kernels/base/error.h"
 #include "train/records/checkpoint/error.h"
-#include "train/records/checkpoint/read_bytes.h"
 
 namespace gradring::train {
 namespace {

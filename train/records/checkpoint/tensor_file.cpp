@@ -10,9 +10,7 @@
 #include "kernels/base/error.h"
 #include "train/records/checkpoint/error.h"
 #include "train/records/checkpoint/pt_records.h"
-#include "train/records/checkpoint/read_bytes.h"
 #include "train/records/checkpoint/safetensors.h"
-#include "train/records/checkpoint/strided_view.h"
 
 namespace gradring::train {
 namespace {
@@ -130,6 +128,13 @@ NpyType type_of(const std::string& descr, const fs::path& path) {
   if (const auto type = find_type(&TensorTypeNames::npy, little)) return {*type, is_big_endian};
   if (descr.find('O') != descr.npos) refuse_npy(path, "holds Python objects, which only unpickling could read");
   refuse_npy(path, "holds elements of type " + in_quotes(descr));
+}
+
+std::vector<std::int64_t> column_major_strides(std::span<const std::int64_t> shape) {
+  std::vector<std::int64_t> strides(shape.size(), 1);
+  for (std::size_t axis = 1; axis < shape.size(); ++axis)
+    strides[axis] = strides[axis - 1] * std::max<std::int64_t>(shape[axis - 1], 1);
+  return strides;
 }
 
 using data::kStartBytes;  // enough for a pickle of one number

@@ -37,6 +37,9 @@ const TensorTypeNames& names_of(TensorType type);
 /// The type named `name` in `format`: find_type(&TensorTypeNames::npy, "<f4") is f32.
 std::optional<TensorType> find_type(std::string_view TensorTypeNames::*format, std::string_view name);
 
+/// The type that "torch.FloatStorage" or "torch.float32" stands for; nothing for any other name.
+std::optional<TensorType> torch_type(std::string_view full_name);
+
 /// The description of a tensor in a file. An empty shape is a scalar; an extent of 0 means no elements.
 struct TensorInfo {
   std::string name;
@@ -68,6 +71,23 @@ std::optional<std::uint64_t> byte_size(TensorType type, std::span<const std::int
 ///
 /// Cost      8 bytes an element.
 std::optional<std::vector<double>> values_of(const TensorRecord& tensor);
+
+/// A tensor in a PyTorch storage: element (i, j, ...) is at offset + i * strides[0] + j * strides[1] + ...
+struct StridedView {
+  std::int64_t offset = 0;
+  std::vector<std::int64_t> shape;
+  std::vector<std::int64_t> strides;
+
+  /// Whether it is well-formed (one stride per extent, no negative numbers) and lies within the storage. It may have more
+  /// elements than the storage: a stride of 0 repeats them (Tensor.expand).
+  bool lies_in(std::uint64_t storage_elements) const;
+
+  /// The elements, row-major. The view lies in `storage`.
+  std::vector<std::byte> make_dense(std::span<const std::byte> storage, std::size_t element_bytes) const;
+};
+
+/// The strides of a dense, row-major tensor.
+std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> shape);
 
 /// "[32, 1, 3, 3]"
 std::string shape_text(std::span<const std::int64_t> shape);

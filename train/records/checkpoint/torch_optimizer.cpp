@@ -9,9 +9,7 @@
 #include <utility>
 
 #include "train/records/checkpoint/error.h"
-#include "train/records/checkpoint/pickle_writer.h"
 #include "train/records/checkpoint/pt_archive.h"
-#include "train/records/checkpoint/pt_writer.h"
 
 namespace gradring::train {
 namespace {
@@ -245,7 +243,7 @@ void write_torch_optimizer(FileSystem& files, const std::filesystem::path& path,
     pickle.mark();
     for (const TensorRecord& tensor : tensors) {
       pickle.text(tensor.name);
-      write_tensor(pickle, tensor, tensor.bytes.size(), storages.size());
+      write_tensor(pickle, tensor, storages.size());
       storages.push_back(&tensor);
     }
     pickle.end_items();

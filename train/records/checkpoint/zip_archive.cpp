@@ -7,7 +7,6 @@
 
 #include "kernels/base/error.h"
 #include "train/records/checkpoint/error.h"
-#include "train/records/checkpoint/read_bytes.h"
 #include "train/records/checkpoint/tensor_record.h"
 
 namespace gradring::train {

@@ -9,7 +9,7 @@
 #include "tests/train/records/checkpoint/tensors.h"
 #include "tests/train/support/memory_disk.h"
 #include "train/records/checkpoint/file_system.h"
-#include "train/records/checkpoint/pickle_writer.h"
+#include "train/records/checkpoint/pickle.h"
 #include "train/records/checkpoint/zip_archive.h"
 
 namespace gradring::train {

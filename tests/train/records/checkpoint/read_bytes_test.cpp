@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // Files that promise more than any memory holds. They are sparse, so that their sizes do not contradict them.
-#include "train/records/checkpoint/read_bytes.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

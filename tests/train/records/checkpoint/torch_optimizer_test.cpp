@@ -8,8 +8,8 @@
 
 #include "tests/train/records/checkpoint/tensors.h"
 #include "tests/train/support/memory_disk.h"
-#include "train/records/checkpoint/pickle_writer.h"
-#include "train/records/checkpoint/pt_writer.h"
+#include "train/records/checkpoint/pickle.h"
+#include "train/records/checkpoint/pt_archive.h"
 
 namespace gradring::train {
 namespace {
