@@ -124,6 +124,35 @@ struct ProgramDevices {
       : activations(for_activations), workspace(for_workspace) {}
 };
 
+/// The passes of a training step: of one Program, or of several that split the batch over devices
+/// (train/core/data_parallel). All pointers are to memory of the device whose stream the calls get; that stream orders
+/// the work.
+///
+/// Threads   one thread at a time.
+class StepProgram {
+ public:
+  struct LossTarget {
+    const std::int32_t* labels = nullptr;
+    float scale = 1;
+    const float* loss_scale = nullptr;  ///< on the device; multiplies the gradient, as `scale` does; null: 1
+    float* loss_sum = nullptr;
+    std::int32_t* correct = nullptr;
+  };
+
+  virtual ~StepProgram() = default;
+  /// Runs the model over `batch` samples at `x` (NHWC). x and weights have the program's type.
+  virtual void enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
+                               StepObserver& observer) = 0;
+  /// The cross-entropy of the last forward, in training mode, and the gradients of its mean for every parameter, f32
+  /// and overwritten. Tells `observer` of each gradient when its last work is enqueued, in ready_order.
+  virtual void enqueue_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
+                                const LossTarget& target, StepObserver& observer) = 0;
+
+  /// A forward and backward pass over an empty batch: sets gradients and piggybacked scalars to 0, with the observer's
+  /// usual calls.
+  virtual void enqueue_empty_batch(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer) = 0;
+};
+
 /// A model planned by one backend for one device and batches of up to `max_batch` samples: the list of plans, and the
 /// memory of all activations, allocated once.
 ///
@@ -136,7 +165,7 @@ struct ProgramDevices {
 ///
 /// Order     every member enqueues on `stream` and returns.
 /// Threads   one thread at a time; all calls of one step on one stream.
-class Program {
+class Program final : public StepProgram {
  public:
   /// `dtype`: of activations and weights; f32, f16 or bf16.
   ///
@@ -145,28 +174,13 @@ class Program {
   Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend, const ProgramDevices& devices,
           kernels::DType dtype = kernels::DType::f32, const Checkpointing& checkpointing = {});
 
-  /// Runs the model over `batch` samples at `x` (NHWC). x and weights have the program's type.
   void enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
-                       StepObserver& observer);
-
-  struct LossTarget {
-    const std::int32_t* labels = nullptr;
-    float scale = 1;
-    const float* loss_scale = nullptr;  ///< on the device; multiplies the gradient, as `scale` does; null: 1
-    float* loss_sum = nullptr;
-    std::int32_t* correct = nullptr;
-  };
+                       StepObserver& observer) override;
+  void enqueue_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
+                        const LossTarget& target, StepObserver& observer) override;
+  void enqueue_empty_batch(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer) override;
   /// The cross-entropy of the last forward, in evaluation mode.
   void enqueue_loss(kernels::Stream& stream, const LossTarget& target);
-
-  /// The cross-entropy of the last forward, in training mode, and the gradients of its mean for every parameter, f32
-  /// and overwritten. Tells `observer` of each gradient when its last work is enqueued, in ready_order.
-  void enqueue_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
-                        const LossTarget& target, StepObserver& observer);
-
-  /// A forward and backward pass over an empty batch: sets gradients and piggybacked scalars to 0, with the observer's
-  /// usual calls.
-  void enqueue_empty_batch(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer);
 
   /// Logits [batch, classes] on the device, in the program's type; valid after forward in evaluation mode, after
   /// forward and backward in training mode.

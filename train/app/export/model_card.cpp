@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "train/core/trainer/finite_weights.h"
+#include "train/core/trainer/parameter_tensors.h"
 #include "train/records/checkpoint/checkpoint.h"
 #include "train/view/page/markdown.h"
 

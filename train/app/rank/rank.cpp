@@ -15,7 +15,6 @@
 #include "train/core/config/options.h"
 #include "train/core/setup/run_directory.h"
 #include "train/core/setup/run_settings.h"
-#include "train/core/setup/saved_schedule.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/training_state.h"
 #include "train/records/checkpoint/error.h"

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <span>
 
 #include "train/core/config/option_sources.h"
 #include "train/options/path_value.h"

@@ -10,7 +10,6 @@
 #include "kernels/runtime/device.h"
 #include "nn/program/activation_memory.h"
 #include "train/core/config/choices.h"
-#include "train/core/config/val_split.h"
 #include "train/core/ddp/buckets.h"
 #include "train/core/faults/fault.h"
 #include "train/core/optim/optimizer.h"
@@ -26,6 +25,15 @@ constexpr std::int64_t kMostThreads = 1024;
 struct StepRange {
   std::int64_t first = 10;
   std::int64_t last = 20;
+};
+
+/// How much of the training set is held out as the validation set (--val-split): nothing, a fraction, or samples.
+struct ValSplit {
+  double fraction = 0;       ///< above 0 and below 1, or 0 if `samples` says it
+  std::int64_t samples = 0;  ///< 0: none
+
+  explicit operator bool() const { return fraction > 0 || samples > 0; }
+  bool operator==(const ValSplit&) const = default;
 };
 
 /// All settings of a training run, with the defaults of the command line. config/options.cpp maps each field to an
@@ -161,5 +169,17 @@ std::string show_checkpointing(const nn::Checkpointing& checkpointing);
 ///
 /// Errors    UsageError that says what was expected.
 std::size_t parse_budget(std::string_view option, std::string_view text);
+
+/// Reads a fraction below 1 ("0.1", with a point or an exponent) or a number of samples ("5000"; "0": none).
+///
+/// Errors    UsageError that says what was expected.
+ValSplit parse_val_split(std::string_view option, std::string_view text);
+/// The inverse.
+std::string show_val_split(const ValSplit& split);
+
+/// The samples that are held out of `train_samples`; a fraction is rounded down.
+///
+/// Errors    UsageError if none or all would be.
+std::int64_t validation_samples(const ValSplit& split, std::int64_t train_samples);
 
 }  // namespace gradring::train

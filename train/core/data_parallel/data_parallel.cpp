@@ -71,9 +71,9 @@ void DataParallel::enqueue_forward(kernels::Stream& stream, const nn::Weights& w
 }
 
 void DataParallel::enqueue_backward(kernels::Stream& stream, const nn::Weights& weights, const nn::Gradients& gradients,
-                                    const nn::Program::LossTarget& target, nn::StepObserver& observer) {
+                                    const LossTarget& target, nn::StepObserver& observer) {
   drain_on_error([&] {
-    nn::Program::LossTarget part = target;
+    LossTarget part = target;
     for (const auto& other : active()) {
       part.labels += chunk_;
       other->enqueue_backward(part);

@@ -11,7 +11,6 @@
 #include "kernels/runtime/device.h"
 #include "nn/program/program.h"
 #include "train/core/data_parallel/device_replica.h"
-#include "train/core/data_parallel/step_program.h"
 
 namespace gradring::train {
 
@@ -32,7 +31,7 @@ std::int64_t samples_of_device(std::int64_t samples, std::int64_t devices);
 /// Numerics  sums over the devices in their order; deterministic.
 /// Errors    an error on another device is thrown where the first waits for it.
 /// Source    Li and others, "PyTorch Distributed", VLDB 2020, section 2.2; torch/nn/parallel/data_parallel.py.
-class DataParallel final : public StepProgram {
+class DataParallel final : public nn::StepProgram {
  public:
   /// What the first device brings. All of it must outlive this.
   struct First {
@@ -50,7 +49,7 @@ class DataParallel final : public StepProgram {
   void enqueue_forward(kernels::Stream& stream, const nn::Weights& weights, const void* x, std::int64_t batch,
                        nn::StepObserver& observer) override;
   void enqueue_backward(kernels::Stream& stream, const nn::Weights& weights, const nn::Gradients& gradients,
-                        const nn::Program::LossTarget& target, nn::StepObserver& observer) override;
+                        const LossTarget& target, nn::StepObserver& observer) override;
   void enqueue_empty_batch(kernels::Stream& stream, const nn::Gradients& gradients,
                            nn::StepObserver& observer) override;
 

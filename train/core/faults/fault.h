@@ -72,4 +72,14 @@ std::vector<PlannedFault> plan_faults(std::span<const Fault> faults, const Fault
 /// "kill, rank 1 in step 20"
 std::string to_string(const PlannedFault& fault);
 
+/// Called around every training step, on the trainer's thread.
+class StepHook {
+ public:
+  virtual ~StepHook() = default;
+  /// Before anything of step `step` of the run is enqueued, counted from 1.
+  virtual void before_step(std::int64_t step) = 0;
+  /// After everything of the step is enqueued.
+  virtual void after_step() = 0;
+};
+
 }  // namespace gradring::train

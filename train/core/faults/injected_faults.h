@@ -9,7 +9,6 @@
 
 #include "nn/backend/backend.h"
 #include "train/core/faults/fault.h"
-#include "train/core/faults/step_hook.h"
 
 namespace gradring::train {
 

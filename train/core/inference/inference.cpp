@@ -8,7 +8,6 @@
 #include "kernels/lib/reference.h"
 #include "kernels/lib/variant.h"
 #include "train/core/config/train_config.h"
-#include "train/core/trainer/finite_weights.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/parameter_names.h"
 #include "train/core/trainer/parameter_tensors.h"

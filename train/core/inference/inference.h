@@ -15,7 +15,7 @@
 #include "train/core/ddp/compute_weights.h"
 #include "train/core/setup/compute.h"
 #include "train/core/setup/rendezvous.h"
-#include "train/core/trainer/evaluate.h"
+#include "train/core/trainer/evaluator.h"
 #include "train/records/checkpoint/tensor_record.h"
 
 namespace gradring::train {

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <utility>
 
-#include "kernels/base/error.h"
 #include "kernels/lib/variant.h"
 
 namespace gradring::train {

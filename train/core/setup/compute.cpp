@@ -7,12 +7,10 @@
 #include <algorithm>
 #include <charconv>
 #include <condition_variable>
-#include <filesystem>
 #include <mutex>
 #include <stop_token>
 #include <system_error>
 #include <thread>
-#include <vector>
 
 #include "kernels/base/error.h"
 #include "kernels/base/processors.h"
@@ -20,9 +18,7 @@
 #include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/cpu/onednn.h"
 #include "nn/backend/kernels/kernel_plans.h"
-#include "train/core/config/train_config.h"
 #include "train/launch/launcher.h"
-#include "train/launch/workers/worker_environment.h"
 #include "train/options/usage_error.h"
 #include "train/records/metrics/environment_error.h"
 

@@ -9,7 +9,6 @@
 #include "data/datasets/open_dataset.h"
 #include "data/files/byte_source.h"
 #include "data/loader/random_split.h"
-#include "train/core/config/val_split.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {

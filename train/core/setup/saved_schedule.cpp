@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/core/setup/saved_schedule.h"
+#include "train/core/setup/run_settings.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,7 +12,6 @@
 
 #include "train/core/config/option_sources.h"
 #include "train/core/config/options.h"
-#include "train/core/setup/run_settings.h"
 #include "train/core/trainer/training_state.h"
 #include "train/records/checkpoint/error.h"
 

@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <string>
 
 #include "train/core/config/options.h"
 #include "train/core/config/toml_text.h"

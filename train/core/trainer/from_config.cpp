@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "train/core/input_pipeline/batch_loader.h"
 #include "train/core/optim/optimizer.h"
 #include "train/options/usage_error.h"
 

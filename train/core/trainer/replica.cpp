@@ -5,10 +5,8 @@
 #include <cstring>
 #include <iterator>
 #include <utility>
-#include <vector>
 
 #include "kernels/lib/variant.h"
-#include "train/core/trainer/finite_weights.h"
 #include "train/core/trainer/parameter_tensors.h"
 #include "train/records/checkpoint/error.h"
 #include "train/records/checkpoint/tensor_record.h"
@@ -132,12 +130,11 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
                  .stream = *stream_,
                  .staging = buffers_.gradients,
                  .shards = shards_}),
-      single_device_(program_),
       data_parallel_(make_data_parallel(spec, world)),
       step_(spec.step, {.device = memory_.on(MemoryClass::step),
                         .stream = *stream_,
                         .kernels = world.kernels,
-                        .program = data_parallel_ ? static_cast<StepProgram&>(*data_parallel_) : single_device_,
+                        .program = data_parallel_ ? static_cast<nn::StepProgram&>(*data_parallel_) : program_,
                         .weights = *buffers_.weights,
                         .ddp = buffers_.ddp,
                         .reducer = *buffers_.reducer,

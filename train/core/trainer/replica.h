@@ -201,7 +201,6 @@ class Replica {
   ReplicaBuffers buffers_;
   std::vector<UpdateSlice> slices_;
   ShardTransfer transfer_;
-  SingleDevice single_device_;
   std::unique_ptr<DataParallel> data_parallel_;  // null on one device
   TrainStep step_;
 };

@@ -9,7 +9,6 @@
 
 #include "kernels/ops/optimizers/optimizers.h"
 #include "train/core/trainer/parameter_tensors.h"
-#include "train/core/trainer/torch_optimizer_order.h"
 #include "train/records/checkpoint/error.h"
 
 namespace gradring::train {

@@ -9,7 +9,6 @@
 
 #include "kernels/base/error.h"
 #include "kernels/lib/variant.h"
-#include "nn/program/program.h"
 
 namespace gradring::train {
 namespace {

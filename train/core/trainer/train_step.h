@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <compare>
 #include <cstdint>
 #include <deque>
@@ -15,13 +16,11 @@
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/trace_track.h"
 #include "nn/program/program.h"
-#include "train/core/data_parallel/step_program.h"
 #include "train/core/ddp/compute_weights.h"
 #include "train/core/ddp/gradient_reducer.h"
 #include "train/core/ddp/non_finite_check.h"
 #include "train/core/input_pipeline/batch_loader.h"
 #include "train/core/optim/optimizer.h"
-#include "train/core/trainer/step_phases.h"
 
 namespace gradring::train {
 
@@ -54,13 +53,53 @@ struct StepParts {
   kernels::Device& device;
   kernels::Stream& stream;
   const kernels::KernelSet& kernels;
-  StepProgram& program;
+  nn::StepProgram& program;
   ComputeWeights& weights;
   DistributedDataParallel& ddp;
   GradientReducer& reducer;
   NonFiniteCheck& check;
   Optimizer& optimizer;
   std::vector<UpdateSlice> slices;  ///< that the optimizer updates
+};
+
+/// Times of the parts of a step, summed over its passes, without waits for other ranks.
+struct StepPhases {
+  std::chrono::nanoseconds forward{0};    ///< with the preparation of the batch
+  std::chrono::nanoseconds backward{0};   ///< with the loss
+  std::chrono::nanoseconds optimizer{0};  ///< with the check for non-finite gradients
+};
+
+/// In seconds; nothing if the phases are unknown.
+inline std::optional<double> seconds_of(const std::optional<StepPhases>& phases,
+                                        std::chrono::nanoseconds StepPhases::*phase) {
+  if (!phases) return std::nullopt;
+  return std::chrono::duration<double>(*phases.*phase).count();
+}
+
+/// Measures phases on a stream that runs its work in the calling thread, as the compute stream of a CPU does.
+///
+/// Cost      a clock read for each call.
+/// Threads   the trainer's. `ddp` must outlive it.
+class PhaseClock {
+ public:
+  explicit PhaseClock(const DistributedDataParallel& ddp) : ddp_(ddp) {}
+
+  void begin() { last_ = worked(); }
+  /// Adds the time since the last call of either to `phase`.
+  void end(std::chrono::nanoseconds& phase) {
+    const std::chrono::nanoseconds now = worked();
+    phase += now - last_;
+    last_ = now;
+  }
+
+ private:
+  /// A clock that stops while the compute stream waits for other ranks.
+  std::chrono::nanoseconds worked() const {
+    return std::chrono::steady_clock::now().time_since_epoch() - ddp_.waited();
+  }
+
+  const DistributedDataParallel& ddp_;
+  std::chrono::nanoseconds last_{0};
 };
 
 /// The result of a step.

@@ -4,15 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 
 #include "train/core/config/resolve.h"
-#include "train/core/optim/optimizer.h"
-#include "train/core/trainer/memory_plan.h"
-#include "train/core/trainer/parameter_tensors.h"
-#include "train/core/trainer/replica.h"
-#include "train/core/trainer/training_state.h"
 
 namespace gradring::train {
 namespace {
@@ -27,87 +21,13 @@ bool runs_ahead(const kernels::Device& device) { return device.id().kind == kern
 
 }  // namespace
 
-Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
-    : config_(config),
-      world_(world),
-      trace_(world.trace ? &world.trace->compute() : nullptr),
-      sizes_(step_sizes(config, world.group.world_size())),
-      sampler_(make_steps(sizes_, world.train_set.size(), config.seed, world.group.rank(), world.group.world_size())),
-      replica_(replica_spec(config, world.device, sizes_, *sampler_), {.device = world.device,
-                                                                       .kernels = world.kernels,
-                                                                       .backend = world.backend,
-                                                                       .group = world.group,
-                                                                       .sample = world.train_set.shape(),
-                                                                       .classes = world.train_set.classes(),
-                                                                       .others = world.others}),
-      evaluator_(world_, replica_),
-      batches_(make_batch_loader(config,
-                                 {.dataset = world.train_set,
-                                  .device = replica_.memory().on(MemoryClass::batches),
-                                  .kernels = world.kernels,
-                                  .batch_size = sizes_.pass,
-                                  .window = sampler_->most_of_rank(),
-                                  .trace = world.trace ? &world.trace->loader() : nullptr},
-                                 replica_)),
-      nan_policy_({.on_nan = config.on_nan,
-                   .scales_loss = replica_.step().scales_loss(),
-                   .learning_rate = config.learning_rate,
-                   .parameters = replica_.parameters()}),
-      rollback_(world_),
-      saver_(world_, config.timeout, config.on_save_error == OnSaveError::stop),
-      parameter_report_(config, {.group = world.group, .replica = replica_, .metrics = world.metrics}) {
-  if (world.trace) replica_.trace(world.trace->work(), world.trace->communication());
-}
-
-Trainer::~Trainer() {
-  try {
-    replica_.stream().synchronize(Deadline::after(config_.timeout));
-  } catch (const std::exception&) {
-    // It was thrown before, or is no longer relevant.
-  }
-}
-
-void Trainer::resume(ResumePoint point) {
-  point.checkpoint.about = JsonValue::parse(world_.group.broadcast_on_host(point.checkpoint.about.text(), 0));
-  point.from = world_.group.broadcast_on_host(point.from.string(), 0);
-  point.checkpoint.step = std::stoll(world_.group.broadcast_on_host(std::to_string(point.checkpoint.step), 0));
-  check_sample_shape(*point.checkpoint.about, world_.train_set.shape(), point.from);
-  if (config_.reproducible) check_cpu_level(*point.checkpoint.about, world_.device, point.from);
-  TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
-  if (!state.precision.empty() || !replica_.step().scales_loss())
-    replica_.step().resume_loss_scale(state.replica.step, state.precision == precision_name(kernels::DType::f16));
-  progress_ = state.progress;
-  const JsonValue order = order_of_samples(world_, config_.seed);
-  check_split(state.order, order, point.from);
-  check_order({.progress = progress_,
-               .saved = state.order,
-               .here = order,
-               .sampler = *sampler_,
-               .samples_of_step = sizes_.global,
-               .from = point.from});
-  replica_.load(state.replica, point.from, world_.group.after_collectives());
-  enqueued_ = saved_ = collected_ = progress_.steps;
-  parameter_report_.no_gradients();
-  times_ = {};
-  epoch_ = progress_.epoch;
-}
-
-std::vector<std::string> Trainer::begin_with(FirstWeights weights) {
-  LoadedWeights loaded = load_first_weights(replica_, std::move(weights), config_.optimizer, world_.group,
-                                            world_.group.after_collectives());
-  progress_.imported_steps = loaded.steps;
-  return std::move(loaded.remarks);
-}
-
-void Trainer::describe(RunHeader& header) const { train::describe(header, facts(), progress_); }
-
 Summary Trainer::run() {
   std::optional<ModelEvaluation> selected;
   while (!is_over()) {
     if (!run_epoch()) continue;
     selected = evaluate();
     report(*selected, true);
-    parameter_report_.report(progress_.steps, world_.group.after_collectives());
+    report_parameters();
     check_finite(selected->weights.loss, fmt::format("{} loss after step {}", selected->split, progress_.steps),
                  config_.learning_rate);
     save(selected->weights.accuracy);
@@ -123,7 +43,7 @@ Summary Trainer::run() {
   const Sha256 weights = hash_of_weights();
   check_replicas(world_.group, weights, "weights at the end");
   saver_.finish();
-  return summary_of(facts(), progress_, {.selected = *selected, .at_end = at_end, .weights = weights});
+  return summary_of(*selected, at_end, weights);
 }
 
 void Trainer::check_updates() { nan_policy_.check_updates(replica_.step().state(world_.group.after_collectives())); }
@@ -149,7 +69,7 @@ void Trainer::report(const ModelEvaluation& found, bool ends_epoch) {
 
 void Trainer::evaluate_within_epoch() {
   report(evaluate(), false);
-  parameter_report_.report(progress_.steps, world_.group.after_collectives());
+  report_parameters();
   last_report_ = Clock::now();  // no step's time
 }
 
@@ -210,7 +130,7 @@ void Trainer::save(std::optional<double> score) {
   saver_.wait();
   saver_.report();
   if (!world_.checkpoints && config_.zero == 0) return;  // sharded state is gathered from all ranks
-  parameter_report_.weights_gathered();
+  weights_gathered();
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(world_.group.after_collectives()),
                       .samples_of_step = sizes_.global,
@@ -311,7 +231,7 @@ void Trainer::report(const StepResult& result) {
   pending_.pop_front();
   if (rollback_.requested()) return;  // this step will be undone, too
   ++progress_.steps;
-  parameter_report_.stepped(result.loss_scale);
+  gradient_scale_ = result.loss_scale;
   progress_.position += step.samples;
   progress_.samples += step.samples;
   const NanPolicy::Action action = nan_policy_.action_for(result);
@@ -370,7 +290,7 @@ void Trainer::check_weights() {
 }
 
 Sha256 Trainer::hash_of_weights() {
-  parameter_report_.weights_gathered();
+  weights_gathered();
   const kernels::Buffer host = replica_.weights_on_host(world_.group.after_collectives());
   return hash_weights(replica_.parameters(), {replica_.layout(), host.as<float>()});
 }

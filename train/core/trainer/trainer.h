@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,13 +20,9 @@
 #include "train/core/config/train_config.h"
 #include "train/core/input_pipeline/batch_loader.h"
 #include "train/core/trainer/evaluator.h"
-#include "train/core/trainer/first_weights.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/nan_policy.h"
-#include "train/core/trainer/parameter_report.h"
-#include "train/core/trainer/rank_times.h"
 #include "train/core/trainer/replica.h"
-#include "train/core/trainer/run_facts.h"
 #include "train/core/trainer/trainer_world.h"
 #include "train/core/trainer/training_state.h"
 #include "train/records/checkpoint/checkpoint_writer.h"
@@ -33,6 +30,25 @@
 #include "train/records/metrics/summary.h"
 
 namespace gradring::train {
+
+/// One rank's times since they were last collected. A sum over the ranks collects them, since each rank adds its own at
+/// a place of its own, so they can travel with other sums.
+///
+/// Threads   the trainer's.
+class RankTimes {
+ public:
+  void add(const StepRecord& record);
+  /// Appends this rank's times, and zeros for the others. `memory_bytes` is its peak.
+  void append_to(std::vector<std::int64_t>& sums, const comm::ProcessGroup& group, std::size_t memory_bytes) const;
+  /// The record after step `step`, from what append_to appended on all ranks; starts anew.
+  RanksRecord take(std::span<const std::int64_t> sums, std::int64_t step);
+
+ private:
+  std::int64_t steps_ = 0;
+  std::chrono::nanoseconds total_{0};
+  std::chrono::nanoseconds data_wait_{0};
+  std::chrono::nanoseconds exposed_communication_{0};
+};
 
 /// One rank's side of data-parallel training. Every rank runs the same trainer on its share of the samples; the group
 /// keeps the replicas equal.
@@ -125,7 +141,15 @@ class Trainer {
   /// Takes all results, and rolls back if requested. Returns whether it did.
   bool roll_back_if_requested();
   Sha256 hash_of_weights();
-  RunFacts facts() const { return {config_, world_, sizes_, *sampler_, replica_, evaluator_}; }
+  /// Reports weights and gradients to rank 0's sinks, if one shows them. Every result of a step must have been taken.
+  void report_parameters();
+  /// Weights were copied to the host. With ZeRO 1 they come through the memory of the gradients.
+  void weights_gathered() {
+    if (config_.zero == 1) gradient_scale_.reset();
+  }
+  MemoryTable planned_memory() const;
+  /// `selected`: the last evaluation that selects checkpoints; `at_end`: on the test set.
+  Summary summary_of(const ModelEvaluation& selected, const ModelEvaluation& at_end, const Sha256& weights) const;
 
   TrainConfig config_;
   TrainerWorld world_;
@@ -138,7 +162,6 @@ class Trainer {
   NanPolicy nan_policy_;
   Rollback rollback_;
   CheckpointSaver saver_;
-  ParameterReport parameter_report_;
 
   std::int64_t enqueued_ = 0;    // steps
   std::deque<Pending> pending_;  // oldest first
@@ -146,6 +169,7 @@ class Trainer {
   std::int64_t epoch_ = 0;       // current or last
   std::int64_t saved_ = -1;      // the step of the newest checkpoint
   Clock::time_point last_report_;
+  std::optional<double> gradient_scale_;  // factor of the gradients that the replica holds; empty: they are gone
   RankTimes times_;
   std::int64_t collected_ = 0;  // steps enqueued when times were last collected
 };

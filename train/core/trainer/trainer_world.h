@@ -16,9 +16,10 @@
 #include "kernels/runtime/device.h"
 #include "nn/backend/backend.h"
 #include "train/core/data_parallel/device_replica.h"
-#include "train/core/faults/step_hook.h"
+#include "train/core/faults/fault.h"
 #include "train/records/checkpoint/checkpoint.h"
 #include "train/records/checkpoint/checkpoint_writer.h"
+#include "train/records/checkpoint/torch_optimizer.h"
 #include "train/records/metrics/metrics.h"
 #include "train/records/trace/run_trace.h"
 
@@ -63,6 +64,14 @@ class Preempted : public Error {
 struct ResumePoint {
   Checkpoint checkpoint;       ///< empty on ranks other than 0
   std::filesystem::path from;  ///< where it was read, for messages
+};
+
+/// Weights from elsewhere, with any spelling of their names (ParameterNames).
+struct FirstWeights {
+  std::vector<TensorRecord> tensors;  ///< empty on ranks other than 0
+  std::filesystem::path from;
+  std::optional<TorchOptimizer> optimizer = {};  ///< goes on with them; empty on ranks other than 0
+  std::filesystem::path optimizer_from = {};
 };
 
 /// Reads the newest valid checkpoint of this run, if there is one (--on-nan rollback); rejected ones become remarks.

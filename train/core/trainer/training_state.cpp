@@ -10,13 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "kernels/runtime/cpu_level.h"
 #include "nn/backend/cpu/onednn.h"
-#include "train/core/trainer/consistent_counts.h"
 #include "train/options/usage_error.h"
-#include "train/records/checkpoint/checkpoint.h"
 #include "train/records/checkpoint/error.h"
 #include "train/records/checkpoint/json_members.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/core/config/val_split.h"
+#include "train/core/config/train_config.h"
 
 #include <gtest/gtest.h>
 

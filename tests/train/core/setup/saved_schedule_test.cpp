@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/core/setup/saved_schedule.h"
+#include "train/core/setup/run_settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/core/trainer/consistent_counts.h"
+#include "train/core/trainer/training_progress.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

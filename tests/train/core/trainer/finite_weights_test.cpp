@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/core/trainer/finite_weights.h"
+#include "train/core/trainer/parameter_tensors.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/core/trainer/torch_optimizer_order.h"
+#include "train/core/trainer/torch_optimizer_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <utility>
+
+#include "train/core/trainer/parameter_names.h"
+#include "train/core/trainer/parameter_tensors.h"
+#include "train/core/trainer/torch_optimizer_state.h"
+#include "train/core/trainer/trainer.h"
+
+namespace gradring::train {
+namespace {
+
+/// Averaged weights that begin as the weights.
+void begin_average(ReplicaState& state) {
+  for (TensorRecord tensor : state.model) {
+    tensor.name.insert(0, std::string(kEmaState) + ".");
+    state.state.push_back(std::move(tensor));
+  }
+}
+
+}  // namespace
+
+Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
+    : config_(config),
+      world_(world),
+      trace_(world.trace ? &world.trace->compute() : nullptr),
+      sizes_(step_sizes(config, world.group.world_size())),
+      sampler_(make_steps(sizes_, world.train_set.size(), config.seed, world.group.rank(), world.group.world_size())),
+      replica_(replica_spec(config, world.device, sizes_, *sampler_), {.device = world.device,
+                                                                       .kernels = world.kernels,
+                                                                       .backend = world.backend,
+                                                                       .group = world.group,
+                                                                       .sample = world.train_set.shape(),
+                                                                       .classes = world.train_set.classes(),
+                                                                       .others = world.others}),
+      evaluator_(world_, replica_),
+      batches_(make_batch_loader(config,
+                                 {.dataset = world.train_set,
+                                  .device = replica_.memory().on(MemoryClass::batches),
+                                  .kernels = world.kernels,
+                                  .batch_size = sizes_.pass,
+                                  .window = sampler_->most_of_rank(),
+                                  .trace = world.trace ? &world.trace->loader() : nullptr},
+                                 replica_)),
+      nan_policy_({.on_nan = config.on_nan,
+                   .scales_loss = replica_.step().scales_loss(),
+                   .learning_rate = config.learning_rate,
+                   .parameters = replica_.parameters()}),
+      rollback_(world_),
+      saver_(world_, config.timeout, config.on_save_error == OnSaveError::stop) {
+  if (world.trace) replica_.trace(world.trace->work(), world.trace->communication());
+}
+
+Trainer::~Trainer() {
+  try {
+    replica_.stream().synchronize(Deadline::after(config_.timeout));
+  } catch (const std::exception&) {
+    // It was thrown before, or is no longer relevant.
+  }
+}
+
+void Trainer::resume(ResumePoint point) {
+  point.checkpoint.about = JsonValue::parse(world_.group.broadcast_on_host(point.checkpoint.about.text(), 0));
+  point.from = world_.group.broadcast_on_host(point.from.string(), 0);
+  point.checkpoint.step = std::stoll(world_.group.broadcast_on_host(std::to_string(point.checkpoint.step), 0));
+  check_sample_shape(*point.checkpoint.about, world_.train_set.shape(), point.from);
+  if (config_.reproducible) check_cpu_level(*point.checkpoint.about, world_.device, point.from);
+  TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
+  if (!state.precision.empty() || !replica_.step().scales_loss())
+    replica_.step().resume_loss_scale(state.replica.step, state.precision == precision_name(kernels::DType::f16));
+  progress_ = state.progress;
+  const JsonValue order = order_of_samples(world_, config_.seed);
+  check_split(state.order, order, point.from);
+  check_order({.progress = progress_,
+               .saved = state.order,
+               .here = order,
+               .sampler = *sampler_,
+               .samples_of_step = sizes_.global,
+               .from = point.from});
+  replica_.load(state.replica, point.from, world_.group.after_collectives());
+  enqueued_ = saved_ = collected_ = progress_.steps;
+  gradient_scale_.reset();
+  times_ = {};
+  epoch_ = progress_.epoch;
+}
+
+std::vector<std::string> Trainer::begin_with(FirstWeights weights) {
+  const Deadline deadline = world_.group.after_collectives();
+  const ParameterNames names(replica_.model());
+  std::vector<std::string> remarks = names.rename(weights.tensors, weights.from);
+  ReplicaState state{.model = std::move(weights.tensors), .state = {}, .step = replica_.step().state(deadline)};
+  std::string applied;  // steps of the optimizer; empty: a new one
+  if (weights.optimizer) {
+    names.rename(*weights.optimizer);
+    SteppedOptimizer stepped =
+        from_torch_optimizer(*weights.optimizer, config_.optimizer, replica_.parameters(), weights.optimizer_from);
+    check_optimizer_values(stepped.state, weights.optimizer_from);
+    applied = std::to_string(stepped.applied_steps);
+    state.state = std::move(stepped.state);
+    if (config_.optimizer.ema > 0) begin_average(state);
+  }
+  applied = world_.group.broadcast_on_host(applied, 0);
+  if (applied.empty()) {
+    replica_.load_weights(state.model, weights.from, deadline);
+    return remarks;
+  }
+  progress_.imported_steps = state.step.applied_steps = std::stoi(applied);
+  replica_.load(state, weights.from, deadline);
+  return remarks;
+}
+
+}  // namespace gradring::train
