@@ -6,8 +6,7 @@
 
 #include "kernels/bench/statistics.h"
 
-namespace gradring::kernels::bench {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::bench::inline GRADRING_KERNEL_COPY {
 namespace {
 
 void fill(float* y, std::size_t elements, float value) {
@@ -126,5 +125,4 @@ PlainLoops plain_loops() {
   };
 }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::bench
+}  // namespace gradring::kernels::bench::inline GRADRING_KERNEL_COPY

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <type_traits>
 
 #include "kernels/base/error.h"
 #include "kernels/lib/reference.h"
@@ -11,8 +12,7 @@
 
 /// The types of activations inside kernels. A kernel is a template on its element type T, reads with to_f32, computes
 /// in float, and writes with from_f32<T>; a launch wrapper picks the instance with with_element.
-namespace gradring::kernels::lib {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
 
 __device__ inline float to_f32(float value) { return value; }
 __device__ inline float to_f32(__half value) { return __half2float(value); }
@@ -67,6 +67,15 @@ void with_half(DType dtype, Visit visit) {
   }
 }
 
+/// Calls visit(std::bool_constant): the instance of a kernel for a value known at launch.
+template <class Visit>
+void with_bool(bool value, Visit visit) {
+  if (value)
+    visit(std::true_type());
+  else
+    visit(std::false_type());
+}
+
 /// The kind of device that this copy of the kernel text runs on.
 #ifdef __CUDACC__
 inline constexpr DeviceKind kCopyKind = DeviceKind::cuda;
@@ -96,5 +105,4 @@ inline bool supports_hopper_half(const Device& device, DType dtype) {
 /// The same for a kernel that has only one type, or treats all alike.
 inline bool supports_any(const Device& device, DType) { return device.id().kind == kCopyKind; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::lib
+}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY

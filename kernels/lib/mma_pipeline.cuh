@@ -15,20 +15,19 @@
 ///   Element               __half or __nv_bfloat16
 ///   kKMajor               whether K is the contiguous dimension (A as stored, B transposed), else M or N is
 ///   at(row, column)       the address of the 16-byte vector that begins at that row and column in memory's order
-namespace gradring::kernels::lib {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
 
 /// Loads 16 x 16 elements from (mn, k) on: a fragment of A, or two of B side by side. See kernels/lib/tensor_core.h.
 template <bool kIsA, class Tile>
 __device__ void load_fragment(std::uint32_t (&fragment)[4], const Tile& tile, int mn, int k, int lane) {
-  const simt::Place place = kIsA == Tile::kKMajor ? simt::matrices_down(lane) : simt::matrices_across(lane);
+  const simt::Position position = kIsA == Tile::kKMajor ? simt::matrices_down(lane) : simt::matrices_across(lane);
   if constexpr (Tile::kKMajor)
-    ldmatrix_x4(fragment, tile.at(mn + place.row, k + place.column));
+    ldmatrix_x4(fragment, tile.at(mn + position.row, k + position.column));
   else
-    ldmatrix_x4_trans(fragment, tile.at(k + place.row, mn + place.column));
+    ldmatrix_x4_trans(fragment, tile.at(k + position.row, mn + position.column));
 }
 
-/// The accumulators of a warp: kRows x kColumns of C, as tiles of 16 x 8 that simt::mma_place_in_c describes.
+/// The accumulators of a warp: kRows x kColumns of C, as tiles of 16 x 8 that simt::mma_position_in_c describes.
 template <int kRows, int kColumns>
 struct MmaAccumulators {
   float sums[kRows / 16][kColumns / 8][4] = {};
@@ -58,8 +57,8 @@ struct MmaAccumulators {
       for (int j = 0; j < kColumns / 8; ++j) {
         SIMT_UNROLL_ON_GPU
         for (int e = 0; e < 4; ++e) {
-          const simt::Place place = simt::mma_place_in_c(lane, e);
-          visit(16 * i + place.row, 8 * j + place.column, sums[i][j][e]);
+          const simt::Position position = simt::mma_position_in_c(lane, e);
+          visit(16 * i + position.row, 8 * j + position.column, sums[i][j][e]);
         }
       }
     }
@@ -97,5 +96,4 @@ __device__ void mma_main_loop(MmaAccumulators<kRows, kColumns>& sums, MmaStages<
   }
 }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::lib
+}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY

@@ -6,8 +6,7 @@
 
 #include "kernels/lib/element.h"
 
-namespace gradring::kernels::lib {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
 
 inline constexpr int kLanes = 8;
 
@@ -159,5 +158,4 @@ class Dots {
   float rest_[kRows] = {};
 };
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::lib
+}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY

@@ -32,6 +32,15 @@ constexpr int slices_of(std::int64_t k_tiles, std::int64_t wanted, std::int64_t 
 
 inline namespace GRADRING_KERNEL_COPY {
 
+/// The part [begin, end) of K that this block sums over: slice blockIdx.z, of `k_of_slice` each but the last.
+struct KOfBlock {
+  int begin, end;
+
+  __device__ KOfBlock(int k, int k_of_slice) : begin(static_cast<int>(blockIdx.z) * k_of_slice) {
+    end = k - begin < k_of_slice ? k : begin + k_of_slice;
+  }
+};
+
 /// Element i of the sum of every `step`-th of `count` slices of so many elements.
 __device__ inline float sum_of_slices(const float* slices, int count, int step, std::int64_t elements, std::size_t i) {
   float sum = 0;
@@ -45,6 +54,12 @@ __device__ inline float sum_of_slices(const float* slices, int count, int step, 
 /// Numerics  deterministic: ascending order; of more than 32 slices, first the sums of 32 each, then the sum of these.
 /// Example   tests/kernels/lib/lib_test.cpp
 void sum_slices(Stream& stream, float* slices, int count, std::int64_t elements, float* to, bool accumulate);
+
+/// The same of every `step`-th slice, in ascending order however many there are, with the result rounded to T: float,
+/// __half or __nv_bfloat16. Keeps the slices.
+template <class T>
+void sum_in_order(Stream& stream, const float* slices, int count, int step, std::int64_t elements, T* to,
+                  bool accumulate);
 
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::lib

@@ -24,7 +24,8 @@ template <class Args>
 struct RunVariant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
-  bool (*supports)(const Device&, DType);
+  bool (*supports)(const Device&, DType);  ///< where it is chosen
+  bool (*computes)(DType) = nullptr;       ///< what it is right for on any device, if that is more
 };
 
 /// "unknown variant 'dirct': expected one of direct, tiled. Did you mean 'direct'?"

@@ -30,8 +30,7 @@
 /// Example   tests/kernels/lib/tensor_core_test.cpp
 ///
 /// `site` is the caller's source location, for messages; kernels do not pass it.
-namespace gradring::kernels::lib {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
 
 /// An address in shared memory as descriptors count it.
 __device__ inline std::uint32_t shared_address(const void* pointer) {
@@ -129,7 +128,7 @@ inline constexpr int kSumsOf64x128 = 64;
 
 /// Starts d += a b: a [64, 16], b [16, 128]; T is __half or __nv_bfloat16, sums are in float.
 ///
-/// Shapes    which sums a thread holds: simt::warpgroup_place_in_d. Operands: simt::MatrixDescriptor; kTransposeA:
+/// Shapes    which sums a thread holds: simt::warpgroup_position_in_d. Operands: simt::MatrixDescriptor; kTransposeA:
 ///           a is M-major; kTransposeB: b is N-major.
 /// Numerics  a GPU's order of additions, and how it aligns their terms, are not documented; on the CPU ascending.
 /// Cost      262,144 floating-point operations; reads 6 KB of shared memory.
@@ -150,5 +149,4 @@ __device__ inline void warpgroup_mma_m64n128k16(float (&d)[kSumsOf64x128], simt:
 
 #undef GRADRING_WGMMA_M64N128K16
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::lib
+}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY

@@ -14,8 +14,7 @@
 #include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::bias {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::bias::inline GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kStrip = 8;
@@ -70,5 +69,4 @@ void grad(Stream& stream, const GradArgs& args) {
 
 Variant rows() { return {"rows", add, grad, lib::supports_floating}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::bias
+}  // namespace gradring::kernels::bias::inline GRADRING_KERNEL_COPY

@@ -24,9 +24,7 @@ void check_args(const GradArgs& args) {
   lib::check_pointer("bias grad", "db", args.db);
 }
 
-namespace reference {
-
-void add(const AddArgs& args) {
+void reference::add(const AddArgs& args) {
   check_args(args);
   const auto rows = static_cast<std::size_t>(args.rows);
   const auto channels = static_cast<std::size_t>(args.channels);
@@ -37,7 +35,7 @@ void add(const AddArgs& args) {
   lib::write_values(args.dtype, args.y, y);
 }
 
-void grad(const GradArgs& args) {
+void reference::grad(const GradArgs& args) {
   check_args(args);
   const auto rows = static_cast<std::size_t>(args.rows);
   const auto channels = static_cast<std::size_t>(args.channels);
@@ -49,5 +47,4 @@ void grad(const GradArgs& args) {
   lib::write_values(DType::f32, args.db, db);
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::bias

@@ -12,8 +12,7 @@
 
 #include "kernels/ops/conv2d/products.cuh"
 
-namespace gradring::kernels::conv2d {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr TileShape kTile{.rows = 128, .columns = 64, .k = 16};
@@ -75,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
   const int thread_column = static_cast<int>(threadIdx.x) % kThreadColumns;
   const int first_row = static_cast<int>(blockIdx.x) * kTile.rows;
   const int first_column = static_cast<int>(blockIdx.y) * kTile.columns;
-  const KOfBlock k_range(product.k, k_of_slice);
+  const lib::KOfBlock k_range(product.k, k_of_slice);
   float sums[kSums][kSums] = {};
   for (int first_k = k_range.begin; first_k < k_range.end; first_k += kTile.k) {
     load_tile<kTile.rows>(tile_a, product.a, first_row, first_k);
@@ -130,5 +129,4 @@ Variant tiled() {
           lib::is_floating};
 }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::conv2d
+}  // namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY

@@ -14,8 +14,7 @@
 
 #include "kernels/ops/conv2d/products.cuh"
 
-namespace gradring::kernels::conv2d {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY {
 namespace {
 
 namespace wmma = nvcuda::wmma;
@@ -78,7 +77,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfMultiprocessor)
   const int warp_column = warp % kWarpsAcross * kWarpExtent;
   const int first_row = static_cast<int>(blockIdx.x) * kTile.rows;
   const int first_column = static_cast<int>(blockIdx.y) * kTile.columns;
-  const KOfBlock k_range(product.k, k_of_slice);
+  const lib::KOfBlock k_range(product.k, k_of_slice);
   Sums sums[kEach][kEach];
   for (auto& row : sums)
     for (Sums& fragment : row) wmma::fill_fragment(fragment, 0.0f);
@@ -123,5 +122,4 @@ Variant wmma_tiles() {
           lib::is_half};
 }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::conv2d
+}  // namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY

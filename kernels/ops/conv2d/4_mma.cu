@@ -16,8 +16,7 @@
 
 #include "kernels/ops/conv2d/mma_product.cuh"
 
-namespace gradring::kernels::conv2d {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY {
 namespace {
 
 template <class Tile, class C, class P>
@@ -25,7 +24,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
     conv2d_product_mma_kernel(SIMT_GRID_CONST(P) product, C* __restrict__ c, int k_of_slice) {
   const int first_row = static_cast<int>(blockIdx.x) * Tile::kRows;
   const int first_column = static_cast<int>(blockIdx.y) * Tile::kColumns;
-  const KOfBlock k(product.k, k_of_slice);
+  const lib::KOfBlock k(product.k, k_of_slice);
   typename Tile::Accumulators sums;
   add_mma_product<Tile>(sums, product.a, product.b, first_row, first_column, k.begin, k.end);
   C* slice = c + std::int64_t{blockIdx.z} * product.rows * product.columns;
@@ -72,5 +71,4 @@ Variant mma() {
           lib::is_half};
 }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::conv2d
+}  // namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY

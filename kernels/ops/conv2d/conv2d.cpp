@@ -85,9 +85,7 @@ void check_args(const WgradArgs& args) {
   lib::check_pointer("conv2d wgrad", "dw", args.dw);
 }
 
-namespace reference {
-
-void forward(const ForwardArgs& args) {
+void reference::forward(const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   const std::vector<double> x = read(args.dtype, args.x, g.in_elements());
@@ -97,7 +95,7 @@ void forward(const ForwardArgs& args) {
   lib::write_values(args.dtype, args.y, y);
 }
 
-void dgrad(const DgradArgs& args) {
+void reference::dgrad(const DgradArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   const std::vector<double> dy = read(args.dtype, args.dy, g.out_elements());
@@ -107,7 +105,7 @@ void dgrad(const DgradArgs& args) {
   lib::write_values(args.dtype, args.dx, dx);
 }
 
-void wgrad(const WgradArgs& args) {
+void reference::wgrad(const WgradArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   const std::vector<double> x = read(args.dtype, args.x, g.in_elements());
@@ -118,5 +116,4 @@ void wgrad(const WgradArgs& args) {
   lib::write_values(DType::f32, args.dw, dw);
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::conv2d

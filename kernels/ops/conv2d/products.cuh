@@ -23,8 +23,7 @@
 /// once for each row; `at(row, column)` is the address of an element, or null where it is missing (padding, or outside
 /// of the matrix): it counts as 0. In an `aligned` operand, 16-byte vectors at columns that are multiples of 8 are
 /// contiguous and aligned, and exist or not as a whole.
-namespace gradring::kernels::conv2d {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY {
 
 /// The contiguous dimension of an operand: K, or M of A and N of B.
 enum class Major { k, mn };
@@ -218,15 +217,6 @@ constexpr int k_of_slice(std::int64_t k, const TileShape& tile, int slices) {
   return static_cast<int>(std::min(k, lib::ceil_div(lib::ceil_div(k, tile.k), slices) * tile.k));
 }
 
-/// The part [begin, end) of K that this block sums over.
-struct KOfBlock {
-  int begin, end;
-
-  __device__ KOfBlock(int k, int k_of_slice) : begin(static_cast<int>(blockIdx.z) * k_of_slice) {
-    end = k - begin < k_of_slice ? k : begin + k_of_slice;
-  }
-};
-
 /// A block for each tile of each slice.
 inline dim3 grid_of(std::int64_t rows, std::int64_t columns, const TileShape& tile, int slices) {
   lib::check_limit("conv2d", "tiles of columns", lib::ceil_div(columns, tile.columns), 65535);
@@ -276,5 +266,4 @@ struct ProductPasses {
   }
 };
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::conv2d
+}  // namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY

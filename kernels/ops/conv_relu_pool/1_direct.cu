@@ -10,15 +10,14 @@
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::conv_relu_pool {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
 namespace {
 
 /// An index of a four-dimensional array whose last extent changes fastest, taken apart.
-struct Place {
+struct Position {
   std::int64_t n, row, col, channel;
 
-  __device__ Place(std::size_t index, std::int64_t rows, std::int64_t cols, std::int64_t channels) {
+  __device__ Position(std::size_t index, std::int64_t rows, std::int64_t cols, std::int64_t channels) {
     auto rest = static_cast<std::int64_t>(index);
     channel = rest % channels;
     rest /= channels;
@@ -48,7 +47,7 @@ __device__ float convolve(const conv2d::Geometry& g, const T* x, const T* filter
 
 /// y and the code of one output.
 template <class T>
-__device__ unsigned pool(const Geometry& g, const T* x, const T* filter, float bias, const Place& window, T& y) {
+__device__ unsigned pool(const Geometry& g, const T* x, const T* filter, float bias, const Position& window, T& y) {
   float best = 0;
   std::int64_t code = 0;
   for (std::int64_t index = 0; index < g.window * g.window; ++index) {
@@ -70,7 +69,7 @@ __global__ void conv_relu_pool_forward_direct_kernel(SIMT_GRID_CONST(Geometry) g
                                                      T* __restrict__ y, std::uint8_t* __restrict__ codes) {
   const std::int64_t pairs = g.code_bytes_of_position();
   for (std::size_t pair : simt::grid_range(static_cast<std::size_t>(g.code_bytes()))) {
-    const Place at(pair, g.out_height(), g.out_width(), pairs);
+    const Position at(pair, g.out_height(), g.out_width(), pairs);
     const std::int64_t first = 2 * at.channel;
     T* const outputs = y + static_cast<std::int64_t>(pair) / pairs * g.conv.out_channels;
     unsigned code[2] = {kCutOff, kCutOff};
@@ -99,7 +98,7 @@ __global__ void conv_relu_pool_dgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, 
                                                    T* __restrict__ dx) {
   const conv2d::Geometry& conv = g.conv;
   for (std::size_t in : simt::grid_range(static_cast<std::size_t>(conv.in_elements()))) {
-    const Place at(in, conv.in_height, conv.in_width, conv.in_channels);
+    const Position at(in, conv.in_height, conv.in_width, conv.in_channels);
     float sum = 0;
     for (std::int64_t kh = 0; kh < conv.kernel_height; ++kh)
       for (std::int64_t kw = 0; kw < conv.kernel_width; ++kw) {
@@ -125,13 +124,13 @@ __global__ void conv_relu_pool_wgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, 
                                                    float* __restrict__ dw, bool accumulate) {
   const conv2d::Geometry& conv = g.conv;
   for (std::size_t weight : simt::grid_range(static_cast<std::size_t>(conv.weight_elements()))) {
-    const Place at(weight, conv.kernel_height, conv.kernel_width, conv.in_channels);  // n: the output channel
+    const Position at(weight, conv.kernel_height, conv.kernel_width, conv.in_channels);  // n: the output channel
     float sum = accumulate ? dw[weight] : 0.0f;
     for (std::int64_t cell = 0; cell < g.out_positions(); ++cell) {
       const std::int64_t out = cell * conv.out_channels + at.n;
       const unsigned code = code_at(codes + cell * g.code_bytes_of_position(), at.n);
       if (code == kCutOff) continue;
-      const Place window(static_cast<std::size_t>(cell), g.out_height(), g.out_width(), 1);
+      const Position window(static_cast<std::size_t>(cell), g.out_height(), g.out_width(), 1);
       const std::int64_t oh = window.row * g.window + code / g.window;
       const std::int64_t ow = window.col * g.window + code % g.window;
       const std::int64_t ih = oh * conv.stride + at.row - conv.padding;
@@ -197,5 +196,4 @@ std::size_t no_workspace(const Geometry&) { return 0; }
 
 Variant direct() { return {"direct", forward, backward, no_workspace, lib::supports_floating, lib::is_floating}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::conv_relu_pool
+}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY

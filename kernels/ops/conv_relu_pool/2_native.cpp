@@ -20,8 +20,7 @@
 #include "kernels/ops/conv_relu_pool/native.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::conv_relu_pool {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
 namespace native {
 namespace {
 
@@ -272,5 +271,4 @@ Variant native_cpu() {
   return {"native", native::forward, native::backward, native::workspace_bytes, native::supports, native::computes};
 }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::conv_relu_pool
+}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY

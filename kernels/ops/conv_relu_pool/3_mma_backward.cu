@@ -14,8 +14,7 @@
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv_relu_pool/mma.cuh"
 
-namespace gradring::kernels::conv_relu_pool {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
 namespace {
 
 using conv2d::is_small;
@@ -30,7 +29,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
                                     float* __restrict__ db_slices, int k_of_slice) {
   const int first_row = static_cast<int>(blockIdx.x) * Tile::kRows;
   const int first_column = static_cast<int>(blockIdx.y) * Tile::kColumns;
-  const conv2d::KOfBlock k(product.k, k_of_slice);
+  const lib::KOfBlock k(product.k, k_of_slice);
   typename Tile::Accumulators sums;
   conv2d::add_mma_product<Tile>(sums, product.a, product.b, first_row, first_column, k.begin, k.end);
   const int weights = product.columns - 1;  // of a filter
@@ -140,5 +139,4 @@ std::size_t workspace_bytes(const Geometry& g) {
 
 }  // namespace mma
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::conv_relu_pool
+}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY

@@ -16,8 +16,7 @@
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv_relu_pool/mma.cuh"
 
-namespace gradring::kernels::conv_relu_pool {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
 namespace {
 
 using conv2d::Wide;
@@ -62,7 +61,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int window = (first_row / kWarpRows + static_cast<int>(threadIdx.x) / 32) * kWarpWindows + lane / 4;
   // Of a thread's sums, [i][j][2 h + c] is element 2 i + h of its window, at column 8 j + c after its first.
-  const int column = first_column + simt::mma_place_in_c(lane, 0).column;
+  const int column = first_column + simt::mma_position_in_c(lane, 0).column;
   Maximum maxima[kTiles][2] = {};
   auto a = product.a;
   for (a.first_element = 0; a.first_element < a.windows.elements_of_window(); a.first_element += kWarpElements) {
@@ -144,5 +143,4 @@ Variant mma_tiles() {
   return {"mma", mma::forward, mma::backward, mma::workspace_bytes, lib::supports_cuda_half, lib::is_half};
 }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::conv_relu_pool
+}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY

@@ -86,9 +86,7 @@ void check_args(const BackwardArgs& args) {
                    lib::bytes_of(g.conv.in_elements(), args.dtype));
 }
 
-namespace reference {
-
-void forward(const ForwardArgs& args) {
+void reference::forward(const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   if (g.out_elements() == 0) return;
@@ -113,7 +111,7 @@ void forward(const ForwardArgs& args) {
   pack(g, codes, args.codes);
 }
 
-void backward(const BackwardArgs& args) {
+void reference::backward(const BackwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   std::vector<float> dy = as_f32(args.dtype, args.dy, g.out_elements());
@@ -144,5 +142,4 @@ void backward(const BackwardArgs& args) {
   lib::write_values(args.dtype, args.dx, std::vector<double>(dx.begin(), dx.end()));
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::conv_relu_pool

@@ -11,8 +11,7 @@
 #include "kernels/lib/native_vector.h"
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
 
-namespace gradring::kernels::conv_relu_pool {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
 namespace native {
 
 /// Output channels that are computed together: two vectors.
@@ -125,5 +124,4 @@ struct Backward {
 void backward_samples(const Layout& layout, const Backward& pass, std::int64_t begin, std::int64_t end, float* scratch);
 
 }  // namespace native
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::conv_relu_pool
+}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY

@@ -25,9 +25,7 @@ void check_args(const Args& args) {
                              static_cast<std::size_t>(args.rows * args.classes) * size_of(args.dtype));
 }
 
-namespace reference {
-
-double differentiate(std::span<double> x, std::int32_t label, double scale, bool& right) {
+double reference::differentiate(std::span<double> x, std::int32_t label, double scale, bool& right) {
   const bool valid = label >= 0 && static_cast<std::size_t>(label) < x.size();
   const bool numbers = std::none_of(x.begin(), x.end(), [](double value) { return std::isnan(value); });
   if (!valid || !numbers) {
@@ -47,7 +45,7 @@ double differentiate(std::span<double> x, std::int32_t label, double scale, bool
   return loss;
 }
 
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   const auto rows = static_cast<std::size_t>(args.rows);
   const auto classes = static_cast<std::size_t>(args.classes);
@@ -65,7 +63,6 @@ void run(const Args& args) {
   if (args.dlogits) lib::write_values(args.dtype, args.dlogits, x);
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::softmax_cross_entropy
 
 namespace gradring::kernels::linear_cross_entropy {
@@ -140,9 +137,7 @@ void check_args(const Args& args) {
   lib::check_apart(kOp, args.h, h_bytes, args.dh, h_bytes);
 }
 
-namespace reference {
-
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   const double scale = static_cast<double>(args.scale) * (args.loss_scale ? *args.loss_scale : 1.0f);
   double loss = 0;
@@ -166,5 +161,4 @@ void run(const Args& args) {
   *args.correct = correct;
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::linear_cross_entropy

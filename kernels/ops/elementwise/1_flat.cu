@@ -17,8 +17,7 @@
 #include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::fill {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::fill::inline GRADRING_KERNEL_COPY {
 namespace {
 
 template <class Word>
@@ -48,11 +47,9 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, lib::supports_any}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::fill
+}  // namespace gradring::kernels::fill::inline GRADRING_KERNEL_COPY
 
-namespace gradring::kernels::scale {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::scale::inline GRADRING_KERNEL_COPY {
 namespace {
 
 template <class T>
@@ -73,11 +70,9 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, lib::supports_floating}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::scale
+}  // namespace gradring::kernels::scale::inline GRADRING_KERNEL_COPY
 
-namespace gradring::kernels::accumulate {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::accumulate::inline GRADRING_KERNEL_COPY {
 namespace {
 
 /// Whole numbers wrap around.
@@ -119,11 +114,9 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, supports}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::accumulate
+}  // namespace gradring::kernels::accumulate::inline GRADRING_KERNEL_COPY
 
-namespace gradring::kernels::cast {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::cast::inline GRADRING_KERNEL_COPY {
 namespace {
 
 template <class From, class To>
@@ -150,11 +143,9 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, lib::supports_floating}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::cast
+}  // namespace gradring::kernels::cast::inline GRADRING_KERNEL_COPY
 
-namespace gradring::kernels::relu {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::relu::inline GRADRING_KERNEL_COPY {
 namespace {
 
 template <class T>
@@ -193,5 +184,4 @@ void backward(Stream& stream, const BackwardArgs& args) {
 
 Variant flat() { return {"flat", forward, backward, lib::supports_floating}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::relu
+}  // namespace gradring::kernels::relu::inline GRADRING_KERNEL_COPY

@@ -37,14 +37,11 @@ void check_args(const Args& args) {
   if (args.elements) lib::check_pointer("fill", "y", args.y);
 }
 
-namespace reference {
-
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   lib::write_values(args.dtype, args.y, std::vector<double>(args.elements, args.value));
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::fill
 
 namespace gradring::kernels::scale {
@@ -56,9 +53,7 @@ void check_args(const Args& args) {
   lib::check_same_or_apart("scale", args.x, args.y, args.elements * size_of(args.dtype));
 }
 
-namespace reference {
-
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   const std::vector<double> x = lib::read_values(args.dtype, args.x, args.elements);
   std::vector<double> y = x;
@@ -66,7 +61,6 @@ void run(const Args& args) {
   lib::write_values(args.dtype, args.y, y);
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::scale
 
 namespace gradring::kernels::accumulate {
@@ -82,7 +76,6 @@ void check_args(const Args& args) {
   lib::check_same_or_apart("accumulate", args.x, args.y, args.elements * size_of(args.dtype));
 }
 
-namespace reference {
 namespace {
 
 template <class Bits>
@@ -101,7 +94,7 @@ void add_rounded(const Args& args) {
 
 }  // namespace
 
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   switch (args.dtype) {
     case DType::i32: return add_whole<std::uint32_t>(args);
@@ -110,7 +103,6 @@ void run(const Args& args) {
   }
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::accumulate
 
 namespace gradring::kernels::cast {
@@ -123,14 +115,11 @@ void check_args(const Args& args) {
   lib::check_apart("cast", args.x, args.elements * size_of(args.from), args.y, args.elements * size_of(args.to));
 }
 
-namespace reference {
-
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   lib::write_values(args.to, args.y, lib::read_values(args.from, args.x, args.elements));
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::cast
 
 namespace gradring::kernels::relu {
@@ -151,9 +140,7 @@ void check_args(const BackwardArgs& args) {
   lib::check_same_or_apart("relu backward", args.dy, args.dx, bytes);
 }
 
-namespace reference {
-
-void forward(const ForwardArgs& args) {
+void reference::forward(const ForwardArgs& args) {
   check_args(args);
   std::vector<double> y = lib::read_values(args.dtype, args.x, args.elements);
   for (double& value : y)
@@ -161,7 +148,7 @@ void forward(const ForwardArgs& args) {
   lib::write_values(args.dtype, args.y, y);
 }
 
-void backward(const BackwardArgs& args) {
+void reference::backward(const BackwardArgs& args) {
   check_args(args);
   const std::vector<double> y = lib::read_values(args.dtype, args.y, args.elements);
   std::vector<double> dx = lib::read_values(args.dtype, args.dy, args.elements);
@@ -170,5 +157,4 @@ void backward(const BackwardArgs& args) {
   lib::write_values(args.dtype, args.dx, dx);
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::relu

@@ -33,9 +33,7 @@ void check_args(const ReadArgs& args) {
   lib::check_pointers("exact_sum", {{"units", args.units}, {"x", args.x}});
 }
 
-namespace reference {
-
-void add(const AddArgs& args) {
+void reference::add(const AddArgs& args) {
   check_args(args);
   const double per_unit = 1 / value_of(args.unit, args.scale);
   for (std::size_t i = 0; i < args.elements; ++i) {
@@ -47,7 +45,7 @@ void add(const AddArgs& args) {
   }
 }
 
-void read(const ReadArgs& args) {
+void reference::read(const ReadArgs& args) {
   check_args(args);
   const double value = value_of(args.unit, args.scale);
   for (std::size_t i = 0; i < args.elements; ++i)
@@ -55,5 +53,4 @@ void read(const ReadArgs& args) {
                                    : static_cast<float>(static_cast<double>(args.units[i]) * value);
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::exact_sum

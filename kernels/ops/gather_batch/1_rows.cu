@@ -16,8 +16,7 @@
 #include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gather_batch {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gather_batch::inline GRADRING_KERNEL_COPY {
 namespace {
 
 /// Divisions, not products with reciprocals: those round differently, and the bits are to be the loader's.
@@ -80,5 +79,4 @@ void advance(Stream& stream, const AdvanceArgs& args) {
 
 Variant rows() { return {"rows", run, advance, lib::supports_floating}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::gather_batch
+}  // namespace gradring::kernels::gather_batch::inline GRADRING_KERNEL_COPY

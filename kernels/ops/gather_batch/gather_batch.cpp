@@ -45,9 +45,7 @@ void check_args(const Args& args) {
 
 void check_args(const AdvanceArgs& args) { lib::check_pointer("gather_batch advance", "first", args.first); }
 
-namespace reference {
-
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   std::vector<double> y(static_cast<std::size_t>(args.batch * args.elements), std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t row = 0; row < args.batch; ++row) {
@@ -63,10 +61,9 @@ void run(const Args& args) {
   if (args.batch > 0) lib::write_values(args.dtype, args.y, y);
 }
 
-void advance(const AdvanceArgs& args) {
+void reference::advance(const AdvanceArgs& args) {
   check_args(args);
   *args.first += args.by;
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::gather_batch

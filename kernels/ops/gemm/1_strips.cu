@@ -16,8 +16,7 @@
 #include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gemm {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kDots = 8;
@@ -64,7 +63,7 @@ __global__ void gemm_run_sums_kernel(const T* __restrict__ a, const T* __restric
   }
 }
 
-template <class T, class C, bool kTransposeA>
+template <class T, class C>
 void launch(Stream& stream, const Args& args) {
   const auto start = [&]<auto Kernel>(int strip) {
     simt::launch_flat<Kernel>(stream, lib::rows_for(stream, lib::strips(args.n, strip), args.m * args.n * args.k),
@@ -72,18 +71,12 @@ void launch(Stream& stream, const Args& args) {
                               lib::narrow<int>("gemm", "m", args.m), args.n, lib::narrow<int>("gemm", "k", args.k),
                               args.accumulate);
   };
-  if (args.transpose_b)
-    start.template operator()<gemm_run_dots_kernel<T, C, kTransposeA>>(kDots);
-  else
-    start.template operator()<gemm_run_sums_kernel<T, C, kTransposeA>>(kSums);
-}
-
-template <class T, class C>
-void launch(Stream& stream, const Args& args) {
-  if (args.transpose_a)
-    launch<T, C, true>(stream, args);
-  else
-    launch<T, C, false>(stream, args);
+  lib::with_bool(args.transpose_a, [&](auto transpose_a) {
+    if (args.transpose_b)
+      start.template operator()<gemm_run_dots_kernel<T, C, transpose_a.value>>(kDots);
+    else
+      start.template operator()<gemm_run_sums_kernel<T, C, transpose_a.value>>(kSums);
+  });
 }
 
 void run(Stream& stream, const Args& args) {
@@ -102,5 +95,4 @@ void run(Stream& stream, const Args& args) {
 
 Variant strips() { return {"strips", run, lib::supports_floating}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::gemm
+}  // namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY

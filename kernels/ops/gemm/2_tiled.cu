@@ -16,8 +16,7 @@
 #include "kernels/ops/gemm/tiles.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gemm {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kTile = 64;  // rows and columns of C
@@ -97,5 +96,4 @@ void run(Stream& stream, const Args& args) {
 
 Variant tiled() { return {"tiled", run, lib::supports_cuda_floating, lib::is_floating}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::gemm
+}  // namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY

@@ -14,8 +14,7 @@
 #include "kernels/ops/gemm/tiles.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gemm {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY {
 namespace {
 
 namespace wmma = nvcuda::wmma;
@@ -126,5 +125,4 @@ void run(Stream& stream, const Args& args) {
 
 Variant wmma_fragments() { return {"wmma", run, lib::supports_cuda_half, lib::is_half}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::gemm
+}  // namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY

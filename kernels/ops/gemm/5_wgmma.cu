@@ -20,8 +20,7 @@
 #include "kernels/ops/gemm/tiles.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gemm {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY {
 
 /// A k-tile of an operand in shared memory, as TMA writes it and wgmma reads it: boxes of 64 (M or N) x 64 (K) elements
 /// one after the other, each with 64 swizzled rows of 128 bytes in memory's order. A box has one size whether the
@@ -83,13 +82,12 @@ constexpr std::size_t kSharedBytes = kStages * sizeof(Stage<T>) + simt::kSwizzle
 
 /// The producer's part: fills the stages as they become free.
 template <class A, class B, class T>
-__device__ void fill(const simt::TensorMap& a, const simt::TensorMap& b, const KTilesOfBlock& k_tiles, Stage<T>* stages,
+__device__ void fill(const simt::TensorMap& a, const simt::TensorMap& b, const lib::KOfBlock& k_range, Stage<T>* stages,
                      Pipe& pipe) {
   const int first_row = static_cast<int>(blockIdx.x) * kTileRows;
   const int first_column = static_cast<int>(blockIdx.y) * kTileColumns;
-  for (int k_tile = 0; k_tile < k_tiles.count; ++k_tile) {
+  for (int k = k_range.begin, k_tile = 0; k < k_range.end; k += kTileK, ++k_tile) {
     Stage<T>& stage = stages[k_tile % kStages];
-    const int k = (k_tiles.first + k_tile) * kTileK;
     lib::Mbarrier& landed = pipe.begin_fill(k_tile, sizeof stage);
     A::start(a, first_row, k, kTileRows / A::kBox, stage.a, landed);
     B::start(b, first_column, k, kTileColumns / B::kBox, stage.b, landed);
@@ -98,10 +96,10 @@ __device__ void fill(const simt::TensorMap& a, const simt::TensorMap& b, const K
 
 /// A consumer's part: the sums of its warpgroup.
 template <class A, class B, class T>
-__device__ void multiply(float (&sums)[lib::kSumsOf64x128], int group, bool elected, const KTilesOfBlock& k_tiles,
+__device__ void multiply(float (&sums)[lib::kSumsOf64x128], int group, bool elected, int k_tiles,
                          const Stage<T>* stages, Pipe& pipe) {
   lib::warpgroup_expose(sums);
-  for (int k_tile = 0; k_tile < k_tiles.count; ++k_tile) {
+  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
     pipe.wait_filled(k_tile);
     const Stage<T>& stage = stages[k_tile % kStages];
     const T* rows = stage.a + group * A::kElementsOfBox;
@@ -120,7 +118,7 @@ __device__ void multiply(float (&sums)[lib::kSumsOf64x128], int group, bool elec
 template <class T, bool kAKMajor, bool kBKMajor>
 __global__ void __launch_bounds__(kThreads, kBlocksOfMultiprocessor)
     gemm_run_wgmma_kernel(SIMT_GRID_CONST(simt::TensorMap) a, SIMT_GRID_CONST(simt::TensorMap) b,
-                          SIMT_GRID_CONST(Output<T>) c, int k, int k_tiles_of_slice) {
+                          SIMT_GRID_CONST(Output<T>) c, int k, int k_of_slice) {
   using A = WgmmaTile<kAKMajor>;
   using B = WgmmaTile<kBKMajor>;
   SIMT_DYNAMIC_SHARED(unsigned char, memory);
@@ -128,16 +126,17 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfMultiprocessor)
   auto* stages = reinterpret_cast<Stage<T>*>(lib::align_shared<simt::kSwizzlePatternBytes>(memory));
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const KTilesOfBlock k_tiles(k, kTileK, k_tiles_of_slice);
+  const lib::KOfBlock k_range(k, k_of_slice);
   if (threadIdx.x == 0) pipe.init(kConsumers);
   __syncthreads();  // the pipe's barriers are initialised
 
   if (warp == kConsumers) {
-    if (lane == 0) fill<A, B>(a, b, k_tiles, stages, pipe);
+    if (lane == 0) fill<A, B>(a, b, k_range, stages, pipe);
     return;
   }
   const int group = warp / kGroupWarps;
   float sums[lib::kSumsOf64x128] = {};
+  const int k_tiles = (k_range.end - k_range.begin + kTileK - 1) / kTileK;
   multiply<A, B>(sums, group, lane == 0, k_tiles, stages, pipe);
 
   const Output<T> to = output_of_block(c);
@@ -145,8 +144,9 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfMultiprocessor)
   const int first_column = static_cast<int>(blockIdx.y) * kTileColumns;
   SIMT_UNROLL_ON_GPU
   for (int i = 0; i < lib::kSumsOf64x128; i += 2) {
-    const simt::Place place = simt::warpgroup_place_in_d(static_cast<int>(threadIdx.x) % (32 * kGroupWarps), i);
-    to.put_pair(first_row + place.row, first_column + place.column, sums[i], sums[i + 1]);
+    const simt::Position position =
+        simt::warpgroup_position_in_d(static_cast<int>(threadIdx.x) % (32 * kGroupWarps), i);
+    to.put_pair(first_row + position.row, first_column + position.column, sums[i], sums[i + 1]);
   }
 }
 
@@ -164,11 +164,11 @@ void run(Stream& stream, const Args& args) {
     if (needs_mma(problem)) return mma().run(stream, args);
     simt::Config config{
         .grid = problem.tiles(kTileRows, kTileColumns), .block = dim3(kThreads), .shared_bytes = kSharedBytes<T>};
-    with_slices(stream, args, problem, kTileK, kMinKTiles, config.grid, [&](const Output<T>& to, int k_tiles) {
+    with_slices(stream, args, problem, kTileK, kMinKTiles, config.grid, [&](const Output<T>& to, int k_of_slice) {
       with_layouts(args, [&](auto a_k_major, auto b_k_major) {
         simt::launch<gemm_run_wgmma_kernel<T, a_k_major.value, b_k_major.value>>(
             stream, config, WgmmaTile<a_k_major.value>::map(problem.a), WgmmaTile<b_k_major.value>::map(problem.b), to,
-            problem.k, k_tiles);
+            problem.k, k_of_slice);
       });
     });
   });
@@ -184,5 +184,4 @@ Variant wgmma() {
           .workspace_bytes = workspace_bytes(kTileRows, kTileColumns)};  // more than mma needs
 }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::gemm
+}  // namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY

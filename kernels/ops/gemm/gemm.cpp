@@ -25,7 +25,6 @@ void check_args(const Args& args) {
   lib::check_apart("gemm", args.b, lib::bytes_of(args.k * args.n, args.dtype), args.c, c_bytes);
 }
 
-namespace reference {
 namespace {
 
 /// A factor row by row, as the product sees it.
@@ -42,7 +41,7 @@ std::vector<double> read_rows(DType dtype, const void* from, std::size_t rows, s
 
 }  // namespace
 
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   const auto m = static_cast<std::size_t>(args.m);
   const auto n = static_cast<std::size_t>(args.n);
@@ -61,5 +60,4 @@ void run(const Args& args) {
   lib::write_values(args.c_dtype, args.c, c);
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::gemm

@@ -19,8 +19,7 @@
 #include "kernels/ops/gradient_statistics/gradient_statistics.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gradient_statistics {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gradient_statistics::inline GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kSums = lib::kPack < 8 ? lib::kPack : 8;
@@ -135,10 +134,10 @@ void run_blocks(Stream& stream, const BlocksArgs& args) {
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     const T* const x = static_cast<const T*>(args.x);
     const simt::Config config = lib::grid_for_packs(stream, args.elements);
-    lib::is_pack_aligned(x) ? simt::launch_flat<gradient_statistics_blocks_kernel<true, T>>(
-                                  stream, config, x, args.elements, args.tiny, args.blocks, args.notes)
-                            : simt::launch_flat<gradient_statistics_blocks_kernel<false, T>>(
-                                  stream, config, x, args.elements, args.tiny, args.blocks, args.notes);
+    lib::with_bool(lib::is_pack_aligned(x), [&](auto wide) {
+      simt::launch_flat<gradient_statistics_blocks_kernel<wide.value, T>>(stream, config, x, args.elements, args.tiny,
+                                                                          args.blocks, args.notes);
+    });
   });
 }
 
@@ -172,5 +171,4 @@ void run(Stream& stream, const Args& args) {
 
 Variant two_stage() { return {"two_stage", run, run_blocks, run_total, lib::supports_floating}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::gradient_statistics
+}  // namespace gradring::kernels::gradient_statistics::inline GRADRING_KERNEL_COPY

@@ -40,9 +40,7 @@ void check_args(const Args& args) {
   check_results(args);
 }
 
-namespace reference {
-
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   double sum = 0;
   std::int64_t first = -1, tiny = 0;
@@ -63,5 +61,4 @@ void run(const Args& args) {
   *args.tiny_count = tiny;
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::gradient_statistics

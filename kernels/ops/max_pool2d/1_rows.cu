@@ -15,8 +15,7 @@
 #include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::max_pool2d {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::max_pool2d::inline GRADRING_KERNEL_COPY {
 namespace {
 
 /// kWindow 0: any window, known at run time only. A known one is unrolled, and the channel loop around it vectorises.
@@ -98,23 +97,17 @@ void check_limits(const Geometry& g) {
   lib::narrow<int>("max_pool2d", "stride", g.stride);
 }
 
-template <class T, int kWindow>
-void launch_forward(Stream& stream, const ForwardArgs& args) {
-  const Geometry& g = args.geometry;
-  simt::launch_flat<max_pool2d_forward_rows_kernel<T, kWindow>>(
-      stream, lib::rows_for(stream, g.batch * g.out_height(), g.in_elements()), g, static_cast<const T*>(args.x),
-      static_cast<T*>(args.y), args.codes);
-}
-
 void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
-  if (args.geometry.out_elements() == 0) return;
-  check_limits(args.geometry);
+  const Geometry& g = args.geometry;
+  if (g.out_elements() == 0) return;
+  check_limits(g);
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
-    if (args.geometry.window == 2)
-      launch_forward<T, 2>(stream, args);
-    else
-      launch_forward<T, 0>(stream, args);
+    lib::with_bool(g.window == 2, [&](auto is_two) {
+      simt::launch_flat<max_pool2d_forward_rows_kernel<T, is_two.value ? 2 : 0>>(
+          stream, lib::rows_for(stream, g.batch * g.out_height(), g.in_elements()), g, static_cast<const T*>(args.x),
+          static_cast<T*>(args.y), args.codes);
+    });
   });
 }
 
@@ -134,5 +127,4 @@ void backward(Stream& stream, const BackwardArgs& args) {
 
 Variant rows() { return {"rows", forward, backward, lib::supports_floating}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::max_pool2d
+}  // namespace gradring::kernels::max_pool2d::inline GRADRING_KERNEL_COPY

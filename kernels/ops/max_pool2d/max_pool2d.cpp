@@ -59,9 +59,7 @@ void check_args(const BackwardArgs& args) {
                    lib::bytes_of(g.in_elements(), args.dtype));
 }
 
-namespace reference {
-
-void forward(const ForwardArgs& args) {
+void reference::forward(const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   if (g.out_elements() == 0) return;
@@ -84,7 +82,7 @@ void forward(const ForwardArgs& args) {
   lib::write_values(args.dtype, args.y, y);
 }
 
-void backward(const BackwardArgs& args) {
+void reference::backward(const BackwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   const std::vector<double> dy = lib::read_values(args.dtype, args.dy, static_cast<std::size_t>(g.out_elements()));
@@ -96,5 +94,4 @@ void backward(const BackwardArgs& args) {
   lib::write_values(args.dtype, args.dx, dx);
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::max_pool2d

@@ -14,8 +14,7 @@
 #include "kernels/ops/optimizers/update.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::adam {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::adam::inline GRADRING_KERNEL_COPY {
 namespace {
 
 /// Copy is the type of the copy; with float there is none, and `copy` is not touched.
@@ -46,11 +45,9 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, lib::supports_any}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::adam
+}  // namespace gradring::kernels::adam::inline GRADRING_KERNEL_COPY
 
-namespace gradring::kernels::sgd {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::sgd::inline GRADRING_KERNEL_COPY {
 namespace {
 
 template <bool kMomentum, class Copy>
@@ -70,32 +67,24 @@ __global__ void sgd_run_flat_kernel(std::size_t elements, float* __restrict__ we
   }
 }
 
-template <bool kMomentum>
-void launch(Stream& stream, const Args& args) {
-  lib::with_element(args.copy ? args.copy_dtype : DType::f32, [&]<class Copy>(lib::Element<Copy>) {
-    simt::launch_flat<sgd_run_flat_kernel<kMomentum, Copy>>(
-        stream, simt::grid_for(stream, args.elements), args.elements, args.weights, args.gradients,
-        args.momentum_buffer, static_cast<Copy*>(args.copy), args.state, coefficients(args.hyper));
-  });
-}
-
 void run(Stream& stream, const Args& args) {
   check_args(args);
-  if (args.hyper.momentum > 0)
-    launch<true>(stream, args);
-  else
-    launch<false>(stream, args);
+  lib::with_element(args.copy ? args.copy_dtype : DType::f32, [&]<class Copy>(lib::Element<Copy>) {
+    lib::with_bool(args.hyper.momentum > 0, [&](auto has_momentum) {
+      simt::launch_flat<sgd_run_flat_kernel<has_momentum.value, Copy>>(
+          stream, simt::grid_for(stream, args.elements), args.elements, args.weights, args.gradients,
+          args.momentum_buffer, static_cast<Copy*>(args.copy), args.state, coefficients(args.hyper));
+    });
+  });
 }
 
 }  // namespace
 
 Variant flat() { return {"flat", run, lib::supports_any}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::sgd
+}  // namespace gradring::kernels::sgd::inline GRADRING_KERNEL_COPY
 
-namespace gradring::kernels::ema {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::ema::inline GRADRING_KERNEL_COPY {
 namespace {
 
 __global__ void ema_run_flat_kernel(std::size_t elements, const float* __restrict__ weights,
@@ -119,5 +108,4 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, lib::supports_any}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::ema
+}  // namespace gradring::kernels::ema::inline GRADRING_KERNEL_COPY

@@ -16,8 +16,7 @@
 #include "kernels/ops/optimizers/update.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::adam {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::adam::inline GRADRING_KERNEL_COPY {
 namespace {
 
 /// Copy is the type of the copy; with float there is none, and `copy` is not touched.
@@ -47,13 +46,6 @@ __global__ void adam_run_vector_kernel(std::size_t elements, float* __restrict__
   }
 }
 
-template <bool kWide, class Copy>
-void launch(Stream& stream, const Args& args) {
-  simt::launch_flat<adam_run_vector_kernel<kWide, Copy>>(
-      stream, lib::grid_for_packs(stream, args.elements), args.elements, args.weights, args.gradients, args.m, args.v,
-      static_cast<Copy*>(args.copy), args.state, coefficients(args.hyper));
-}
-
 void run(Stream& stream, const Args& args) {
   check_args(args);
   if (args.elements == 0) return;
@@ -61,7 +53,11 @@ void run(Stream& stream, const Args& args) {
     const bool wide = lib::is_pack_aligned(args.weights) && lib::is_pack_aligned(args.gradients) &&
                       lib::is_pack_aligned(args.m) && lib::is_pack_aligned(args.v) &&
                       lib::is_pack_aligned(static_cast<Copy*>(args.copy));
-    wide ? launch<true, Copy>(stream, args) : launch<false, Copy>(stream, args);
+    lib::with_bool(wide, [&](auto is_wide) {
+      simt::launch_flat<adam_run_vector_kernel<is_wide.value, Copy>>(
+          stream, lib::grid_for_packs(stream, args.elements), args.elements, args.weights, args.gradients, args.m,
+          args.v, static_cast<Copy*>(args.copy), args.state, coefficients(args.hyper));
+    });
   });
 }
 
@@ -69,11 +65,9 @@ void run(Stream& stream, const Args& args) {
 
 Variant vector() { return {"vector", run, lib::supports_any}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::adam
+}  // namespace gradring::kernels::adam::inline GRADRING_KERNEL_COPY
 
-namespace gradring::kernels::sgd {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::sgd::inline GRADRING_KERNEL_COPY {
 namespace {
 
 template <bool kWide, bool kMomentum, class Copy>
@@ -106,31 +100,24 @@ __global__ void sgd_run_vector_kernel(std::size_t elements, float* __restrict__ 
   }
 }
 
-template <bool kWide, bool kMomentum, class Copy>
-void launch(Stream& stream, const Args& args) {
-  simt::launch_flat<sgd_run_vector_kernel<kWide, kMomentum, Copy>>(
-      stream, lib::grid_for_packs(stream, args.elements), args.elements, args.weights, args.gradients,
-      args.momentum_buffer, static_cast<Copy*>(args.copy), args.state, coefficients(args.hyper));
-}
-
-template <bool kMomentum>
-void run_with(Stream& stream, const Args& args) {
-  lib::with_element(args.copy ? args.copy_dtype : DType::f32, [&]<class Copy>(lib::Element<Copy>) {
-    const bool wide = lib::is_pack_aligned(args.weights) && lib::is_pack_aligned(args.gradients) &&
-                      lib::is_pack_aligned(args.momentum_buffer) && lib::is_pack_aligned(static_cast<Copy*>(args.copy));
-    wide ? launch<true, kMomentum, Copy>(stream, args) : launch<false, kMomentum, Copy>(stream, args);
-  });
-}
-
 void run(Stream& stream, const Args& args) {
   check_args(args);
   if (args.elements == 0) return;
-  args.hyper.momentum > 0 ? run_with<true>(stream, args) : run_with<false>(stream, args);
+  lib::with_element(args.copy ? args.copy_dtype : DType::f32, [&]<class Copy>(lib::Element<Copy>) {
+    const bool wide = lib::is_pack_aligned(args.weights) && lib::is_pack_aligned(args.gradients) &&
+                      lib::is_pack_aligned(args.momentum_buffer) && lib::is_pack_aligned(static_cast<Copy*>(args.copy));
+    lib::with_bool(args.hyper.momentum > 0, [&](auto has_momentum) {
+      lib::with_bool(wide, [&](auto is_wide) {
+        simt::launch_flat<sgd_run_vector_kernel<is_wide.value, has_momentum.value, Copy>>(
+            stream, lib::grid_for_packs(stream, args.elements), args.elements, args.weights, args.gradients,
+            args.momentum_buffer, static_cast<Copy*>(args.copy), args.state, coefficients(args.hyper));
+      });
+    });
+  });
 }
 
 }  // namespace
 
 Variant vector() { return {"vector", run, lib::supports_any}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::sgd
+}  // namespace gradring::kernels::sgd::inline GRADRING_KERNEL_COPY

@@ -27,9 +27,7 @@ void check_args(const Args& args) {
   lib::check_weight_copy("adam", args.copy_dtype, args.copy, args.weights, args.elements);
 }
 
-namespace reference {
-
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   if (args.state->non_finite) return;
   const Hyper& h = args.hyper;
@@ -55,7 +53,6 @@ void run(const Args& args) {
     lib::write_values(args.copy_dtype, args.copy, lib::read_values(DType::f32, args.weights, args.elements));
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::adam
 
 namespace gradring::kernels::sgd {
@@ -76,9 +73,7 @@ void check_args(const Args& args) {
   lib::check_weight_copy("sgd", args.copy_dtype, args.copy, args.weights, args.elements);
 }
 
-namespace reference {
-
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   if (args.state->non_finite) return;
   const Hyper& h = args.hyper;
@@ -97,7 +92,6 @@ void run(const Args& args) {
     lib::write_values(args.copy_dtype, args.copy, lib::read_values(DType::f32, args.weights, args.elements));
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::sgd
 
 namespace gradring::kernels::ema {
@@ -110,9 +104,7 @@ void check_args(const Args& args) {
   lib::check_pointers("ema", {{"weights", args.weights}, {"average", args.average}});
 }
 
-namespace reference {
-
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   if (args.state->non_finite) return;
   const double share = args.state->applied_steps == 0 ? 1 : 1 - args.decay;
@@ -122,5 +114,4 @@ void run(const Args& args) {
   }
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::ema

@@ -18,11 +18,10 @@
 #include "kernels/simt/engine/tensor_layout.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::peak {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::peak::inline GRADRING_KERNEL_COPY {
 namespace {
 
-constexpr int kResults = 4;  // of a tile, in each lane: simt::mma_place_in_c
+constexpr int kResults = 4;  // of a tile, in each lane: simt::mma_position_in_c
 constexpr unsigned kThreads = 256;
 
 /// The results that one lane of the tile's warp holds while it computes.
@@ -41,8 +40,8 @@ class LaneOfTile {
 
  private:
   __device__ int offset(int i) const {
-    const simt::Place place = simt::mma_place_in_c(lane_, i);
-    return place.row * static_cast<int>(kColumns) + place.column;
+    const simt::Position position = simt::mma_position_in_c(lane_, i);
+    return position.row * static_cast<int>(kColumns) + position.column;
   }
 
   float* y_;
@@ -62,8 +61,8 @@ __global__ void __launch_bounds__(kThreads)
   const std::int64_t tile = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   if (tile >= tiles) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const simt::Place first = simt::mma_place_in_c(lane, 0);
-  const simt::Place last = simt::mma_place_in_c(lane, kResults - 1);
+  const simt::Position first = simt::mma_position_in_c(lane, 0);
+  const simt::Position last = simt::mma_position_in_c(lane, kResults - 1);
   float rows[2][kProductK], columns[2][kProductK];
   SIMT_UNROLL
   for (int k = 0; k < kProductK; ++k) {
@@ -108,12 +107,12 @@ __global__ void __launch_bounds__(kThreads)
   if (tile >= tiles) return;  // all lanes of a warp or none
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto of_a = [&](int i) {
-    const simt::Place place = simt::mma_place_in_a(lane, i);
-    return a[place.row * static_cast<int>(kK) + place.column];
+    const simt::Position position = simt::mma_position_in_a(lane, i);
+    return a[position.row * static_cast<int>(kK) + position.column];
   };
   const auto of_b = [&](int i) {
-    const simt::Place place = simt::mma_place_in_b(lane, i);
-    return b[place.row * static_cast<int>(kColumns) + place.column];
+    const simt::Position position = simt::mma_position_in_b(lane, i);
+    return b[position.row * static_cast<int>(kColumns) + position.column];
   };
   std::uint32_t left[4];
   SIMT_UNROLL
@@ -142,5 +141,4 @@ Variant multiply_adds() {
 
 Variant mma() { return {.name = "mma", .run = run_mma, .supports = lib::supports_cuda_half, .computes = lib::is_half}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::peak
+}  // namespace gradring::kernels::peak::inline GRADRING_KERNEL_COPY

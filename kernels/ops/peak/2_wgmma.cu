@@ -15,8 +15,7 @@
 #include "kernels/simt/engine/tensor_layout.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::peak {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::peak::inline GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kGroupThreads = 128;
@@ -44,9 +43,9 @@ __device__ simt::MatrixDescriptor operand(const T* first) {
 }
 
 /// Where the i-th sum of a lane is in the tiles of its warp, which are neighbours in the product.
-__device__ inline int place_in_tiles(int lane, int i) {
-  const simt::Place place = simt::mma_place_in_c(lane, i % 4);
-  return (i / 4 * static_cast<int>(kRows) + place.row) * static_cast<int>(kColumns) + place.column;
+__device__ inline int position_in_tiles(int lane, int i) {
+  const simt::Position position = simt::mma_position_in_c(lane, i % 4);
+  return (i / 4 * static_cast<int>(kRows) + position.row) * static_cast<int>(kColumns) + position.column;
 }
 
 template <int kCount, class T>
@@ -76,10 +75,10 @@ __global__ void __launch_bounds__(kGroups* kGroupThreads, kBlocksOfMultiprocesso
   const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   const std::int64_t tiles_of_warp = tiles - warp * kColumnTiles;  // that are left for it
   float* const tiles_of_y = y + warp * kColumnTiles * (kRows * kColumns);
-  float sums[lib::kSumsOf64x128];  // four of each tile: simt::warpgroup_place_in_d
+  float sums[lib::kSumsOf64x128];  // four of each tile: simt::warpgroup_position_in_d
   SIMT_UNROLL_ON_GPU
   for (int i = 0; i < lib::kSumsOf64x128; ++i)
-    sums[i] = i / 4 < tiles_of_warp ? tiles_of_y[place_in_tiles(lane, i)] : 0.0f;
+    sums[i] = i / 4 < tiles_of_warp ? tiles_of_y[position_in_tiles(lane, i)] : 0.0f;
   lib::warpgroup_expose(sums);
   std::int64_t round = 0;
   for (; round + kRoundsAtOnce <= rounds; round += kRoundsAtOnce) add_products<kRoundsAtOnce>(sums, left, right);
@@ -87,7 +86,7 @@ __global__ void __launch_bounds__(kGroups* kGroupThreads, kBlocksOfMultiprocesso
   lib::warpgroup_wait_for(sums);
   SIMT_UNROLL_ON_GPU
   for (int i = 0; i < lib::kSumsOf64x128; ++i)
-    if (i / 4 < tiles_of_warp) tiles_of_y[place_in_tiles(lane, i)] = sums[i];
+    if (i / 4 < tiles_of_warp) tiles_of_y[position_in_tiles(lane, i)] = sums[i];
 }
 
 void run(Stream& stream, const Args& args) {
@@ -108,5 +107,4 @@ Variant wgmma() {
   return {.name = "wgmma", .run = run, .supports = lib::supports_hopper_half, .computes = lib::is_half};
 }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::peak
+}  // namespace gradring::kernels::peak::inline GRADRING_KERNEL_COPY

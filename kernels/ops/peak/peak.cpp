@@ -11,9 +11,7 @@ void check_args(const Args& args) {
   lib::check_pointers("peak", {{"a", args.a}, {"b", args.b}, {"y", args.y}});
 }
 
-namespace reference {
-
-void run(const Args& args) {
+void reference::run(const Args& args) {
   check_args(args);
   if (args.tiles == 0) return;
   const std::vector<double> a = lib::read_values(args.dtype, args.a, kRows * kK);
@@ -30,5 +28,4 @@ void run(const Args& args) {
     }
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::peak

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 
 #include "kernels/lib/variant.h"
 
@@ -47,11 +46,6 @@ namespace reference {
 void run(const Args& args);
 }  // namespace reference
 
-struct Variant {
-  std::string_view name;
-  void (*run)(Stream&, const Args&);
-  bool (*supports)(const Device&, DType);  ///< where it is chosen
-  bool (*computes)(DType) = nullptr;       ///< what it is right for on any device, if that is more
-};
+using Variant = RunVariant<Args>;
 
 }  // namespace gradring::kernels::peak

@@ -11,8 +11,7 @@
 #include "kernels/lib/element.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::step_state {
-inline namespace GRADRING_KERNEL_COPY {
+namespace gradring::kernels::step_state::inline GRADRING_KERNEL_COPY {
 namespace {
 
 __device__ void follow(StepState& state, const LossScalePolicy& policy) {
@@ -59,5 +58,4 @@ void advance(Stream& stream, const AdvanceArgs& args) {
 
 Variant one_thread() { return {"one_thread", prepare, advance, lib::supports_any}; }
 
-}  // namespace GRADRING_KERNEL_COPY
-}  // namespace gradring::kernels::step_state
+}  // namespace gradring::kernels::step_state::inline GRADRING_KERNEL_COPY

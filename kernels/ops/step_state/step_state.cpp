@@ -29,9 +29,7 @@ void check_args(const AdvanceArgs& args) {
   lib::check_at_least("step_state", 1, {{"growth_interval", policy.growth_interval}});
 }
 
-namespace reference {
-
-void prepare(const PrepareArgs& args) {
+void reference::prepare(const PrepareArgs& args) {
   check_args(args);
   StepState& state = *args.state;
   state.learning_rate = args.learning_rates[std::min(state.applied_steps, args.count - 1)];
@@ -44,7 +42,7 @@ void prepare(const PrepareArgs& args) {
   state.gradient_scale = static_cast<float>(scale);
 }
 
-void advance(const AdvanceArgs& args) {
+void reference::advance(const AdvanceArgs& args) {
   check_args(args);
   StepState& state = *args.state;
   const LossScalePolicy& policy = args.policy;
@@ -65,5 +63,4 @@ void advance(const AdvanceArgs& args) {
   }
 }
 
-}  // namespace reference
 }  // namespace gradring::kernels::step_state

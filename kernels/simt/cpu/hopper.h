@@ -145,9 +145,9 @@ void add_product(const AsyncProduct& product) {
   const auto thread = static_cast<int>(linear_thread() % kWarpgroup);
   float a[2][kProductK], b[2][kProductK];
   for (int i : {0, 1})
-    load_operand<T, kTransposeA, 1>({product.a}, warpgroup_place_in_d(thread, 2 * i).row, &a[i], product.site);
+    load_operand<T, kTransposeA, 1>({product.a}, warpgroup_position_in_d(thread, 2 * i).row, &a[i], product.site);
   for (int first = 0; first < kColumns / 2; first += 4) {
-    load_operand<T, kTransposeB, 2>({product.b}, warpgroup_place_in_d(thread, first).column, b, product.site);
+    load_operand<T, kTransposeB, 2>({product.b}, warpgroup_position_in_d(thread, first).column, b, product.site);
     for (int i = 0; i < 4; ++i)
       for (int k = 0; k < kProductK; ++k) product.sums[first + i] += a[i / 2][k] * b[i % 2][k];
   }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers; shuffles, votes, matches and reductions within a warp. `site` is the caller's place, for messages; kernels
+// Barriers; shuffles, votes, matches and reductions within a warp. `site` is the caller's source location, for messages; kernels
 // do not pass it.
 #pragma once
 

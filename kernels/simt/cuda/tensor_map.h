@@ -15,8 +15,7 @@
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/simt/engine/tensor_layout.h"
 
-namespace gradring::simt {
-inline namespace on_cuda {
+namespace gradring::simt::inline on_cuda {
 
 using TensorMap = CUtensorMap;
 
@@ -62,5 +61,4 @@ inline TensorMap make_tensor_map(const TensorBox& box) {
   return map;
 }
 
-}  // namespace on_cuda
-}  // namespace gradring::simt
+}  // namespace gradring::simt::inline on_cuda

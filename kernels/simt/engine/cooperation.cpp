@@ -42,39 +42,42 @@ void check_full_warp(const Deposits& deposits, std::uint32_t lanes, Block& block
 /// A tile of rows of `width` numbers, in which lane `lane` holds `count` that begin at `held`. Volatile, so that the
 /// copy becomes neither std::copy_n, of which the linker might take another file's instrumented copy, nor memcpy, which
 /// TSan watches: either would look like a race between the lanes.
-template <class PlaceOf>
-void gather_tile(const volatile float* held, int lane, unsigned count, unsigned width, PlaceOf place_of, float* tile) {
+template <class PositionOf>
+void gather_tile(const volatile float* held, int lane, unsigned count, unsigned width, PositionOf position_of,
+                 float* tile) {
   for (unsigned i = 0; i < count; ++i) {
-    const Place place = place_of(lane, static_cast<int>(i));
-    tile[static_cast<unsigned>(place.row) * width + static_cast<unsigned>(place.column)] = held[i];
+    const Position position = position_of(lane, static_cast<int>(i));
+    tile[static_cast<unsigned>(position.row) * width + static_cast<unsigned>(position.column)] = held[i];
   }
 }
-template <class PlaceOf>
-void scatter_tile(const float* tile, int lane, unsigned count, unsigned width, PlaceOf place_of, volatile float* held) {
+template <class PositionOf>
+void scatter_tile(const float* tile, int lane, unsigned count, unsigned width, PositionOf position_of,
+                  volatile float* held) {
   for (unsigned i = 0; i < count; ++i) {
-    const Place place = place_of(lane, static_cast<int>(i));
-    held[i] = tile[static_cast<unsigned>(place.row) * width + static_cast<unsigned>(place.column)];
+    const Position position = position_of(lane, static_cast<int>(i));
+    held[i] = tile[static_cast<unsigned>(position.row) * width + static_cast<unsigned>(position.column)];
   }
 }
 
-/// c += a b, in ascending order of K; place_in_x(lane, i) is the position in x of the i-th number that a lane holds.
-template <class PlaceInA, class PlaceInB, class PlaceInC>
-void multiply(Deposits& deposits, PlaceInA place_in_a, PlaceInB place_in_b, PlaceInC place_in_c) {
+/// c += a b, in ascending order of K; position_in_x(lane, i) is the position in x of the i-th number that a lane holds.
+template <class PositionInA, class PositionInB, class PositionInC>
+void multiply(Deposits& deposits, PositionInA position_in_a, PositionInB position_in_b, PositionInC position_in_c) {
   constexpr unsigned kMostElements = 512;  // 32 x 16, the largest of CUDA's half-precision tiles
   constexpr unsigned kLanes = 32;
   const auto [fragments, m, n, k, unused_a, unused_b, unused_c] = data_of<MatrixMultiply>(deposits[0]);
   float a[kMostElements], b[kMostElements], c[kMostElements];
   for (unsigned lane = 0; lane < kLanes; ++lane) {
     const auto& held = data_of<MatrixMultiply>(deposits[lane]);
-    gather_tile(held.a, static_cast<int>(lane), m * k / kLanes, k, place_in_a, a);
-    gather_tile(held.b, static_cast<int>(lane), k * n / kLanes, n, place_in_b, b);
-    gather_tile(held.c, static_cast<int>(lane), m * n / kLanes, n, place_in_c, c);
+    gather_tile(held.a, static_cast<int>(lane), m * k / kLanes, k, position_in_a, a);
+    gather_tile(held.b, static_cast<int>(lane), k * n / kLanes, n, position_in_b, b);
+    gather_tile(held.c, static_cast<int>(lane), m * n / kLanes, n, position_in_c, c);
   }
   for (unsigned row = 0; row < m; ++row)
     for (unsigned inner = 0; inner < k; ++inner)
       for (unsigned column = 0; column < n; ++column) c[row * n + column] += a[row * k + inner] * b[inner * n + column];
   for (unsigned lane = 0; lane < kLanes; ++lane)
-    scatter_tile(c, static_cast<int>(lane), m * n / kLanes, n, place_in_c, data_of<MatrixMultiply>(deposits[lane]).c);
+    scatter_tile(c, static_cast<int>(lane), m * n / kLanes, n, position_in_c,
+                 data_of<MatrixMultiply>(deposits[lane]).c);
 }
 
 std::uint32_t combine(Reduction reduction, std::uint32_t a, std::uint32_t b) {
@@ -189,11 +192,11 @@ void warp_matrix_multiply(const char* what, MatrixMultiply& part, Site site) {
               check_full_warp(deposits, lanes, block);
               const auto& any = data_of<MatrixMultiply>(deposits[0]);
               if (any.fragments == Fragments::mma) {
-                multiply(deposits, mma_place_in_a, mma_place_in_b, mma_place_in_c);
+                multiply(deposits, mma_position_in_a, mma_position_in_b, mma_position_in_c);
               } else {
                 const auto run = [](unsigned rows, unsigned columns) {
                   return [part = static_cast<int>(rows * columns / 32), width = static_cast<int>(columns)](
-                             int lane, int i) -> Place {
+                             int lane, int i) -> Position {
                     return {(lane * part + i) / width, (lane * part + i) % width};
                   };
                 };

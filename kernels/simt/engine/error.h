@@ -8,7 +8,7 @@
 
 namespace gradring::simt {
 
-/// The place of a call in a kernel's text. Taken as a defaulted argument, so that it names the caller.
+/// The source location of a call in a kernel. Taken as a defaulted argument, so that it names the caller.
 /// (clang has std::source_location only from version 16 on, and it is twice as large.)
 struct Site {
   const char* file = "";
@@ -23,7 +23,7 @@ struct Site {
 };
 
 /// A kernel broke a rule of the CUDA execution model, or was launched in a way that no GPU accepts. The message names
-/// the threads and, as file:line, the places. Thrown by launch on an in-place stream, by the next call on a threaded
+/// the threads and, as file:line, the source locations. Thrown by launch on an in-place stream, by the next call on a threaded
 /// one.
 class Error : public DeviceError {
  public:

@@ -47,7 +47,7 @@ class Executor {
 
 class Executor;
 
-/// What a CPU stream offers to kernel launches: the place in line, and the executor that runs the grid. A host stream's
+/// What a CPU stream offers to kernel launches: its queue, and the executor that runs the grid. A host stream's
 /// native_handle() points to one.
 class LaunchQueue {
  public:

@@ -32,7 +32,7 @@ struct Fiber {
   unsigned linear = 0;             // number of the thread in its block, x running fastest
   Extent3 thread{0, 0, 0};         // threadIdx
   const char* waits_in = nullptr;  // the operation that parked it, for messages
-  Site site;                       // and its place in the source
+  Site site;                       // and its source location
 
   unsigned lane() const { return linear % 32; }
   unsigned warp() const { return linear / 32; }

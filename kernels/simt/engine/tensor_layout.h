@@ -6,7 +6,7 @@
 namespace gradring::simt {
 
 /// Of an element in a tile.
-struct Place {
+struct Position {
   int row, column;
 };
 
@@ -15,22 +15,24 @@ struct Place {
 // Source: PTX ISA, "Matrix Fragments for mma.m16n8k16 with floating point type".
 
 /// a, [16 rows, 16 k]: 8 elements a lane.
-constexpr Place mma_place_in_a(int lane, int i) { return {lane / 4 + i / 2 % 2 * 8, lane % 4 * 2 + i % 2 + i / 4 * 8}; }
+constexpr Position mma_position_in_a(int lane, int i) {
+  return {lane / 4 + i / 2 % 2 * 8, lane % 4 * 2 + i % 2 + i / 4 * 8};
+}
 
 /// b, [16 k, 8 columns]: 4 elements a lane.
-constexpr Place mma_place_in_b(int lane, int i) { return {lane % 4 * 2 + i % 2 + i / 2 * 8, lane / 4}; }
+constexpr Position mma_position_in_b(int lane, int i) { return {lane % 4 * 2 + i % 2 + i / 2 * 8, lane / 4}; }
 
 /// c, [16 rows, 8 columns]: 4 numbers a lane, two pairs of neighbours.
-constexpr Place mma_place_in_c(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
+constexpr Position mma_position_in_c(int lane, int i) { return {lane / 4 + i / 2 * 8, lane % 4 * 2 + i % 2}; }
 
 // The four 8 x 8 matrices of a 16 x 16 tile, in the order in which ldmatrix .x4 fills registers: which row of which
 // matrix lane l points at, as the position of its first element.
 
 /// 0 top left, 1 below it, 2 top right, 3 below that.
-constexpr Place matrices_down(int lane) { return {lane % 16, lane / 16 * 8}; }
+constexpr Position matrices_down(int lane) { return {lane % 16, lane / 16 * 8}; }
 
 /// 0 top left, 1 at its right, 2 bottom left, 3 at its right.
-constexpr Place matrices_across(int lane) { return {lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8}; }
+constexpr Position matrices_across(int lane) { return {lane % 8 + lane / 16 * 8, lane / 8 % 2 * 8}; }
 
 // What the tensor cores of sm_90 read from shared memory, and how a warpgroup holds what they make of it.
 // Source: PTX ISA, "Asynchronous Warpgroup Level Matrix Shared Memory Layout" and "Register Fragments".
@@ -83,9 +85,9 @@ struct MatrixDescriptor {
 
 /// The sums of wgmma.m64nNk16, [64 rows, N columns]: where the i-th of the N / 2 numbers of a thread is. Warps have
 /// 16 rows each, as N / 8 fragments of mma.sync side by side.
-constexpr Place warpgroup_place_in_d(int thread, int i) {
-  const Place place = mma_place_in_c(thread % 32, i % 4);
-  return {thread / 32 * 16 + place.row, i / 4 * 8 + place.column};
+constexpr Position warpgroup_position_in_d(int thread, int i) {
+  const Position position = mma_position_in_c(thread % 32, i % 4);
+  return {thread / 32 * 16 + position.row, i / 4 * 8 + position.column};
 }
 
 /// What the address of a matrix, the length of its rows in bytes and the length of a box's must be multiples of.

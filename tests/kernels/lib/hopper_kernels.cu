@@ -62,7 +62,7 @@ __global__ void copy_through_pipe_kernel(SIMT_GRID_CONST(simt::TensorMap) from, 
 }
 
 /// Where an element lies, in words from the operand's first pattern; from the words of PTX, not by MatrixDescriptor.
-__device__ int place_of(const OperandStorage& storage, int outer, int inner) {
+__device__ int position_of(const OperandStorage& storage, int outer, int inner) {
   const int row = storage.transposed ? inner : outer;
   const int column = storage.transposed ? outer : inner;
   const int pattern = column / 64 * storage.leading + row / 8 * storage.stride;
@@ -85,11 +85,11 @@ __global__ void multiply_by_warpgroup_kernel(OperandStorage a_storage, OperandSt
   T* b_operand = a_operand + kMostPatterns * 512;
   for (unsigned i : simt::block_range(0, 64 * 16)) {
     const int at = static_cast<int>(i);
-    a_operand[place_of(a_storage, at / 16, at % 16)] = a[i];
+    a_operand[position_of(a_storage, at / 16, at % 16)] = a[i];
   }
   for (unsigned i : simt::block_range(0, 16 * 128)) {
     const int at = static_cast<int>(i);
-    b_operand[place_of(b_storage, at % 128, at / 128)] = b[i];
+    b_operand[position_of(b_storage, at % 128, at / 128)] = b[i];
   }
   lib::warpgroup_publish();
   __syncthreads();  // both operands are there
@@ -103,8 +103,8 @@ __global__ void multiply_by_warpgroup_kernel(OperandStorage a_storage, OperandSt
   lib::warpgroup_commit();
   if (fault != ProductFault::no_wait) lib::warpgroup_wait_for(sums);
   for (int i = 0; i < lib::kSumsOf64x128; ++i) {
-    const simt::Place place = simt::warpgroup_place_in_d(static_cast<int>(threadIdx.x), i);
-    c[place.row * 128 + place.column] = sums[i];
+    const simt::Position position = simt::warpgroup_position_in_d(static_cast<int>(threadIdx.x), i);
+    c[position.row * 128 + position.column] = sums[i];
   }
 }
 

@@ -143,16 +143,16 @@ template <class T>
 __global__ void multiply_places_kernel(const T* a, const T* b, float* c) {
   const int lane = static_cast<int>(threadIdx.x);
   const auto in_a = [&](int i) {
-    const simt::Place place = simt::mma_place_in_a(lane, i);
-    return a[place.row * 16 + place.column];
+    const simt::Position position = simt::mma_position_in_a(lane, i);
+    return a[position.row * 16 + position.column];
   };
   const auto in_b = [&](int i) {
-    const simt::Place place = simt::mma_place_in_b(lane, i);
-    return b[place.row * 8 + place.column];
+    const simt::Position position = simt::mma_position_in_b(lane, i);
+    return b[position.row * 8 + position.column];
   };
   const auto in_c = [&](int i) -> float& {
-    const simt::Place place = simt::mma_place_in_c(lane, i);
-    return c[place.row * 8 + place.column];
+    const simt::Position position = simt::mma_position_in_c(lane, i);
+    return c[position.row * 8 + position.column];
   };
   std::uint32_t a_tile[4], b_tile[2];
   for (int i = 0; i < 4; ++i) a_tile[i] = pair_of(in_a(2 * i), in_a(2 * i + 1));
@@ -173,7 +173,9 @@ __global__ void multiply_loaded_kernel(Stored stored, const T* a, const T* b, fl
     b_rows[i / 16 * kPitch + i % 16] = b[i];
   }
   __syncwarp();  // both tiles are there
-  const auto in = [&](const T* rows, simt::Place place) { return rows + place.row * kPitch + place.column; };
+  const auto in = [&](const T* rows, simt::Position position) {
+    return rows + position.row * kPitch + position.column;
+  };
   std::uint32_t a_tile[4], b_tiles[4];
   if (stored.a_by_inner)
     lib::ldmatrix_x4_trans(a_tile, in(a_rows, simt::matrices_across(lane)));
@@ -187,8 +189,8 @@ __global__ void multiply_loaded_kernel(Stored stored, const T* a, const T* b, fl
     float sums[4] = {};
     lib::mma_m16n8k16<T>(sums, a_tile, b_tiles[2 * tile], b_tiles[2 * tile + 1]);
     for (int i = 0; i < 4; ++i) {
-      const simt::Place place = simt::mma_place_in_c(lane, i);
-      c[place.row * 16 + 8 * tile + place.column] = sums[i];
+      const simt::Position position = simt::mma_position_in_c(lane, i);
+      c[position.row * 16 + 8 * tile + position.column] = sums[i];
     }
   }
 }

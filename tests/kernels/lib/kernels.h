@@ -75,7 +75,7 @@ void multiply_loaded(kernels::Stream& stream, kernels::DType dtype, Stored store
 /// Kernels of one block that do nothing but use kernels/lib/bulk_tensor.h, barrier_pipe.h and warpgroup_mma.h.
 
 /// A [rows, columns] matrix of 16-bit words, of which the box of 64 x 64 at (row, column) is copied to shared memory.
-/// words[i]: what lies there then, in the order of addresses. The place is `skew` bytes past a multiple of 1,024, and
+/// words[i]: what lies there then, in the order of addresses. The address is `skew` bytes past a multiple of 1,024, and
 /// the barrier expects `expected_bytes`.
 struct BoxLoad {
   const std::uint16_t* matrix = nullptr;
@@ -104,7 +104,7 @@ struct OperandStorage {
 enum class ProductFault : std::uint8_t { none, no_fence, no_wait, off_the_pattern, outside, half_a_group };
 
 /// c = a b for a [64, 16] and b [16, 128], row-major, by one warpgroup: the operands are laid into shared memory as the
-/// storages say, and each thread takes its sums to where simt::warpgroup_place_in_d says.
+/// storages say, and each thread takes its sums to where simt::warpgroup_position_in_d says.
 void multiply_by_warpgroup(kernels::Stream& stream, kernels::DType dtype, OperandStorage a_storage,
                            OperandStorage b_storage, const void* a, const void* b, float* c,
                            ProductFault fault = ProductFault::none);

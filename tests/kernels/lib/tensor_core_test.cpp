@@ -170,13 +170,13 @@ TEST(WarpgroupPlacesOnCpu, CoverTheTileOnce) {
   std::vector<int> visits(64 * 128);
   for (int thread = 0; thread < 128; ++thread)
     for (int i = 0; i < 64; ++i) {
-      const simt::Place place = simt::warpgroup_place_in_d(thread, i);
-      ++visits[static_cast<std::size_t>(place.row * 128 + place.column)];
+      const simt::Position position = simt::warpgroup_position_in_d(thread, i);
+      ++visits[static_cast<std::size_t>(position.row * 128 + position.column)];
     }
   EXPECT_THAT(visits, testing::Each(1));
-  EXPECT_EQ(simt::warpgroup_place_in_d(0, 2).row, 8);
-  EXPECT_EQ(simt::warpgroup_place_in_d(33, 4).row, 16);
-  EXPECT_EQ(simt::warpgroup_place_in_d(33, 5).column, 11);
+  EXPECT_EQ(simt::warpgroup_position_in_d(0, 2).row, 8);
+  EXPECT_EQ(simt::warpgroup_position_in_d(33, 4).row, 16);
+  EXPECT_EQ(simt::warpgroup_position_in_d(33, 5).column, 11);
 }
 
 struct Product {
