@@ -134,15 +134,11 @@ std::optional<std::string> read_regular_file(const std::filesystem::path& path, 
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   struct stat facts {};
   if (!file || ::fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
-  std::string text;
-  char piece[4096];
-  while (text.size() <= most_bytes) {
-    const ssize_t count = ::read(file.get(), piece, sizeof piece);
-    if (count == 0) return text;
-    if (count > 0) text.append(piece, static_cast<std::size_t>(count));
-    if (count < 0 && errno != EINTR) break;
+  try {
+    return read_small_file(file, most_bytes);
+  } catch (const ReadError&) {
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 }  // namespace gradring

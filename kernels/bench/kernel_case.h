@@ -197,6 +197,22 @@ inline Cases only(KernelCase one) {
   return cases;
 }
 
+/// What each of these functions makes, in their order.
+template <class... CaseOf>
+Cases cases_of(CaseMaker& make, CaseOf... case_of) {
+  Cases cases;
+  (cases.push_back(case_of(make)), ...);
+  return cases;
+}
+
+/// What `case_of` makes with each of these values, in their order.
+template <class Value, class CaseOf>
+Cases cases_with(CaseMaker& make, const std::vector<Value>& values, CaseOf case_of) {
+  Cases cases;
+  for (const Value value : values) cases.push_back(case_of(make, value));
+  return cases;
+}
+
 /// The cases of each operation: by default those of the seed ConvNet at batch 64, in f32.
 Cases accumulate_cases(CaseMaker& make);
 Cases adam_cases(CaseMaker& make);

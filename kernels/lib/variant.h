@@ -15,7 +15,7 @@
 /// Every operation has a namespace with the structs of its arguments, which are its contract, and:
 ///
 ///   void check_args(const Args&)       throws InvalidArgument if they break the contract; every variant calls it first
-///   void reference::run(const Args&)   the truth: plain loops on the host, sums in double; synchronous, no workspace
+///   void reference_run(const Args&)    the truth: plain loops on the host, sums in double; synchronous, no workspace
 ///   Variant                            one implementation; KernelSet has the table of all
 namespace gradring::kernels {
 

@@ -62,7 +62,7 @@ KernelCase conv2d_forward(CaseMaker& make, const SeedConvolution& seed) {
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + y.bytes());
   c.flops = flops_of(g);
   c.factors = dtype;
-  make.run(c, make.kernels().conv2d, &conv2d::Variant::forward, conv2d::reference::forward, [&](Side side) {
+  make.run(c, make.kernels().conv2d, &conv2d::Variant::forward, conv2d::reference_forward, [&](Side side) {
     return conv2d::ForwardArgs{.geometry = g, .dtype = dtype, .x = x.at(side), .w = w.at(side), .y = y.at(side)};
   });
   return c;
@@ -79,7 +79,7 @@ KernelCase conv2d_dgrad(CaseMaker& make, const SeedConvolution& seed) {
   c.bytes = static_cast<double>(dy.bytes() + w.bytes() + dx.bytes());
   c.flops = flops_of(g);
   c.factors = dtype;
-  make.run(c, make.kernels().conv2d, &conv2d::Variant::dgrad, conv2d::reference::dgrad, [&](Side side) {
+  make.run(c, make.kernels().conv2d, &conv2d::Variant::dgrad, conv2d::reference_dgrad, [&](Side side) {
     return conv2d::DgradArgs{.geometry = g, .dtype = dtype, .dy = dy.at(side), .w = w.at(side), .dx = dx.at(side)};
   });
   return c;
@@ -97,7 +97,7 @@ KernelCase conv2d_wgrad(CaseMaker& make, const SeedConvolution& seed, bool accum
   c.bytes = static_cast<double>(x.bytes() + dy.bytes() + (accumulate ? 2u : 1u) * dw.bytes());
   c.flops = flops_of(g);
   c.factors = dtype;
-  make.run(c, make.kernels().conv2d, &conv2d::Variant::wgrad, conv2d::reference::wgrad, [&](Side side) {
+  make.run(c, make.kernels().conv2d, &conv2d::Variant::wgrad, conv2d::reference_wgrad, [&](Side side) {
     return conv2d::WgradArgs{.geometry = g,
                              .dtype = dtype,
                              .x = x.at(side),
@@ -108,20 +108,6 @@ KernelCase conv2d_wgrad(CaseMaker& make, const SeedConvolution& seed, bool accum
   });
   return c;
 }
-
-}  // namespace
-
-Cases conv2d_cases(CaseMaker& make) {
-  Cases cases;
-  for (const SeedConvolution& seed : seed_convolutions(make)) {
-    cases.push_back(conv2d_forward(make, seed));
-    cases.push_back(conv2d_dgrad(make, seed));
-    for (const bool accumulate : {false, true}) cases.push_back(conv2d_wgrad(make, seed, accumulate));
-  }
-  return cases;
-}
-
-namespace {
 
 conv_relu_pool::Geometry pooled_convolution_of(CaseMaker& make, const SeedConvolution& seed) {
   const conv2d::Geometry conv = convolution_of(make, seed);
@@ -159,7 +145,7 @@ KernelCase conv_relu_pool_forward(CaseMaker& make, const SeedConvolution& seed) 
   c.flops = 2.0 * static_cast<double>(g.out_elements() * g.window * g.window) *  // of all outputs that fill a window
             static_cast<double>(g.conv.filter_elements());
   c.factors = dtype;
-  make.run(c, make.kernels().conv_relu_pool, &conv_relu_pool::Variant::forward, conv_relu_pool::reference::forward,
+  make.run(c, make.kernels().conv_relu_pool, &conv_relu_pool::Variant::forward, conv_relu_pool::reference_forward,
            [&](Side side) {
              return conv_relu_pool::ForwardArgs{.geometry = g,
                                                 .dtype = dtype,
@@ -197,7 +183,7 @@ KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed,
   const double passing = 0.5 * static_cast<double>(g.out_elements());  // some_codes cuts off the rest
   c.flops = (dx ? 4.0 : 2.0) * passing * static_cast<double>(g.conv.filter_elements());
   c.factors = dtype;
-  make.run(c, make.kernels().conv_relu_pool, &conv_relu_pool::Variant::backward, conv_relu_pool::reference::backward,
+  make.run(c, make.kernels().conv_relu_pool, &conv_relu_pool::Variant::backward, conv_relu_pool::reference_backward,
            [&](Side side) {
              return conv_relu_pool::BackwardArgs{.geometry = g,
                                                  .dtype = dtype,
@@ -213,19 +199,6 @@ KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed,
            });
   return c;
 }
-
-}  // namespace
-
-Cases conv_relu_pool_cases(CaseMaker& make) {
-  Cases cases;
-  for (const SeedConvolution& seed : seed_convolutions(make)) {
-    cases.push_back(conv_relu_pool_forward(make, seed));
-    for (const bool accumulate : {false, true}) cases.push_back(conv_relu_pool_backward(make, seed, accumulate));
-  }
-  return cases;
-}
-
-namespace {
 
 max_pool2d::Geometry pooling_of(CaseMaker& make) {
   return {.batch = make.extent("batch", 64),
@@ -244,7 +217,7 @@ KernelCase max_pool2d_forward(CaseMaker& make) {
   BenchArray& y = make.output(c, "y", dtype, g.out_elements(), exact());
   BenchArray& codes = make.output(c, "codes", DType::u8, g.out_elements(), exact());
   c.bytes = static_cast<double>(x.bytes() + y.bytes() + codes.bytes());
-  make.run(c, make.kernels().max_pool2d, &max_pool2d::Variant::forward, max_pool2d::reference::forward, [&](Side side) {
+  make.run(c, make.kernels().max_pool2d, &max_pool2d::Variant::forward, max_pool2d::reference_forward, [&](Side side) {
     return max_pool2d::ForwardArgs{
         .geometry = g, .dtype = dtype, .x = x.at(side), .y = y.at(side), .codes = codes.as<std::uint8_t>(side)};
   });
@@ -262,7 +235,7 @@ KernelCase max_pool2d_backward(CaseMaker& make) {
       make.output(c, "dx", dtype, g.in_elements(), roundings(dtype, static_cast<double>(overlaps * overlaps - 1)));
   c.bytes = static_cast<double>(dy.bytes() + codes.bytes() + dx.bytes());
   make.run(
-      c, make.kernels().max_pool2d, &max_pool2d::Variant::backward, max_pool2d::reference::backward, [&](Side side) {
+      c, make.kernels().max_pool2d, &max_pool2d::Variant::backward, max_pool2d::reference_backward, [&](Side side) {
         return max_pool2d::BackwardArgs{
             .geometry = g, .dtype = dtype, .dy = dy.at(side), .codes = codes.as<std::uint8_t>(side), .dx = dx.at(side)};
       });
@@ -271,11 +244,25 @@ KernelCase max_pool2d_backward(CaseMaker& make) {
 
 }  // namespace
 
-Cases max_pool2d_cases(CaseMaker& make) {
+Cases conv2d_cases(CaseMaker& make) {
   Cases cases;
-  cases.push_back(max_pool2d_forward(make));
-  cases.push_back(max_pool2d_backward(make));
+  for (const SeedConvolution& seed : seed_convolutions(make)) {
+    cases.push_back(conv2d_forward(make, seed));
+    cases.push_back(conv2d_dgrad(make, seed));
+    for (const bool accumulate : {false, true}) cases.push_back(conv2d_wgrad(make, seed, accumulate));
+  }
   return cases;
 }
+
+Cases conv_relu_pool_cases(CaseMaker& make) {
+  Cases cases;
+  for (const SeedConvolution& seed : seed_convolutions(make)) {
+    cases.push_back(conv_relu_pool_forward(make, seed));
+    for (const bool accumulate : {false, true}) cases.push_back(conv_relu_pool_backward(make, seed, accumulate));
+  }
+  return cases;
+}
+
+Cases max_pool2d_cases(CaseMaker& make) { return cases_of(make, max_pool2d_forward, max_pool2d_backward); }
 
 }  // namespace gradring::kernels::bench

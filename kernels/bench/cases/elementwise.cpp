@@ -27,7 +27,7 @@ KernelCase fill_of(CaseMaker& make, DType dtype) {
   c.dtype = dtype;
   BenchArray& y = make.output(c, "y", dtype, n, exact());
   c.bytes = static_cast<double>(y.bytes());
-  make.run(c, make.kernels().fill, &fill::Variant::run, fill::reference::run, [&](Side side) {
+  make.run(c, make.kernels().fill, &fill::Variant::run, fill::reference_run, [&](Side side) {
     return fill::Args{.dtype = dtype, .y = y.at(side), .elements = y.elements(), .value = kValue};
   });
   if (dtype == DType::f32 && make.has_plain_loops())
@@ -45,7 +45,7 @@ KernelCase accumulate_of(CaseMaker& make, DType dtype) {
   CaseMaker::also_output(c, "y", y, roundings(dtype, 2));
   c.bytes = 3 * static_cast<double>(y.bytes());
   c.flops = static_cast<double>(n);
-  make.run(c, make.kernels().accumulate, &accumulate::Variant::run, accumulate::reference::run, [&](Side side) {
+  make.run(c, make.kernels().accumulate, &accumulate::Variant::run, accumulate::reference_run, [&](Side side) {
     return accumulate::Args{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
   });
   if (dtype == DType::f32 && make.has_plain_loops())
@@ -60,52 +60,13 @@ KernelCase cast_to(CaseMaker& make, DType to) {
   BenchArray& x = make.input(c, from, n);
   BenchArray& y = make.output(c, "y", to, n, exact());
   c.bytes = static_cast<double>(x.bytes() + y.bytes());
-  make.run(c, make.kernels().cast, &cast::Variant::run, cast::reference::run, [&](Side side) {
+  make.run(c, make.kernels().cast, &cast::Variant::run, cast::reference_run, [&](Side side) {
     return cast::Args{.from = from, .to = to, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
   });
   if (to == DType::f16 && make.has_plain_loops())
     c.plain_loop = [&x, &y] { plain().cast(x.floats(), y.as<lib::NativeHalf>(Side::device), x.elements()); };
   return c;
 }
-
-}  // namespace
-
-Cases fill_cases(CaseMaker& make) {
-  Cases cases;
-  for (const DType dtype : types_of(make, {DType::f32, DType::u8, DType::i64})) cases.push_back(fill_of(make, dtype));
-  return cases;
-}
-
-Cases scale_cases(CaseMaker& make) {
-  const std::int64_t n = make.extent("elements", kSeedParameters);
-  const DType dtype = make.dtype();
-  KernelCase c = make.make("scale");
-  BenchArray& x = make.input(c, dtype, n);
-  BenchArray& y = make.output(c, "y", dtype, n, roundings(dtype, 2));
-  c.bytes = 2 * static_cast<double>(y.bytes());
-  c.flops = static_cast<double>(n);
-  make.run(c, make.kernels().scale, &scale::Variant::run, scale::reference::run, [&](Side side) {
-    return scale::Args{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements(), .factor = 0.3f};
-  });
-  if (make.has_plain_loops()) c.plain_loop = [&x, &y] { plain().scale(x.floats(), y.floats(), x.elements(), 0.3f); };
-  return only(std::move(c));
-}
-
-Cases accumulate_cases(CaseMaker& make) {
-  Cases cases;
-  for (const DType dtype : types_of(make, {DType::f32, DType::i32, DType::i64}))
-    cases.push_back(accumulate_of(make, dtype));
-  return cases;
-}
-
-/// To every floating type, the run's own included.
-Cases cast_cases(CaseMaker& make) {
-  Cases cases;
-  for (const DType to : {DType::f16, DType::f32, DType::bf16}) cases.push_back(cast_to(make, to));
-  return cases;
-}
-
-namespace {
 
 KernelCase relu_forward(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kActivations);
@@ -114,7 +75,7 @@ KernelCase relu_forward(CaseMaker& make) {
   BenchArray& x = make.input(c, dtype, n);
   BenchArray& y = make.output(c, "y", dtype, n, exact());
   c.bytes = 2 * static_cast<double>(y.bytes());
-  make.run(c, make.kernels().relu, &relu::Variant::forward, relu::reference::forward, [&](Side side) {
+  make.run(c, make.kernels().relu, &relu::Variant::forward, relu::reference_forward, [&](Side side) {
     return relu::ForwardArgs{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
   });
   if (make.has_plain_loops()) c.plain_loop = [&x, &y] { plain().relu_forward(x.floats(), y.floats(), x.elements()); };
@@ -129,7 +90,7 @@ KernelCase relu_backward(CaseMaker& make) {
   BenchArray& dy = make.input(c, dtype, n);
   BenchArray& dx = make.output(c, "dx", dtype, n, exact());
   c.bytes = 3 * static_cast<double>(y.bytes());
-  make.run(c, make.kernels().relu, &relu::Variant::backward, relu::reference::backward, [&](Side side) {
+  make.run(c, make.kernels().relu, &relu::Variant::backward, relu::reference_backward, [&](Side side) {
     return relu::BackwardArgs{
         .dtype = dtype, .y = y.at(side), .dy = dy.at(side), .dx = dx.at(side), .elements = y.elements()};
   });
@@ -148,7 +109,7 @@ KernelCase bias_add(CaseMaker& make) {
   BenchArray& y = make.output(c, "y", dtype, rows * channels, roundings(dtype, 2));
   c.bytes = 2 * static_cast<double>(x.bytes());
   c.flops = static_cast<double>(rows * channels);
-  make.run(c, make.kernels().bias, &bias::Variant::add, bias::reference::add, [&](Side side) {
+  make.run(c, make.kernels().bias, &bias::Variant::add, bias::reference_add, [&](Side side) {
     return bias::AddArgs{
         .dtype = dtype, .rows = rows, .channels = channels, .x = x.at(side), .bias = b.at(side), .y = y.at(side)};
   });
@@ -171,7 +132,7 @@ KernelCase bias_grad(CaseMaker& make, bool accumulate) {
                             roundings(DType::f32, 2, (terms / 256 + 256) * 0x1p-24 * terms), accumulate);
   c.bytes = static_cast<double>(dy.bytes());
   c.flops = static_cast<double>(rows * channels);
-  make.run(c, make.kernels().bias, &bias::Variant::grad, bias::reference::grad, [&](Side side) {
+  make.run(c, make.kernels().bias, &bias::Variant::grad, bias::reference_grad, [&](Side side) {
     return bias::GradArgs{.dtype = dtype,
                           .rows = rows,
                           .channels = channels,
@@ -201,7 +162,7 @@ KernelCase gather_batch_run(CaseMaker& make) {
   BenchArray& y = make.output(c, "y", make.dtype(), batch * elements, exact());
   BenchArray& labels = make.output(c, "labels", DType::i32, batch, exact());
   c.bytes = static_cast<double>(batch * elements) + c.unread_bytes;
-  make.run(c, make.kernels().gather_batch, &gather_batch::Variant::run, gather_batch::reference::run, [&](Side side) {
+  make.run(c, make.kernels().gather_batch, &gather_batch::Variant::run, gather_batch::reference_run, [&](Side side) {
     return gather_batch::Args{.dtype = make.dtype(),
                               .samples = samples,
                               .positions = batch,
@@ -225,19 +186,40 @@ KernelCase gather_batch_advance(CaseMaker& make) {
   BenchArray& first = make.object(c, std::int64_t{0});
   CaseMaker::also_output(c, "first", first, exact());
   c.bytes = sizeof(std::int64_t);
-  make.run(c, make.kernels().gather_batch, &gather_batch::Variant::advance, gather_batch::reference::advance,
+  make.run(c, make.kernels().gather_batch, &gather_batch::Variant::advance, gather_batch::reference_advance,
            [&](Side side) { return gather_batch::AdvanceArgs{.first = first.as<std::int64_t>(side), .by = 64}; });
   return c;
 }
 
 }  // namespace
 
-Cases relu_cases(CaseMaker& make) {
-  Cases cases;
-  cases.push_back(relu_forward(make));
-  cases.push_back(relu_backward(make));
-  return cases;
+Cases fill_cases(CaseMaker& make) {
+  return cases_with(make, types_of(make, {DType::f32, DType::u8, DType::i64}), fill_of);
 }
+
+Cases scale_cases(CaseMaker& make) {
+  const std::int64_t n = make.extent("elements", kSeedParameters);
+  const DType dtype = make.dtype();
+  KernelCase c = make.make("scale");
+  BenchArray& x = make.input(c, dtype, n);
+  BenchArray& y = make.output(c, "y", dtype, n, roundings(dtype, 2));
+  c.bytes = 2 * static_cast<double>(y.bytes());
+  c.flops = static_cast<double>(n);
+  make.run(c, make.kernels().scale, &scale::Variant::run, scale::reference_run, [&](Side side) {
+    return scale::Args{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements(), .factor = 0.3f};
+  });
+  if (make.has_plain_loops()) c.plain_loop = [&x, &y] { plain().scale(x.floats(), y.floats(), x.elements(), 0.3f); };
+  return only(std::move(c));
+}
+
+Cases accumulate_cases(CaseMaker& make) {
+  return cases_with(make, types_of(make, {DType::f32, DType::i32, DType::i64}), accumulate_of);
+}
+
+/// To every floating type, the run's own included.
+Cases cast_cases(CaseMaker& make) { return cases_with<DType>(make, {DType::f16, DType::f32, DType::bf16}, cast_to); }
+
+Cases relu_cases(CaseMaker& make) { return cases_of(make, relu_forward, relu_backward); }
 
 Cases bias_cases(CaseMaker& make) {
   Cases cases;
@@ -246,11 +228,6 @@ Cases bias_cases(CaseMaker& make) {
   return cases;
 }
 
-Cases gather_batch_cases(CaseMaker& make) {
-  Cases cases;
-  cases.push_back(gather_batch_run(make));
-  cases.push_back(gather_batch_advance(make));
-  return cases;
-}
+Cases gather_batch_cases(CaseMaker& make) { return cases_of(make, gather_batch_run, gather_batch_advance); }
 
 }  // namespace gradring::kernels::bench

@@ -30,7 +30,7 @@ KernelCase step_state_prepare(CaseMaker& make) {
   BenchArray& sum = make.input(c, DType::f32, 1, 1, 2);
   CaseMaker::also_output(c, "state", state, exact());
   c.bytes = sizeof(step_state::StepState);
-  make.run(c, make.kernels().step_state, &step_state::Variant::prepare, step_state::reference::prepare, [&](Side side) {
+  make.run(c, make.kernels().step_state, &step_state::Variant::prepare, step_state::reference_prepare, [&](Side side) {
     return step_state::PrepareArgs{.state = state.as<step_state::StepState>(side),
                                    .learning_rates = rates.as<float>(side),
                                    .count = 2 * kApplied,
@@ -45,7 +45,7 @@ KernelCase step_state_advance(CaseMaker& make) {
   BenchArray& state = state_of(make, c);
   CaseMaker::also_output(c, "state", state, exact());
   c.bytes = sizeof(step_state::StepState);
-  make.run(c, make.kernels().step_state, &step_state::Variant::advance, step_state::reference::advance,
+  make.run(c, make.kernels().step_state, &step_state::Variant::advance, step_state::reference_advance,
            [&](Side side) { return step_state::AdvanceArgs{state.as<step_state::StepState>(side)}; });
   return c;
 }
@@ -62,7 +62,7 @@ KernelCase exact_sum_add(CaseMaker& make) {
   CaseMaker::also_output(c, "units", units, exact());
   CaseMaker::also_output(c, "refused", refused, exact());
   c.bytes = static_cast<double>(x.bytes() + 2 * units.bytes());
-  make.run(c, make.kernels().exact_sum, &exact_sum::Variant::add, exact_sum::reference::add, [&](Side side) {
+  make.run(c, make.kernels().exact_sum, &exact_sum::Variant::add, exact_sum::reference_add, [&](Side side) {
     return exact_sum::AddArgs{.elements = x.elements(),
                               .x = x.as<float>(side),
                               .units = units.as<std::int64_t>(side),
@@ -80,7 +80,7 @@ KernelCase exact_sum_read(CaseMaker& make) {
   BenchArray& refused = make.object(c, std::int64_t{0});
   BenchArray& x = make.output(c, "x", DType::f32, n, exact());
   c.bytes = static_cast<double>(units.bytes() + x.bytes());
-  make.run(c, make.kernels().exact_sum, &exact_sum::Variant::read, exact_sum::reference::read, [&](Side side) {
+  make.run(c, make.kernels().exact_sum, &exact_sum::Variant::read, exact_sum::reference_read, [&](Side side) {
     return exact_sum::ReadArgs{.elements = x.elements(),
                                .units = units.as<std::int64_t>(side),
                                .refused = refused.as<std::int64_t>(side),
@@ -103,7 +103,7 @@ KernelCase sgd_of(CaseMaker& make, bool has_momentum) {
   if (buffer) CaseMaker::also_output(c, "buffer", *buffer, bound);
   const BenchArray* copy = copy_of_weights(make, c, n, bound(1));
   c.bytes = (has_momentum ? 5 : 3) * static_cast<double>(w.bytes()) + c.unread_bytes;
-  make.run(c, make.kernels().sgd, &sgd::Variant::run, sgd::reference::run, [&](Side side) {
+  make.run(c, make.kernels().sgd, &sgd::Variant::run, sgd::reference_run, [&](Side side) {
     return sgd::Args{.elements = w.elements(),
                      .weights = w.as<float>(side),
                      .gradients = g.as<float>(side),
@@ -122,12 +122,7 @@ KernelCase sgd_of(CaseMaker& make, bool has_momentum) {
 
 }  // namespace
 
-Cases exact_sum_cases(CaseMaker& make) {
-  Cases cases;
-  cases.push_back(exact_sum_add(make));
-  cases.push_back(exact_sum_read(make));
-  return cases;
-}
+Cases exact_sum_cases(CaseMaker& make) { return cases_of(make, exact_sum_add, exact_sum_read); }
 
 Cases gradient_statistics_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kSeedParameters);
@@ -141,7 +136,7 @@ Cases gradient_statistics_cases(CaseMaker& make) {
   c.bytes = static_cast<double>(x.bytes());
   c.flops = 2 * static_cast<double>(n);
   make.run(c, make.kernels().gradient_statistics, &gradient_statistics::Variant::run,
-           gradient_statistics::reference::run, [&](Side side) {
+           gradient_statistics::reference_run, [&](Side side) {
              return gradient_statistics::Args{.dtype = make.dtype(),
                                               .x = x.at(side),
                                               .elements = x.elements(),
@@ -157,12 +152,7 @@ Cases gradient_statistics_cases(CaseMaker& make) {
   return only(std::move(c));
 }
 
-Cases step_state_cases(CaseMaker& make) {
-  Cases cases;
-  cases.push_back(step_state_prepare(make));
-  cases.push_back(step_state_advance(make));
-  return cases;
-}
+Cases step_state_cases(CaseMaker& make) { return cases_of(make, step_state_prepare, step_state_advance); }
 
 Cases adam_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kSeedParameters);
@@ -178,7 +168,7 @@ Cases adam_cases(CaseMaker& make) {
   CaseMaker::also_output(c, "v", v, bound);
   const BenchArray* copy = copy_of_weights(make, c, n, bound(1));
   c.bytes = 7 * static_cast<double>(w.bytes()) + c.unread_bytes;
-  make.run(c, make.kernels().adam, &adam::Variant::run, adam::reference::run, [&](Side side) {
+  make.run(c, make.kernels().adam, &adam::Variant::run, adam::reference_run, [&](Side side) {
     return adam::Args{.elements = w.elements(),
                       .weights = w.as<float>(side),
                       .gradients = g.as<float>(side),
@@ -202,11 +192,7 @@ Cases adam_cases(CaseMaker& make) {
   return only(std::move(c));
 }
 
-Cases sgd_cases(CaseMaker& make) {
-  Cases cases;
-  for (const bool has_momentum : {true, false}) cases.push_back(sgd_of(make, has_momentum));
-  return cases;
-}
+Cases sgd_cases(CaseMaker& make) { return cases_with<bool>(make, {true, false}, sgd_of); }
 
 Cases ema_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kSeedParameters);
@@ -217,7 +203,7 @@ Cases ema_cases(CaseMaker& make) {
   CaseMaker::also_output(c, "average", average, [](double) { return 4 * 0x1p-24; });
   c.bytes = 3 * static_cast<double>(w.bytes());
   c.flops = 3 * static_cast<double>(n);
-  make.run(c, make.kernels().ema, &ema::Variant::run, ema::reference::run, [&](Side side) {
+  make.run(c, make.kernels().ema, &ema::Variant::run, ema::reference_run, [&](Side side) {
     return ema::Args{.elements = w.elements(),
                      .weights = w.as<float>(side),
                      .average = average.as<float>(side),

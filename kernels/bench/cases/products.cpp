@@ -34,7 +34,7 @@ KernelCase product(CaseMaker& make, const std::string& name, const ProblemOf& pr
   c.bytes = static_cast<double>(a.bytes() + b.bytes() + (problem.accumulate ? 2u : 1u) * result.bytes());
   c.flops = 2.0 * static_cast<double>(problem.m) * static_cast<double>(problem.n) * static_cast<double>(problem.k);
   c.factors = problem.dtype;
-  make.run(c, make.kernels().gemm, &gemm::Variant::run, gemm::reference::run, [&](Side side) {
+  make.run(c, make.kernels().gemm, &gemm::Variant::run, gemm::reference_run, [&](Side side) {
     gemm::Args filled = problem;
     filled.a = a.at(side);
     filled.b = b.at(side);
@@ -42,6 +42,67 @@ KernelCase product(CaseMaker& make, const std::string& name, const ProblemOf& pr
     filled.workspace = scratch.at(side);
     return filled;
   });
+  return c;
+}
+
+/// The bounds of the contract, for |h| and |b| at most 1, |w| at most `w`, and |d| at most `scale`.
+struct HeadBounds {
+  double rows, in, classes, w, scale;
+  double unit = 0x1p-24;
+
+  double logit() const { return (in + 8) * unit * (in * w + 1); }
+  double loss() const { return rows * (2 * logit() + (rows + classes + 8) * unit * (3 * (in * w + 1) + 4)); }
+  double d() const { return (2 * logit() + 2 * (classes + 8) * unit) * scale; }
+  double dh() const { return classes * w * d() + (classes + 2) * unit * classes * w * scale; }
+  double dw() const { return rows * d() + (rows / 64 + 66) * unit * rows * scale; }
+};
+
+/// Inputs are such that logits are exact, and every variant finds the same maxima.
+KernelCase linear_cross_entropy_of(CaseMaker& make, bool accumulate) {
+  constexpr double kWeight = 1.0 / 16;
+  const std::int64_t rows = make.extent("rows", 64);
+  const std::int64_t in = make.extent("in", 256);
+  const std::int64_t classes = make.extent("classes", 10);
+  KernelCase c = make.make(accumulate ? "linear_cross_entropy accumulated" : "linear_cross_entropy");
+  const DType dtype = make.dtype();
+  const float scale = 1.0f / static_cast<float>(rows);
+  const HeadBounds bounds{.rows = static_cast<double>(rows),
+                          .in = static_cast<double>(in),
+                          .classes = static_cast<double>(classes),
+                          .w = kWeight,
+                          .scale = scale};
+  BenchArray& h = make.input(c, dtype, rows * in, -1, 1, 0.25);
+  BenchArray& w = make.input(c, dtype, classes * in, -kWeight, kWeight, kWeight / 4);
+  BenchArray& b = make.input(c, dtype, classes, -1, 1, 0.25);
+  BenchArray& labels = make.input(c, DType::i32, rows, 0, static_cast<double>(classes));
+  BenchArray& dh = make.output(c, "dh", dtype, rows * in, roundings(dtype, 2, bounds.dh()));
+  const Bound of_sums = roundings(DType::f32, 2, bounds.dw());
+  BenchArray& dw = make.sum(c, "dw", DType::f32, classes * in, of_sums, accumulate);
+  BenchArray& db = make.sum(c, "db", DType::f32, classes, of_sums, accumulate);
+  BenchArray& loss = make.output(c, "loss", DType::f32, 1, roundings(DType::f32, 2, bounds.loss()));
+  BenchArray& correct = make.output(c, "correct", DType::i32, 1, exact());
+  BenchArray& scratch = make.workspace(c, linear_cross_entropy::workspace_bytes(rows, classes));
+  c.bytes = static_cast<double>(2 * h.bytes() + dh.bytes() + 2 * w.bytes() + (accumulate ? 2u : 1u) * dw.bytes());
+  c.flops = 6 * static_cast<double>(rows * in * classes);  // in f32, whatever the type: no tensor cores
+  make.run(c, make.kernels().linear_cross_entropy, &linear_cross_entropy::Variant::run,
+           linear_cross_entropy::reference_run, [&](Side side) {
+             return linear_cross_entropy::Args{.dtype = dtype,
+                                               .rows = rows,
+                                               .in = in,
+                                               .classes = classes,
+                                               .h = h.at(side),
+                                               .w = w.at(side),
+                                               .b = b.at(side),
+                                               .labels = labels.as<std::int32_t>(side),
+                                               .scale = scale,
+                                               .dh = dh.at(side),
+                                               .dw = dw.as<float>(side),
+                                               .db = db.as<float>(side),
+                                               .accumulate = accumulate,
+                                               .loss_sum = loss.as<float>(side),
+                                               .correct = correct.as<std::int32_t>(side),
+                                               .workspace = scratch.at(side)};
+           });
   return c;
 }
 
@@ -96,7 +157,7 @@ Cases softmax_cross_entropy_cases(CaseMaker& make) {
   BenchArray& scratch = make.workspace(c, softmax_cross_entropy::workspace_bytes(rows));
   c.bytes = 2 * static_cast<double>(logits.bytes());
   const auto args = make.run(c, make.kernels().softmax_cross_entropy, &softmax_cross_entropy::Variant::run,
-                             softmax_cross_entropy::reference::run, [&](Side side) {
+                             softmax_cross_entropy::reference_run, [&](Side side) {
                                return softmax_cross_entropy::Args{.dtype = dtype,
                                                                   .rows = rows,
                                                                   .classes = classes,
@@ -120,75 +181,8 @@ Cases softmax_cross_entropy_cases(CaseMaker& make) {
   return only(std::move(c));
 }
 
-namespace {
-
-/// The bounds of the contract, for |h| and |b| at most 1, |w| at most `w`, and |d| at most `scale`.
-struct HeadBounds {
-  double rows, in, classes, w, scale;
-  double unit = 0x1p-24;
-
-  double logit() const { return (in + 8) * unit * (in * w + 1); }
-  double loss() const { return rows * (2 * logit() + (rows + classes + 8) * unit * (3 * (in * w + 1) + 4)); }
-  double d() const { return (2 * logit() + 2 * (classes + 8) * unit) * scale; }
-  double dh() const { return classes * w * d() + (classes + 2) * unit * classes * w * scale; }
-  double dw() const { return rows * d() + (rows / 64 + 66) * unit * rows * scale; }
-};
-
-/// Inputs are such that logits are exact, and every variant finds the same maxima.
-KernelCase linear_cross_entropy_of(CaseMaker& make, bool accumulate) {
-  constexpr double kWeight = 1.0 / 16;
-  const std::int64_t rows = make.extent("rows", 64);
-  const std::int64_t in = make.extent("in", 256);
-  const std::int64_t classes = make.extent("classes", 10);
-  KernelCase c = make.make(accumulate ? "linear_cross_entropy accumulated" : "linear_cross_entropy");
-  const DType dtype = make.dtype();
-  const float scale = 1.0f / static_cast<float>(rows);
-  const HeadBounds bounds{.rows = static_cast<double>(rows),
-                          .in = static_cast<double>(in),
-                          .classes = static_cast<double>(classes),
-                          .w = kWeight,
-                          .scale = scale};
-  BenchArray& h = make.input(c, dtype, rows * in, -1, 1, 0.25);
-  BenchArray& w = make.input(c, dtype, classes * in, -kWeight, kWeight, kWeight / 4);
-  BenchArray& b = make.input(c, dtype, classes, -1, 1, 0.25);
-  BenchArray& labels = make.input(c, DType::i32, rows, 0, static_cast<double>(classes));
-  BenchArray& dh = make.output(c, "dh", dtype, rows * in, roundings(dtype, 2, bounds.dh()));
-  const Bound of_sums = roundings(DType::f32, 2, bounds.dw());
-  BenchArray& dw = make.sum(c, "dw", DType::f32, classes * in, of_sums, accumulate);
-  BenchArray& db = make.sum(c, "db", DType::f32, classes, of_sums, accumulate);
-  BenchArray& loss = make.output(c, "loss", DType::f32, 1, roundings(DType::f32, 2, bounds.loss()));
-  BenchArray& correct = make.output(c, "correct", DType::i32, 1, exact());
-  BenchArray& scratch = make.workspace(c, linear_cross_entropy::workspace_bytes(rows, classes));
-  c.bytes = static_cast<double>(2 * h.bytes() + dh.bytes() + 2 * w.bytes() + (accumulate ? 2u : 1u) * dw.bytes());
-  c.flops = 6 * static_cast<double>(rows * in * classes);  // in f32, whatever the type: no tensor cores
-  make.run(c, make.kernels().linear_cross_entropy, &linear_cross_entropy::Variant::run,
-           linear_cross_entropy::reference::run, [&](Side side) {
-             return linear_cross_entropy::Args{.dtype = dtype,
-                                               .rows = rows,
-                                               .in = in,
-                                               .classes = classes,
-                                               .h = h.at(side),
-                                               .w = w.at(side),
-                                               .b = b.at(side),
-                                               .labels = labels.as<std::int32_t>(side),
-                                               .scale = scale,
-                                               .dh = dh.at(side),
-                                               .dw = dw.as<float>(side),
-                                               .db = db.as<float>(side),
-                                               .accumulate = accumulate,
-                                               .loss_sum = loss.as<float>(side),
-                                               .correct = correct.as<std::int32_t>(side),
-                                               .workspace = scratch.at(side)};
-           });
-  return c;
-}
-
-}  // namespace
-
 Cases linear_cross_entropy_cases(CaseMaker& make) {
-  Cases cases;
-  for (const bool accumulate : {false, true}) cases.push_back(linear_cross_entropy_of(make, accumulate));
-  return cases;
+  return cases_with<bool>(make, {false, true}, linear_cross_entropy_of);
 }
 
 Cases peak_cases(CaseMaker& make) {
@@ -204,7 +198,7 @@ Cases peak_cases(CaseMaker& make) {
   });
   c.bytes = 2 * static_cast<double>(y.bytes());
   c.factors = dtype;
-  const auto args = make.run(c, make.kernels().peak, &peak::Variant::run, peak::reference::run, [&](Side side) {
+  const auto args = make.run(c, make.kernels().peak, &peak::Variant::run, peak::reference_run, [&](Side side) {
     return peak::Args{
         .dtype = dtype, .tiles = tiles, .rounds = rounds, .a = a.at(side), .b = b.at(side), .y = y.as<float>(side)};
   });

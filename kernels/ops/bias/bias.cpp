@@ -24,7 +24,7 @@ void check_args(const GradArgs& args) {
   lib::check_pointer("bias grad", "db", args.db);
 }
 
-void reference::add(const AddArgs& args) {
+void reference_add(const AddArgs& args) {
   check_args(args);
   const auto rows = static_cast<std::size_t>(args.rows);
   const auto channels = static_cast<std::size_t>(args.channels);
@@ -35,7 +35,7 @@ void reference::add(const AddArgs& args) {
   lib::write_values(args.dtype, args.y, y);
 }
 
-void reference::grad(const GradArgs& args) {
+void reference_grad(const GradArgs& args) {
   check_args(args);
   const auto rows = static_cast<std::size_t>(args.rows);
   const auto channels = static_cast<std::size_t>(args.channels);

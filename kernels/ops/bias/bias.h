@@ -46,11 +46,8 @@ struct GradArgs {
 
 void check_args(const AddArgs& args);
 void check_args(const GradArgs& args);
-
-namespace reference {
-void add(const AddArgs& args);
-void grad(const GradArgs& args);
-}  // namespace reference
+void reference_add(const AddArgs& args);
+void reference_grad(const GradArgs& args);
 
 struct Variant {
   std::string_view name;

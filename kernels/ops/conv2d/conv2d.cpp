@@ -85,7 +85,7 @@ void check_args(const WgradArgs& args) {
   lib::check_pointer("conv2d wgrad", "dw", args.dw);
 }
 
-void reference::forward(const ForwardArgs& args) {
+void reference_forward(const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   const std::vector<double> x = read(args.dtype, args.x, g.in_elements());
@@ -95,7 +95,7 @@ void reference::forward(const ForwardArgs& args) {
   lib::write_values(args.dtype, args.y, y);
 }
 
-void reference::dgrad(const DgradArgs& args) {
+void reference_dgrad(const DgradArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   const std::vector<double> dy = read(args.dtype, args.dy, g.out_elements());
@@ -105,7 +105,7 @@ void reference::dgrad(const DgradArgs& args) {
   lib::write_values(args.dtype, args.dx, dx);
 }
 
-void reference::wgrad(const WgradArgs& args) {
+void reference_wgrad(const WgradArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   const std::vector<double> x = read(args.dtype, args.x, g.in_elements());

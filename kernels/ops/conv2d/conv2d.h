@@ -94,12 +94,9 @@ void check_geometry(std::string_view op, const Geometry& geometry, DType dtype);
 void check_args(const ForwardArgs& args);
 void check_args(const DgradArgs& args);
 void check_args(const WgradArgs& args);
-
-namespace reference {
-void forward(const ForwardArgs& args);
-void dgrad(const DgradArgs& args);
-void wgrad(const WgradArgs& args);
-}  // namespace reference
+void reference_forward(const ForwardArgs& args);
+void reference_dgrad(const DgradArgs& args);
+void reference_wgrad(const WgradArgs& args);
 
 struct Variant {
   std::string_view name;

@@ -86,7 +86,7 @@ void check_args(const BackwardArgs& args) {
                    lib::bytes_of(g.conv.in_elements(), args.dtype));
 }
 
-void reference::forward(const ForwardArgs& args) {
+void reference_forward(const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   if (g.out_elements() == 0) return;
@@ -94,12 +94,12 @@ void reference::forward(const ForwardArgs& args) {
   const std::vector<float> w = as_f32(args.dtype, args.w, g.conv.weight_elements());
   const std::vector<float> b = as_f32(args.dtype, args.b, g.conv.out_channels);
   std::vector<float> z = unpooled(g);
-  conv2d::reference::forward({.geometry = g.conv, .dtype = DType::f32, .x = x.data(), .w = w.data(), .y = z.data()});
+  conv2d::reference_forward({.geometry = g.conv, .dtype = DType::f32, .x = x.data(), .w = w.data(), .y = z.data()});
   for (std::size_t i = 0; i < z.size(); ++i) z[i] += b[i % b.size()];
 
   std::vector<float> y(static_cast<std::size_t>(g.out_elements()));
   std::vector<std::uint8_t> codes(y.size());
-  max_pool2d::reference::forward(
+  max_pool2d::reference_forward(
       {.geometry = pool_of(g), .dtype = DType::f32, .x = z.data(), .y = y.data(), .codes = codes.data()});
   std::vector<double> values(y.size());
   for (std::size_t i = 0; i < y.size(); ++i) {
@@ -111,7 +111,7 @@ void reference::forward(const ForwardArgs& args) {
   pack(g, codes, args.codes);
 }
 
-void reference::backward(const BackwardArgs& args) {
+void reference_backward(const BackwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   std::vector<float> dy = as_f32(args.dtype, args.dy, g.out_elements());
@@ -119,16 +119,16 @@ void reference::backward(const BackwardArgs& args) {
   for (std::size_t i = 0; i < dy.size(); ++i)
     if (codes[i] == kCutOff) dy[i] = 0, codes[i] = 0;
   std::vector<float> dz = unpooled(g);
-  max_pool2d::reference::backward(
+  max_pool2d::reference_backward(
       {.geometry = pool_of(g), .dtype = DType::f32, .dy = dy.data(), .codes = codes.data(), .dx = dz.data()});
 
   const std::vector<float> x = as_f32(args.dtype, args.x, g.conv.in_elements());
-  conv2d::reference::wgrad({.geometry = g.conv,
-                            .dtype = DType::f32,
-                            .x = x.data(),
-                            .dy = dz.data(),
-                            .dw = args.dw,
-                            .accumulate = args.accumulate});
+  conv2d::reference_wgrad({.geometry = g.conv,
+                           .dtype = DType::f32,
+                           .x = x.data(),
+                           .dy = dz.data(),
+                           .dw = args.dw,
+                           .accumulate = args.accumulate});
   const auto channels = static_cast<std::size_t>(g.conv.out_channels);
   for (std::size_t o = 0; o < channels; ++o) {
     double sum = args.accumulate ? args.db[o] : 0;
@@ -138,7 +138,7 @@ void reference::backward(const BackwardArgs& args) {
   if (!args.dx) return;
   const std::vector<float> w = as_f32(args.dtype, args.w, g.conv.weight_elements());
   std::vector<float> dx(static_cast<std::size_t>(g.conv.in_elements()));
-  conv2d::reference::dgrad({.geometry = g.conv, .dtype = DType::f32, .dy = dz.data(), .w = w.data(), .dx = dx.data()});
+  conv2d::reference_dgrad({.geometry = g.conv, .dtype = DType::f32, .dy = dz.data(), .w = w.data(), .dx = dx.data()});
   lib::write_values(args.dtype, args.dx, std::vector<double>(dx.begin(), dx.end()));
 }
 

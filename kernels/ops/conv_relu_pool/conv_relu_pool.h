@@ -94,11 +94,8 @@ struct BackwardArgs {
 void check_args(const ForwardArgs& args);
 void check_args(const BackwardArgs& args);
 
-/// The truth: plain loops on the host, sums in double, run before the call returns. Needs no workspace.
-namespace reference {
-void forward(const ForwardArgs& args);
-void backward(const BackwardArgs& args);
-}  // namespace reference
+void reference_forward(const ForwardArgs& args);
+void reference_backward(const BackwardArgs& args);
 
 struct Variant {
   std::string_view name;

@@ -25,7 +25,7 @@ void check_args(const Args& args) {
                              static_cast<std::size_t>(args.rows * args.classes) * size_of(args.dtype));
 }
 
-double reference::differentiate(std::span<double> x, std::int32_t label, double scale, bool& right) {
+double reference_differentiate(std::span<double> x, std::int32_t label, double scale, bool& right) {
   const bool valid = label >= 0 && static_cast<std::size_t>(label) < x.size();
   const bool numbers = std::none_of(x.begin(), x.end(), [](double value) { return std::isnan(value); });
   if (!valid || !numbers) {
@@ -45,7 +45,7 @@ double reference::differentiate(std::span<double> x, std::int32_t label, double 
   return loss;
 }
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   const auto rows = static_cast<std::size_t>(args.rows);
   const auto classes = static_cast<std::size_t>(args.classes);
@@ -55,7 +55,7 @@ void reference::run(const Args& args) {
   std::int32_t correct = 0;
   for (std::size_t r = 0; r < rows; ++r) {
     bool right = false;
-    loss += differentiate(std::span(x).subspan(r * classes, classes), args.labels[r], scale, right);
+    loss += reference_differentiate(std::span(x).subspan(r * classes, classes), args.labels[r], scale, right);
     correct += right;
   }
   *args.loss_sum = static_cast<float>(loss);
@@ -137,7 +137,7 @@ void check_args(const Args& args) {
   lib::check_apart(kOp, args.h, h_bytes, args.dh, h_bytes);
 }
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   const double scale = static_cast<double>(args.scale) * (args.loss_scale ? *args.loss_scale : 1.0f);
   double loss = 0;
@@ -148,8 +148,8 @@ void reference::run(const Args& args) {
     if (args.logits) lib::write_values(args.dtype, args.logits, a.x);
     for (std::size_t r = 0; r < a.rows; ++r) {
       bool right = false;
-      loss += softmax_cross_entropy::reference::differentiate(std::span(a.x).subspan(r * a.classes, a.classes),
-                                                              args.labels[r], scale, right);
+      loss += softmax_cross_entropy::reference_differentiate(std::span(a.x).subspan(r * a.classes, a.classes),
+                                                             args.labels[r], scale, right);
       correct += right;
     }
     if (args.dw) differentiate(a, args);

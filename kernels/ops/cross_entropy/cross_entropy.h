@@ -49,12 +49,9 @@ constexpr std::size_t workspace_bytes(std::int64_t rows) {
 }
 
 void check_args(const Args& args);
-
-namespace reference {
-void run(const Args& args);
+void reference_run(const Args& args);
 /// One row: returns its loss, says whether it is right, and replaces the logits by their gradient.
-double differentiate(std::span<double> x, std::int32_t label, double scale, bool& right);
-}  // namespace reference
+double reference_differentiate(std::span<double> x, std::int32_t label, double scale, bool& right);
 
 using Variant = RunVariant<Args>;
 
@@ -114,10 +111,7 @@ constexpr std::size_t workspace_bytes(std::int64_t rows, std::int64_t classes) {
 }
 
 void check_args(const Args& args);
-
-namespace reference {
-void run(const Args& args);
-}  // namespace reference
+void reference_run(const Args& args);
 
 using Variant = RunVariant<Args>;
 

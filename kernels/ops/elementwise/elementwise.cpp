@@ -37,7 +37,7 @@ void check_args(const Args& args) {
   if (args.elements) lib::check_pointer("fill", "y", args.y);
 }
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   lib::write_values(args.dtype, args.y, std::vector<double>(args.elements, args.value));
 }
@@ -53,7 +53,7 @@ void check_args(const Args& args) {
   lib::check_same_or_apart("scale", args.x, args.y, args.elements * size_of(args.dtype));
 }
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   const std::vector<double> x = lib::read_values(args.dtype, args.x, args.elements);
   std::vector<double> y = x;
@@ -94,7 +94,7 @@ void add_rounded(const Args& args) {
 
 }  // namespace
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   switch (args.dtype) {
     case DType::i32: return add_whole<std::uint32_t>(args);
@@ -115,7 +115,7 @@ void check_args(const Args& args) {
   lib::check_apart("cast", args.x, args.elements * size_of(args.from), args.y, args.elements * size_of(args.to));
 }
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   lib::write_values(args.to, args.y, lib::read_values(args.from, args.x, args.elements));
 }
@@ -140,7 +140,7 @@ void check_args(const BackwardArgs& args) {
   lib::check_same_or_apart("relu backward", args.dy, args.dx, bytes);
 }
 
-void reference::forward(const ForwardArgs& args) {
+void reference_forward(const ForwardArgs& args) {
   check_args(args);
   std::vector<double> y = lib::read_values(args.dtype, args.x, args.elements);
   for (double& value : y)
@@ -148,7 +148,7 @@ void reference::forward(const ForwardArgs& args) {
   lib::write_values(args.dtype, args.y, y);
 }
 
-void reference::backward(const BackwardArgs& args) {
+void reference_backward(const BackwardArgs& args) {
   check_args(args);
   const std::vector<double> y = lib::read_values(args.dtype, args.y, args.elements);
   std::vector<double> dx = lib::read_values(args.dtype, args.dy, args.elements);

@@ -27,10 +27,7 @@ struct Args {
 };
 
 void check_args(const Args& args);
-
-namespace reference {
-void run(const Args& args);
-}  // namespace reference
+void reference_run(const Args& args);
 
 using Variant = RunVariant<Args>;
 
@@ -53,10 +50,7 @@ struct Args {
 };
 
 void check_args(const Args& args);
-
-namespace reference {
-void run(const Args& args);
-}  // namespace reference
+void reference_run(const Args& args);
 
 using Variant = RunVariant<Args>;
 
@@ -82,10 +76,7 @@ struct Args {
 bool can_add(DType dtype);
 
 void check_args(const Args& args);
-
-namespace reference {
-void run(const Args& args);
-}  // namespace reference
+void reference_run(const Args& args);
 
 using Variant = RunVariant<Args>;
 
@@ -108,10 +99,7 @@ struct Args {
 };
 
 void check_args(const Args& args);
-
-namespace reference {
-void run(const Args& args);
-}  // namespace reference
+void reference_run(const Args& args);
 
 using Variant = RunVariant<Args>;
 
@@ -147,11 +135,8 @@ struct BackwardArgs {
 
 void check_args(const ForwardArgs& args);
 void check_args(const BackwardArgs& args);
-
-namespace reference {
-void forward(const ForwardArgs& args);
-void backward(const BackwardArgs& args);
-}  // namespace reference
+void reference_forward(const ForwardArgs& args);
+void reference_backward(const BackwardArgs& args);
 
 struct Variant {
   std::string_view name;

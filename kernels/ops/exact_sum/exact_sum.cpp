@@ -33,7 +33,7 @@ void check_args(const ReadArgs& args) {
   lib::check_pointers("exact_sum", {{"units", args.units}, {"x", args.x}});
 }
 
-void reference::add(const AddArgs& args) {
+void reference_add(const AddArgs& args) {
   check_args(args);
   const double per_unit = 1 / value_of(args.unit, args.scale);
   for (std::size_t i = 0; i < args.elements; ++i) {
@@ -45,7 +45,7 @@ void reference::add(const AddArgs& args) {
   }
 }
 
-void reference::read(const ReadArgs& args) {
+void reference_read(const ReadArgs& args) {
   check_args(args);
   const double value = value_of(args.unit, args.scale);
   for (std::size_t i = 0; i < args.elements; ++i)

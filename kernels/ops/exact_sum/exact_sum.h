@@ -48,11 +48,8 @@ struct ReadArgs {
 
 void check_args(const AddArgs& args);
 void check_args(const ReadArgs& args);
-
-namespace reference {
-void add(const AddArgs& args);
-void read(const ReadArgs& args);
-}  // namespace reference
+void reference_add(const AddArgs& args);
+void reference_read(const ReadArgs& args);
 
 struct Variant {
   std::string_view name;

@@ -45,7 +45,7 @@ void check_args(const Args& args) {
 
 void check_args(const AdvanceArgs& args) { lib::check_pointer("gather_batch advance", "first", args.first); }
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   std::vector<double> y(static_cast<std::size_t>(args.batch * args.elements), std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t row = 0; row < args.batch; ++row) {
@@ -61,7 +61,7 @@ void reference::run(const Args& args) {
   if (args.batch > 0) lib::write_values(args.dtype, args.y, y);
 }
 
-void reference::advance(const AdvanceArgs& args) {
+void reference_advance(const AdvanceArgs& args) {
   check_args(args);
   *args.first += args.by;
 }

@@ -55,11 +55,8 @@ struct AdvanceArgs {
 
 void check_args(const Args& args);
 void check_args(const AdvanceArgs& args);
-
-namespace reference {
-void run(const Args& args);
-void advance(const AdvanceArgs& args);
-}  // namespace reference
+void reference_run(const Args& args);
+void reference_advance(const AdvanceArgs& args);
 
 struct Variant {
   std::string_view name;

@@ -41,7 +41,7 @@ std::vector<double> read_rows(DType dtype, const void* from, std::size_t rows, s
 
 }  // namespace
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   const auto m = static_cast<std::size_t>(args.m);
   const auto n = static_cast<std::size_t>(args.n);

@@ -40,10 +40,7 @@ struct Args {
 };
 
 void check_args(const Args& args);
-
-namespace reference {
-void run(const Args& args);
-}  // namespace reference
+void reference_run(const Args& args);
 
 struct Variant {
   std::string_view name;

@@ -58,12 +58,7 @@ struct Output {
 
   /// Nothing outside.
   __device__ void put(int row, int column, float sum) const {
-    if (row >= rows || column >= columns) return;
-    const std::int64_t at = std::int64_t{row} * columns + column;
-    if (is_f32)
-      put_to(static_cast<float*>(data) + at, sum);
-    else
-      put_to(static_cast<T*>(data) + at, sum);
+    if (row < rows && column < columns) put_at(std::int64_t{row} * columns + column, sum);
   }
   /// Two neighbours, the first at an even column.
   __device__ void put_pair(int row, int column, float first, float second) const {
@@ -80,6 +75,12 @@ struct Output {
   }
 
  private:
+  __device__ void put_at(std::int64_t at, float sum) const {
+    if (is_f32)
+      put_to(static_cast<float*>(data) + at, sum);
+    else
+      put_to(static_cast<T*>(data) + at, sum);
+  }
   template <class C>
   __device__ void put_pair_to(C* to, float first, float second) const {
     if (accumulate) {

@@ -40,7 +40,7 @@ void check_args(const Args& args) {
   check_results(args);
 }
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   double sum = 0;
   std::int64_t first = -1, tiny = 0;

@@ -76,10 +76,7 @@ struct TotalArgs {
 void check_args(const Args& args);
 void check_args(const BlocksArgs& args);
 void check_args(const TotalArgs& args);
-
-namespace reference {
-void run(const Args& args);
-}  // namespace reference
+void reference_run(const Args& args);
 
 /// `run` is both steps.
 struct Variant {

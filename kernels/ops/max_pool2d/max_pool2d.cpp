@@ -59,7 +59,7 @@ void check_args(const BackwardArgs& args) {
                    lib::bytes_of(g.in_elements(), args.dtype));
 }
 
-void reference::forward(const ForwardArgs& args) {
+void reference_forward(const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   if (g.out_elements() == 0) return;
@@ -82,7 +82,7 @@ void reference::forward(const ForwardArgs& args) {
   lib::write_values(args.dtype, args.y, y);
 }
 
-void reference::backward(const BackwardArgs& args) {
+void reference_backward(const BackwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   const std::vector<double> dy = lib::read_values(args.dtype, args.dy, static_cast<std::size_t>(g.out_elements()));

@@ -62,11 +62,8 @@ struct BackwardArgs {
 
 void check_args(const ForwardArgs& args);
 void check_args(const BackwardArgs& args);
-
-namespace reference {
-void forward(const ForwardArgs& args);
-void backward(const BackwardArgs& args);
-}  // namespace reference
+void reference_forward(const ForwardArgs& args);
+void reference_backward(const BackwardArgs& args);
 
 struct Variant {
   std::string_view name;

@@ -27,7 +27,7 @@ void check_args(const Args& args) {
   lib::check_weight_copy("adam", args.copy_dtype, args.copy, args.weights, args.elements);
 }
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   if (args.state->non_finite) return;
   const Hyper& h = args.hyper;
@@ -73,7 +73,7 @@ void check_args(const Args& args) {
   lib::check_weight_copy("sgd", args.copy_dtype, args.copy, args.weights, args.elements);
 }
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   if (args.state->non_finite) return;
   const Hyper& h = args.hyper;
@@ -104,7 +104,7 @@ void check_args(const Args& args) {
   lib::check_pointers("ema", {{"weights", args.weights}, {"average", args.average}});
 }
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   if (args.state->non_finite) return;
   const double share = args.state->applied_steps == 0 ? 1 : 1 - args.decay;

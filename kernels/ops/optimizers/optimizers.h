@@ -54,10 +54,7 @@ struct Args {
 };
 
 void check_args(const Args& args);
-
-namespace reference {
-void run(const Args& args);
-}  // namespace reference
+void reference_run(const Args& args);
 
 using Variant = RunVariant<Args>;
 
@@ -97,10 +94,7 @@ struct Args {
 };
 
 void check_args(const Args& args);
-
-namespace reference {
-void run(const Args& args);
-}  // namespace reference
+void reference_run(const Args& args);
 
 using Variant = RunVariant<Args>;
 
@@ -125,10 +119,7 @@ struct Args {
 };
 
 void check_args(const Args& args);
-
-namespace reference {
-void run(const Args& args);
-}  // namespace reference
+void reference_run(const Args& args);
 
 using Variant = RunVariant<Args>;
 

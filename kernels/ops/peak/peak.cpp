@@ -11,7 +11,7 @@ void check_args(const Args& args) {
   lib::check_pointers("peak", {{"a", args.a}, {"b", args.b}, {"y", args.y}});
 }
 
-void reference::run(const Args& args) {
+void reference_run(const Args& args) {
   check_args(args);
   if (args.tiles == 0) return;
   const std::vector<double> a = lib::read_values(args.dtype, args.a, kRows * kK);

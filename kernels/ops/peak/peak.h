@@ -41,10 +41,7 @@ constexpr double flops(const Args& args) {
 }
 
 void check_args(const Args& args);
-
-namespace reference {
-void run(const Args& args);
-}  // namespace reference
+void reference_run(const Args& args);
 
 using Variant = RunVariant<Args>;
 

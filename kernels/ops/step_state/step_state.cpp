@@ -29,7 +29,7 @@ void check_args(const AdvanceArgs& args) {
   lib::check_at_least("step_state", 1, {{"growth_interval", policy.growth_interval}});
 }
 
-void reference::prepare(const PrepareArgs& args) {
+void reference_prepare(const PrepareArgs& args) {
   check_args(args);
   StepState& state = *args.state;
   state.learning_rate = args.learning_rates[std::min(state.applied_steps, args.count - 1)];
@@ -42,7 +42,7 @@ void reference::prepare(const PrepareArgs& args) {
   state.gradient_scale = static_cast<float>(scale);
 }
 
-void reference::advance(const AdvanceArgs& args) {
+void reference_advance(const AdvanceArgs& args) {
   check_args(args);
   StepState& state = *args.state;
   const LossScalePolicy& policy = args.policy;

@@ -80,11 +80,8 @@ struct AdvanceArgs {
 
 void check_args(const PrepareArgs& args);
 void check_args(const AdvanceArgs& args);
-
-namespace reference {
-void prepare(const PrepareArgs& args);
-void advance(const AdvanceArgs& args);
-}  // namespace reference
+void reference_prepare(const PrepareArgs& args);
+void reference_advance(const AdvanceArgs& args);
 
 struct Variant {
   std::string_view name;

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "kernels/runtime/cuda/cuda_error.h"
-#include "kernels/runtime/cuda/cuda_handle.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/stream.h"
 

@@ -5,10 +5,12 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <source_location>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 namespace gradring::kernels {
@@ -33,6 +35,24 @@ void make_current(int index, std::source_location where = std::source_location::
 ///
 /// Returns   false if the device cannot be made current: then there is nothing left to release.
 bool try_make_current(int index) noexcept;
+
+/// Destroys a handle by `kDestroy`, a function of CUDA's, with the handle's device current: CUDA opens a context on the
+/// current device for it, hundreds of megabytes, which is device 0 in a thread that never chose one.
+template <auto kDestroy>
+struct DestroyOnDevice {
+  int index = 0;
+
+  template <class Handle>
+  void operator()(Handle handle) const noexcept {
+    if (try_make_current(index)) (void)kDestroy(handle);
+  }
+};
+
+/// The owner of a handle such as cudaStream_t: CudaHandle<cudaStream_t, cudaStreamDestroy> stream(handle, {index}).
+///
+/// Threads   any may destroy it.
+template <class Handle, auto kDestroy>
+using CudaHandle = std::unique_ptr<std::remove_pointer_t<Handle>, DestroyOnDevice<kDestroy>>;
 
 /// The first thing that went wrong in work that a device ran. CUDA has it that a device fails as a whole: after a
 /// kernel's bad access every call on every stream returns the same error. Host work that throws is treated alike; so

@@ -9,7 +9,6 @@
 #include <string_view>
 
 #include "kernels/runtime/cuda/cuda_error.h"
-#include "kernels/runtime/cuda/cuda_handle.h"
 #include "kernels/runtime/stream.h"
 
 namespace gradring::kernels {

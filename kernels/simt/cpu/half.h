@@ -44,6 +44,15 @@ struct Float16 {
   friend bool operator>=(Float16 a, Float16 b) { return float(a) >= float(b); }
 };
 
+struct Binary16 {
+  static std::uint16_t encode(float value) { return kernels::to_half(value).bits; }
+  static float decode(std::uint16_t bits) { return kernels::to_float(kernels::Half{bits}); }
+};
+struct Brain16 {
+  static std::uint16_t encode(float value) { return kernels::to_bfloat16(value).bits; }
+  static float decode(std::uint16_t bits) { return kernels::to_float(kernels::BFloat16{bits}); }
+};
+
 /// Two of them in one 32-bit word.
 template <class Format>
 struct alignas(4) Float16x2 {
@@ -71,15 +80,6 @@ template <class F> simt_f16_<F> __hfma(simt_f16_<F> a, simt_f16_<F> b, simt_f16_
 template <class F> simt_f16x2_<F> __hmul2(simt_f16x2_<F> a, simt_f16x2_<F> b) { return a * b; }
 // clang-format on
 
-namespace gradring::simt::detail {
-
-struct Binary16 {
-  static std::uint16_t encode(float value) { return kernels::to_half(value).bits; }
-  static float decode(std::uint16_t bits) { return kernels::to_float(kernels::Half{bits}); }
-};
-
-}  // namespace gradring::simt::detail
-
 using __half = gradring::simt::detail::Float16<gradring::simt::detail::Binary16>;
 using __half2 = gradring::simt::detail::Float16x2<gradring::simt::detail::Binary16>;
 using half = __half;
@@ -92,15 +92,6 @@ inline __half2 __floats2half2_rn(float x, float y) { return {x, y}; }
 inline __half2 __halves2half2(__half x, __half y) { return {x, y}; }
 inline float2 __half22float2(__half2 value) { return {value.x, value.y}; }
 inline float __low2float(__half2 value) { return value.x; }
-
-namespace gradring::simt::detail {
-
-struct Brain16 {
-  static std::uint16_t encode(float value) { return kernels::to_bfloat16(value).bits; }
-  static float decode(std::uint16_t bits) { return kernels::to_float(kernels::BFloat16{bits}); }
-};
-
-}  // namespace gradring::simt::detail
 
 using __nv_bfloat16 = gradring::simt::detail::Float16<gradring::simt::detail::Brain16>;
 using __nv_bfloat162 = gradring::simt::detail::Float16x2<gradring::simt::detail::Brain16>;

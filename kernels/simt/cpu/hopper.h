@@ -76,7 +76,9 @@ inline TensorMap make_tensor_map(const TensorBox& box) {
   return box;
 }
 
-namespace detail {
+}  // namespace gradring::simt
+
+namespace gradring::simt::detail {
 
 inline void load_box(void* shared, const TensorMap& map, int column, int row, const std::uint64_t& barrier, Site site) {
   const std::uint32_t first = shared_address(shared);
@@ -93,11 +95,6 @@ inline void load_box(void* shared, const TensorMap& map, int column, int row, co
     }
   mbarrier_land("bulk_load", touched(barrier), map.box_bytes(), site);
 }
-
-}  // namespace detail
-}  // namespace gradring::simt
-
-namespace gradring::simt::detail {
 
 inline constexpr int kProductK = 16;
 inline constexpr unsigned kWarpgroup = 128;

@@ -59,6 +59,12 @@ union SharedStorage {
 template <class Type>
 inline constexpr bool fits_static_shared = sizeof(Type) <= kMostStaticSharedBytes;
 
+template <class Wide>
+void check_aligned([[maybe_unused]] const void* address, [[maybe_unused]] Site site) {
+  if constexpr (kChecked)
+    if (reinterpret_cast<std::uintptr_t>(address) % alignof(Wide) != 0) fail_kernel(site, "misaligned wide access");
+}
+
 }  // namespace gradring::simt::detail
 
 // Type comes in parentheses-free form with its extents, float[8][33]; commas in it need an alias.
@@ -81,15 +87,6 @@ inline constexpr bool fits_static_shared = sizeof(Type) <= kMostStaticSharedByte
   Type* const name = reinterpret_cast<Type*>(gradring::simt::detail::dynamic_shared)
 
 namespace gradring::simt {
-namespace detail {
-
-template <class Wide>
-void check_aligned([[maybe_unused]] const void* address, [[maybe_unused]] Site site) {
-  if constexpr (kChecked)
-    if (reinterpret_cast<std::uintptr_t>(address) % alignof(Wide) != 0) fail_kernel(site, "misaligned wide access");
-}
-
-}  // namespace detail
 
 template <class Wide, class T>
 Wide load_as(const T* address, Site site = Site::current()) {

@@ -18,6 +18,8 @@ constexpr std::size_t kStackBytes = (kAddressSanitizer || kThreadSanitizer ? 256
 /// So a block keeps as many as kernels commonly need.
 constexpr unsigned kIdentitiesKept = 256;
 
+thread_local constinit Block* running_block = nullptr;
+
 bool has(std::uint32_t mask, unsigned lane) { return (mask >> lane & 1u) != 0; }
 
 }  // namespace
@@ -264,12 +266,6 @@ void Block::fail(Site site, const char* format, ...) {
   switch_to(host_);
   __builtin_unreachable();  // host_ throws the failure and makes all stacks anew
 }
-
-namespace {
-
-thread_local constinit Block* running_block = nullptr;
-
-}  // namespace
 
 Block* current_block() { return running_block; }
 void set_current_block(Block* block) { running_block = block; }

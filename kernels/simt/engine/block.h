@@ -63,8 +63,6 @@ class Mbarriers {
   unsigned count_ = 0, waiting_count_ = 0;
 };
 
-class Block;
-
 /// The block that the calling OS thread runs; null outside of kernels and in kernels that run as plain loops.
 Block* current_block();
 void set_current_block(Block* block);

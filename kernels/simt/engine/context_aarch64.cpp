@@ -8,35 +8,29 @@ extern "C" void gradring_simt_switch(void** save, void* load) noexcept;
 
 asm(R"(
 .text
+.macro callee_saved op  // stp or ldp
+  \op x19, x20, [sp]
+  \op x21, x22, [sp, #16]
+  \op x23, x24, [sp, #32]
+  \op x25, x26, [sp, #48]
+  \op x27, x28, [sp, #64]
+  \op x29, x30, [sp, #80]
+  \op d8, d9, [sp, #96]
+  \op d10, d11, [sp, #112]
+  \op d12, d13, [sp, #128]
+  \op d14, d15, [sp, #144]
+.endm
 .p2align 4
 .type gradring_simt_switch,%function
 .globl gradring_simt_switch
 .hidden gradring_simt_switch
 gradring_simt_switch:
   sub sp, sp, #160
-  stp x19, x20, [sp]
-  stp x21, x22, [sp, #16]
-  stp x23, x24, [sp, #32]
-  stp x25, x26, [sp, #48]
-  stp x27, x28, [sp, #64]
-  stp x29, x30, [sp, #80]
-  stp d8, d9, [sp, #96]
-  stp d10, d11, [sp, #112]
-  stp d12, d13, [sp, #128]
-  stp d14, d15, [sp, #144]
+  callee_saved stp
   mov x9, sp
   str x9, [x0]
   mov sp, x1
-  ldp x19, x20, [sp]
-  ldp x21, x22, [sp, #16]
-  ldp x23, x24, [sp, #32]
-  ldp x25, x26, [sp, #48]
-  ldp x27, x28, [sp, #64]
-  ldp x29, x30, [sp, #80]
-  ldp d8, d9, [sp, #96]
-  ldp d10, d11, [sp, #112]
-  ldp d12, d13, [sp, #128]
-  ldp d14, d15, [sp, #144]
+  callee_saved ldp
   add sp, sp, #160
   ret
 .size gradring_simt_switch, .-gradring_simt_switch

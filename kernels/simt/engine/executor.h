@@ -45,8 +45,6 @@ class Executor {
   std::unique_ptr<detail::Pool> pool_;
 };
 
-class Executor;
-
 /// What a CPU stream offers to kernel launches: its queue, and the executor that runs the grid. A host stream's
 /// native_handle() points to one.
 class LaunchQueue {

@@ -88,8 +88,6 @@ class Stacks {
   char* memory_;
 };
 
-struct Fiber;
-
 /// Who runs next in a block: threads that have not started yet, in the chosen order, and threads that a barrier has
 /// made ready again. ThreadOrder::random draws between them, always the same for equal seeds.
 class Turns {

@@ -60,27 +60,27 @@ std::size_t no_workspace(const k::conv2d::Geometry&) { return 0; }
 bool on_cpu(const Device& device, DType) { return device.id().kind == kernels::DeviceKind::cpu; }
 
 constexpr k::conv2d::Variant kConv2d[] = {{.name = "reference",
-                                           .forward = enqueue_reference<k::conv2d::reference::forward>,
-                                           .dgrad = enqueue_reference<k::conv2d::reference::dgrad>,
-                                           .wgrad = enqueue_reference<k::conv2d::reference::wgrad>,
+                                           .forward = enqueue_reference<k::conv2d::reference_forward>,
+                                           .dgrad = enqueue_reference<k::conv2d::reference_dgrad>,
+                                           .wgrad = enqueue_reference<k::conv2d::reference_wgrad>,
                                            .workspace_bytes = no_workspace,
                                            .supports = on_cpu}};
 constexpr k::bias::Variant kBias[] = {{.name = "reference",
-                                       .add = enqueue_reference<k::bias::reference::add>,
-                                       .grad = enqueue_reference<k::bias::reference::grad>,
+                                       .add = enqueue_reference<k::bias::reference_add>,
+                                       .grad = enqueue_reference<k::bias::reference_grad>,
                                        .supports = on_cpu}};
 constexpr k::relu::Variant kRelu[] = {{.name = "reference",
-                                       .forward = enqueue_reference<k::relu::reference::forward>,
-                                       .backward = enqueue_reference<k::relu::reference::backward>,
+                                       .forward = enqueue_reference<k::relu::reference_forward>,
+                                       .backward = enqueue_reference<k::relu::reference_backward>,
                                        .supports = on_cpu}};
 constexpr k::max_pool2d::Variant kMaxPool2d[] = {{.name = "reference",
-                                                  .forward = enqueue_reference<k::max_pool2d::reference::forward>,
-                                                  .backward = enqueue_reference<k::max_pool2d::reference::backward>,
+                                                  .forward = enqueue_reference<k::max_pool2d::reference_forward>,
+                                                  .backward = enqueue_reference<k::max_pool2d::reference_backward>,
                                                   .supports = on_cpu}};
 constexpr k::gemm::Variant kGemm[] = {
-    {.name = "reference", .run = enqueue_reference<k::gemm::reference::run>, .supports = on_cpu}};
+    {.name = "reference", .run = enqueue_reference<k::gemm::reference_run>, .supports = on_cpu}};
 constexpr k::softmax_cross_entropy::Variant kCrossEntropy[] = {
-    {.name = "reference", .run = enqueue_reference<k::softmax_cross_entropy::reference::run>, .supports = on_cpu}};
+    {.name = "reference", .run = enqueue_reference<k::softmax_cross_entropy::reference_run>, .supports = on_cpu}};
 
 kernels::KernelSet reference_kernels() {
   kernels::KernelSet set;

@@ -138,8 +138,8 @@ struct Case {
         y(TypedArray::unwritten(type, dy.elements())),
         dx(TypedArray::unwritten(type, x.elements())),
         dw(DType::f32, random_values(w.elements(), 4)) {
-    reference::forward({g, dtype, x.data(), w.data(), y.data()});
-    reference::dgrad({g, dtype, dy.data(), w.data(), dx.data()});
+    reference_forward({g, dtype, x.data(), w.data(), y.data()});
+    reference_dgrad({g, dtype, dy.data(), w.data(), dx.data()});
   }
 
   /// `terms` products of numbers below 1, added up in f32, and one rounding to the type.
@@ -185,7 +185,7 @@ TEST(Conv2d, WgradStaysWithinItsBound) {
         if (dtype == (accumulate ? DType::f16 : DType::bf16)) continue;  // f32 both ways, the others one way each
         const Case c(g, dtype);
         TypedArray expected = c.dw;
-        reference::wgrad({g, dtype, c.x.data(), c.dy.data(), expected.as<float>(), accumulate});
+        reference_wgrad({g, dtype, c.x.data(), c.dy.data(), expected.as<float>(), accumulate});
         for_each_variant(kernel_set().conv2d, dtype, [&](const Variant& variant, Stream& stream) {
           TypedArray dw = c.dw;
           TypedArray workspace = TypedArray::unwritten(DType::f32, variant.workspace_bytes(g) / sizeof(float));
@@ -227,11 +227,11 @@ TEST(Conv2d, ReferenceGradientsMatchFiniteDifferences) {
                             .padding = 1}}) {
     const Case c(g, DType::f32);
     TypedArray dw = TypedArray::unwritten(DType::f32, c.w.elements());
-    reference::wgrad({g, DType::f32, c.x.data(), c.dy.data(), dw.as<float>(), false});
+    reference_wgrad({g, DType::f32, c.x.data(), c.dy.data(), dw.as<float>(), false});
     const std::vector<double> weights = c.dy.values();
     const auto loss = [&](const TypedArray& x, const TypedArray& w) {
       TypedArray y = TypedArray::unwritten(DType::f32, weights.size());
-      reference::forward({g, DType::f32, x.data(), w.data(), y.data()});
+      reference_forward({g, DType::f32, x.data(), w.data(), y.data()});
       const std::vector<double> values = y.values();
       return std::inner_product(values.begin(), values.end(), weights.begin(), 0.0);
     };

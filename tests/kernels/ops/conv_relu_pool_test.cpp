@@ -108,8 +108,8 @@ struct Case {
         dw(TypedArray::unwritten(DType::f32, w.elements())),
         db(TypedArray::unwritten(DType::f32, b.elements())),
         codes(size(g.code_bytes()), 0xee) {
-    reference::forward({g, dtype, x.data(), w.data(), b.data(), y.data(), codes.data()});
-    reference::backward(backward_args(dx, dw, db));
+    reference_forward({g, dtype, x.data(), w.data(), b.data(), y.data(), codes.data()});
+    reference_backward(backward_args(dx, dw, db));
   }
 
   BackwardArgs backward_args(TypedArray& to_dx, TypedArray& to_dw, TypedArray& to_db) const {
@@ -182,7 +182,7 @@ TEST(ConvReluPool, ForwardStaysWithinItsBoundOnRandomValues) {
     const TypedArray b(dtype, random_values(size(g.conv.out_channels), 7));
     TypedArray expected = TypedArray::unwritten(dtype, size(g.out_elements()));
     std::vector<std::uint8_t> codes(size(g.code_bytes()));
-    reference::forward({g, dtype, x.data(), w.data(), b.data(), expected.data(), codes.data()});
+    reference_forward({g, dtype, x.data(), w.data(), b.data(), expected.data(), codes.data()});
     const std::vector<double> truth = expected.values();
     for_each_variant(kernel_set().conv_relu_pool, dtype, [&](const Variant& variant, Stream& stream) {
       Workspace workspace(variant, g);
@@ -260,7 +260,7 @@ TEST(ConvReluPool, ReferenceGradientsMatchFiniteDifferences) {
   TypedArray y = TypedArray::unwritten(DType::f32, weights.size());
   std::vector<std::uint8_t> codes(size(g.code_bytes()));
   const auto loss = [&](const TypedArray& at_x, const TypedArray& at_w, const TypedArray& at_b) {
-    reference::forward({g, DType::f32, at_x.data(), at_w.data(), at_b.data(), y.data(), codes.data()});
+    reference_forward({g, DType::f32, at_x.data(), at_w.data(), at_b.data(), y.data(), codes.data()});
     const std::vector<double> values = y.values();
     return std::inner_product(values.begin(), values.end(), weights.begin(), 0.0);
   };
@@ -268,14 +268,14 @@ TEST(ConvReluPool, ReferenceGradientsMatchFiniteDifferences) {
   TypedArray dx = TypedArray::unwritten(DType::f32, x.elements());
   TypedArray dw = TypedArray::unwritten(DType::f32, w.elements());
   TypedArray db = TypedArray::unwritten(DType::f32, b.elements());
-  reference::backward({.geometry = g,
-                       .x = x.data(),
-                       .w = w.data(),
-                       .dy = dy.data(),
-                       .codes = codes.data(),
-                       .dx = dx.data(),
-                       .dw = dw.as<float>(),
-                       .db = db.as<float>()});
+  reference_backward({.geometry = g,
+                      .x = x.data(),
+                      .w = w.data(),
+                      .dy = dy.data(),
+                      .codes = codes.data(),
+                      .dx = dx.data(),
+                      .dw = dw.as<float>(),
+                      .db = db.as<float>()});
   // Piecewise linear: a step that crosses no edge is exact but for rounding.
   const double step = 0x1p-12;
   expect_gradient([&](std::span<const double> at) { return loss(TypedArray(DType::f32, at), w, b); }, x.values(),

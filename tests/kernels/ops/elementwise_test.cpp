@@ -31,7 +31,7 @@ TEST(Fill, SetsEveryElementOfEveryType) {
       for_each_variant(kernel_set().fill, c.dtype, [&](const Variant& variant, Stream& stream) {
         TypedArray expected = TypedArray::unwritten(c.dtype, elements);
         TypedArray actual = TypedArray::unwritten(c.dtype, elements);
-        reference::run({.dtype = c.dtype, .y = expected.data(), .elements = elements, .value = c.value});
+        reference_run({.dtype = c.dtype, .y = expected.data(), .elements = elements, .value = c.value});
         variant.run(stream, {.dtype = c.dtype, .y = actual.data(), .elements = elements, .value = c.value});
         finish(stream);
         expect_equal(actual.values(), expected.values());
@@ -40,9 +40,9 @@ TEST(Fill, SetsEveryElementOfEveryType) {
 
 TEST(Fill, RejectsValuesThatTheTypeCannotHold) {
   std::int64_t word = 0;
-  EXPECT_THROW(reference::run({.dtype = DType::u8, .y = &word, .elements = 1, .value = 256}), InvalidArgument);
-  EXPECT_THROW(reference::run({.dtype = DType::i32, .y = &word, .elements = 1, .value = 0.5}), InvalidArgument);
-  EXPECT_THROW(reference::run({.dtype = DType::f32, .y = nullptr, .elements = 1, .value = 0}), InvalidArgument);
+  EXPECT_THROW(reference_run({.dtype = DType::u8, .y = &word, .elements = 1, .value = 256}), InvalidArgument);
+  EXPECT_THROW(reference_run({.dtype = DType::i32, .y = &word, .elements = 1, .value = 0.5}), InvalidArgument);
+  EXPECT_THROW(reference_run({.dtype = DType::f32, .y = nullptr, .elements = 1, .value = 0}), InvalidArgument);
 }
 
 }  // namespace
@@ -64,7 +64,7 @@ TEST(Scale, MatchesTheReferenceRoundedOnceAlsoInPlace) {
         TypedArray expected = TypedArray::unwritten(dtype, elements);
         TypedArray actual = expected;
         TypedArray in_place = x;
-        reference::run({dtype, x.data(), expected.data(), elements, factor});
+        reference_run({dtype, x.data(), expected.data(), elements, factor});
         variant.run(stream, {dtype, x.data(), actual.data(), elements, factor});
         variant.run(stream, {dtype, in_place.data(), in_place.data(), elements, factor});
         finish(stream);
@@ -98,7 +98,7 @@ TEST(Accumulate, MatchesTheReferenceRoundedOnce) {
         const TypedArray x(dtype, random_values(elements, 1));
         TypedArray expected(dtype, random_values(elements, 2));
         TypedArray actual = expected;
-        reference::run({dtype, x.data(), expected.data(), elements});
+        reference_run({dtype, x.data(), expected.data(), elements});
         variant.run(stream, {dtype, x.data(), actual.data(), elements});
         finish(stream);
         expect_equal(actual.values(), expected.values());
@@ -116,7 +116,7 @@ TEST(Accumulate, AddsWholeNumbersExactly) {
         expected[i] = static_cast<std::int64_t>(static_cast<std::uint64_t>(x[i]) + static_cast<std::uint64_t>(y[i]));
       }
       std::vector<std::int64_t> reference = y;
-      reference::run({DType::i64, x.data(), reference.data(), elements});
+      reference_run({DType::i64, x.data(), reference.data(), elements});
       EXPECT_EQ(reference, expected);
       variant.run(stream, {DType::i64, x.data(), y.data(), elements});
       finish(stream);
@@ -131,7 +131,7 @@ TEST(Accumulate, AddsWholeNumbersOf32Bits) {
     std::vector<std::int32_t> y = {(1 << 24) + 1, 5, 1};
     const std::vector<std::int32_t> expected = {(1 << 24) + 2, 0, std::numeric_limits<std::int32_t>::min()};
     std::vector<std::int32_t> reference = y;
-    reference::run({DType::i32, x.data(), reference.data(), 3});
+    reference_run({DType::i32, x.data(), reference.data(), 3});
     EXPECT_EQ(reference, expected);
     variant.run(stream, {DType::i32, x.data(), y.data(), 3});
     finish(stream);
@@ -174,7 +174,7 @@ TEST(Cast, GivesTheReferencesBitsBetweenAllTypes) {
           const TypedArray x(from, random_values(elements, 1, -100, 100));
           TypedArray expected = TypedArray::unwritten(to, elements);
           TypedArray actual = TypedArray::unwritten(to, elements);
-          reference::run({.from = from, .to = to, .x = x.data(), .y = expected.data(), .elements = elements});
+          reference_run({.from = from, .to = to, .x = x.data(), .y = expected.data(), .elements = elements});
           variant.run(stream, {.from = from, .to = to, .x = x.data(), .y = actual.data(), .elements = elements});
           finish(stream);
           expect_equal(actual.values(), expected.values());
@@ -226,7 +226,7 @@ TEST(Ema, FollowsTheFormulaOverSeveralSteps) {
       for (std::int32_t step = 0; step < 4; ++step) {
         const std::vector<float> weights = random_floats(elements, 10 + static_cast<std::uint64_t>(step));
         const StepState state{.applied_steps = step};
-        reference::run({elements, weights.data(), expected.data(), &state, 0.9});
+        reference_run({elements, weights.data(), expected.data(), &state, 0.9});
         variant.run(stream, {elements, weights.data(), actual.data(), &state, 0.9});
         finish(stream);
         for (std::size_t i = 0; i < elements; ++i)
@@ -248,7 +248,7 @@ TEST(Ema, TakesNoPartInASkippedStep) {
       variant.run(stream, {33, weights.data(), average.data(), &state, 0.5});
       finish(stream);
       EXPECT_EQ(average, before);
-      reference::run({33, weights.data(), average.data(), &state, 0.5});
+      reference_run({33, weights.data(), average.data(), &state, 0.5});
       EXPECT_EQ(average, before);
     });
 }

@@ -67,7 +67,7 @@ TEST(ExactSum, MatchesTheReferenceBitForBit) {
         std::vector<float> x = gradients(elements, 1);
         if (elements > 20) x[5] = kInfinity, x[17] = -std::nanf(""), x[20] = 1e30f;
         Sums expected{.units = std::vector<std::int64_t>(elements, 3)}, actual = expected;
-        reference::add(add_args(x, expected, by));
+        reference_add(add_args(x, expected, by));
         variant.add(stream, add_args(x, actual, by));
         finish(stream);
         EXPECT_EQ(actual, expected);
@@ -75,7 +75,7 @@ TEST(ExactSum, MatchesTheReferenceBitForBit) {
 
         actual.refused = expected.refused = 0;
         std::vector<float> read_by_it(elements), read(elements);
-        reference::read(read_args(expected, read, by));
+        reference_read(read_args(expected, read, by));
         variant.read(stream, read_args(actual, read_by_it, by));
         finish(stream);
         EXPECT_EQ(read_by_it, read);
@@ -104,10 +104,10 @@ TEST(ExactSum, IsIndependentOfTheOrder) {
 TEST(ExactSum, IsWithinARoundingOfTheSum) {
   const std::vector<float> x = gradients(4001, 3), y = gradients(4001, 4);
   Sums sums{.units = std::vector<std::int64_t>(x.size())};
-  reference::add(add_args(x, sums));
-  reference::add(add_args(y, sums));
+  reference_add(add_args(x, sums));
+  reference_add(add_args(y, sums));
   std::vector<float> read(x.size());
-  reference::read(read_args(sums, read));
+  reference_read(read_args(sums, read));
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double expected = static_cast<double>(x[i]) + static_cast<double>(y[i]);
     EXPECT_NEAR(read[i], expected, kUnit + std::abs(expected) * 0x1p-24) << i;

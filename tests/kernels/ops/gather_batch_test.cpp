@@ -92,7 +92,7 @@ auto with(const Variant& variant, Stream& stream) {
   };
 }
 
-void by_reference(const Args& args) { reference::run(args); }
+void by_reference(const Args& args) { reference_run(args); }
 
 TEST(GatherBatch, GivesTheReferencesBits) {
   for (DType dtype : kTypes)
@@ -170,7 +170,7 @@ TEST(GatherBatch, WalksThroughTheOrderByAdvancing) {
     EXPECT_EQ(c.first, 6);
   });
   std::int64_t first = 40;
-  reference::advance({.first = &first, .by = -8});
+  reference_advance({.first = &first, .by = -8});
   EXPECT_EQ(first, 32);
 }
 

@@ -61,7 +61,7 @@ struct Case {
         b(dtype, random_values(size(e.k * e.n), 2)),
         start(c_dtype, random_values(size(e.m * e.n), 3)),
         c(start) {
-    reference::run(with_c(c));
+    reference_run(with_c(c));
   }
 
   Args with_c(TypedArray& to) const {
@@ -200,14 +200,14 @@ TEST(Gemm, ReferenceMatchesAHandComputedProduct) {
   const float b[] = {1, 0, 2, 1, 0, 3};  // [3, 2], or [2, 3] transposed
   std::vector<float> c(4, 10);
   Args args{.m = 2, .n = 2, .k = 3, .a = a, .b = b, .c = c.data()};
-  reference::run(args);
+  reference_run(args);
   EXPECT_EQ(c, (std::vector<float>{5, 11, 14, 23}));
   args.transpose_b = true;
-  reference::run(args);
+  reference_run(args);
   EXPECT_EQ(c, (std::vector<float>{7, 10, 16, 22}));
   args.transpose_a = true;
   args.accumulate = true;
-  reference::run(args);
+  reference_run(args);
   EXPECT_EQ(c, (std::vector<float>{7 + 11, 10 + 16, 16 + 14, 22 + 20}));
 }
 

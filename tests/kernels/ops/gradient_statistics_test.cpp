@@ -55,7 +55,7 @@ Results run(const Variant& variant, Stream& stream, const TypedArray& x, float t
 Results run_reference(const TypedArray& x, float tiny = 0) {
   Results results;
   std::vector<float> workspace;
-  reference::run(args_of(x, tiny, results, workspace));
+  reference_run(args_of(x, tiny, results, workspace));
   return results;
 }
 

@@ -31,8 +31,8 @@ TEST(Relu, IsExactForwardAndBackwardAlsoInPlace) {
         const TypedArray dy(dtype, random_values(n, 2));
         TypedArray y = TypedArray::unwritten(dtype, n);
         TypedArray dx = y;
-        reference::forward({dtype, x.data(), y.data(), n});
-        reference::backward({dtype, y.data(), dy.data(), dx.data(), n});
+        reference_forward({dtype, x.data(), y.data(), n});
+        reference_backward({dtype, y.data(), dy.data(), dx.data(), n});
         TypedArray actual_y = TypedArray::unwritten(dtype, n);
         TypedArray actual_dx = actual_y;
         TypedArray in_place_y = x;
@@ -71,13 +71,13 @@ TEST(Relu, ReferenceGradientMatchesFiniteDifferences) {
   TypedArray y = TypedArray::unwritten(DType::f32, 40);
   const auto loss = [&](std::span<const double> at) {
     const TypedArray point(DType::f32, at);
-    reference::forward({DType::f32, point.data(), y.data(), 40});
+    reference_forward({DType::f32, point.data(), y.data(), 40});
     const std::vector<double> values = y.values();
     return std::inner_product(values.begin(), values.end(), weights.begin(), 0.0);
   };
   TypedArray dx = y;
-  reference::forward({DType::f32, x.data(), y.data(), 40});
-  reference::backward({DType::f32, y.data(), dy.data(), dx.data(), 40});
+  reference_forward({DType::f32, x.data(), y.data(), 40});
+  reference_backward({DType::f32, y.data(), dy.data(), dx.data(), 40});
   expect_gradient(loss, x.values(), dx.values(), 1.0 / 128, 1e-5);
 }
 
@@ -116,7 +116,7 @@ TEST(Bias, AddsWithOneRoundingAlsoInPlace) {
         TypedArray expected = TypedArray::unwritten(dtype, x.elements());
         TypedArray actual = expected;
         TypedArray in_place = x;
-        reference::add({dtype, c.rows, c.channels, x.data(), bias.data(), expected.data()});
+        reference_add({dtype, c.rows, c.channels, x.data(), bias.data(), expected.data()});
         variant.add(stream, {dtype, c.rows, c.channels, x.data(), bias.data(), actual.data()});
         variant.add(stream, {dtype, c.rows, c.channels, in_place.data(), bias.data(), in_place.data()});
         finish(stream);
@@ -133,7 +133,7 @@ TEST(Bias, SumsTheGradientWithinItsBound) {
           const TypedArray dy(dtype, random_values(size(c.rows * c.channels), 3));
           TypedArray expected(DType::f32, random_values(size(c.channels), 4));
           TypedArray actual = expected;
-          reference::grad({dtype, c.rows, c.channels, dy.data(), expected.as<float>(), accumulate});
+          reference_grad({dtype, c.rows, c.channels, dy.data(), expected.as<float>(), accumulate});
           variant.grad(stream, {dtype, c.rows, c.channels, dy.data(), actual.as<float>(), accumulate});
           finish(stream);
           // The contract's bound, with |dy| and |db| at most 1.
@@ -151,12 +151,12 @@ TEST(Bias, ReferenceGradientMatchesFiniteDifferences) {
   const auto loss = [&](std::span<const double> b) {
     const TypedArray bias(DType::f32, b);
     TypedArray y = TypedArray::unwritten(DType::f32, 45);
-    reference::add({DType::f32, rows, channels, x.data(), bias.data(), y.data()});
+    reference_add({DType::f32, rows, channels, x.data(), bias.data(), y.data()});
     const std::vector<double> values = y.values();
     return std::inner_product(values.begin(), values.end(), weights.begin(), 0.0);
   };
   TypedArray db = TypedArray::unwritten(DType::f32, 5);
-  reference::grad({DType::f32, rows, channels, dy.data(), db.as<float>(), false});
+  reference_grad({DType::f32, rows, channels, dy.data(), db.as<float>(), false});
   expect_gradient(loss, random_values(5, 7), db.values(), 0.5, 1e-5);
 }
 
@@ -213,8 +213,8 @@ struct Case {
         dy(dtype, whole_numbers(size(g.out_elements()))),
         dx(TypedArray::unwritten(dtype, size(g.in_elements()))),
         codes(size(g.out_elements()), 0xff) {
-    reference::forward({g, dtype, x.data(), y.data(), codes.data()});
-    reference::backward({g, dtype, dy.data(), codes.data(), dx.data()});
+    reference_forward({g, dtype, x.data(), y.data(), codes.data()});
+    reference_backward({g, dtype, dy.data(), codes.data(), dx.data()});
   }
 };
 
@@ -251,7 +251,7 @@ TEST(MaxPool2d, TakesTheFirstMaximumAndTheLastNaN) {
   };
   TypedArray y = TypedArray::unwritten(DType::f32, 4);
   std::vector<std::uint8_t> codes(4, 0xff);
-  reference::forward({g, DType::f32, x.data(), y.data(), codes.data()});
+  reference_forward({g, DType::f32, x.data(), y.data(), codes.data()});
   expect_results(y, codes);
   for_each_variant(kernel_set().max_pool2d, DType::f32, [&](const Variant& variant, Stream& stream) {
     TypedArray actual = TypedArray::unwritten(DType::f32, 4);
@@ -272,13 +272,13 @@ TEST(MaxPool2d, ReferenceGradientMatchesFiniteDifferences) {
     std::vector<std::uint8_t> codes(weights.size());
     const auto loss = [&](std::span<const double> at) {
       const TypedArray point(DType::f32, at);
-      reference::forward({g, DType::f32, point.data(), y.data(), codes.data()});
+      reference_forward({g, DType::f32, point.data(), y.data(), codes.data()});
       const std::vector<double> values = y.values();
       return std::inner_product(values.begin(), values.end(), weights.begin(), 0.0);
     };
     TypedArray dx = TypedArray::unwritten(DType::f32, x.elements());
     loss(x.values());
-    reference::backward({g, DType::f32, dy.data(), codes.data(), dx.data()});
+    reference_backward({g, DType::f32, dy.data(), codes.data(), dx.data()});
     expect_gradient(loss, x.values(), dx.values(), 1.0 / 128, 1e-4);
   }
 }

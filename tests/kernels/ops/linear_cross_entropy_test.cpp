@@ -119,7 +119,7 @@ auto with(const Variant& variant, Stream& stream) {
   };
 }
 
-void by_reference(const Args& args) { reference::run(args); }
+void by_reference(const Args& args) { reference_run(args); }
 
 void expect_within_bounds(const HeadCase& c, const HeadResults& actual, const HeadResults& expected) {
   const auto near = [&](const TypedArray& found, const TypedArray& truth, double error) {

@@ -41,7 +41,7 @@ struct Adam {
   using Hyper = adam::Hyper;
   static constexpr float kLearningRate = 0.01f;
   static std::span<const adam::Variant> variants() { return kernel_set().adam; }
-  static constexpr auto reference = adam::reference::run;
+  static constexpr auto reference = adam::reference_run;
   static inline const std::vector<Hyper> hypers = {
       {},
       {.weight_decay = 0.1},
@@ -93,7 +93,7 @@ struct Sgd {
   using Hyper = sgd::Hyper;
   static constexpr float kLearningRate = 0.1f;
   static std::span<const sgd::Variant> variants() { return kernel_set().sgd; }
-  static constexpr auto reference = sgd::reference::run;
+  static constexpr auto reference = sgd::reference_run;
   static inline const std::vector<Hyper> hypers = {
       {},
       {.weight_decay = 0.1},
@@ -308,7 +308,7 @@ TEST_F(AdamTest, MatchesTheReferenceInEveryArray) {
       }
       Arena actual = expected;
       const std::vector<float> gradients = gradients_of(1023, 0);
-      adam::reference::run(Adam::args_of(expected, gradients, hyper));
+      adam::reference_run(Adam::args_of(expected, gradients, hyper));
       variant.run(stream, Adam::args_of(actual, gradients, hyper));
       finish(stream);
       for (std::size_t i = 0; i < 1023; ++i) {

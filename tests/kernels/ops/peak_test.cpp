@@ -44,7 +44,7 @@ TEST(Peak, ComputesExactlyTheProductsThatItCounts) {
           const Tiles problem(dtype, tiles, rounds);
           TypedArray expected = problem.y;
           TypedArray actual = problem.y;
-          reference::run(problem.args(expected));
+          reference_run(problem.args(expected));
           variant.run(stream, problem.args(actual));
           finish(stream);
           const std::vector<double> before = problem.y.values();

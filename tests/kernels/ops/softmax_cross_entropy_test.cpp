@@ -72,7 +72,7 @@ TEST(SoftmaxCrossEntropy, StaysWithinItsBounds) {
   for (DType dtype : kTypes)
     for (const Extents& extents : kCases) {
       Case c(extents, dtype);
-      const Results expected = c.call([](const Args& args) { reference::run(args); });
+      const Results expected = c.call([](const Args& args) { reference_run(args); });
       const std::vector<double> truth = expected.dlogits.values();
       const double error = static_cast<double>(c.classes + 8) * 0x1p-23 * c.scale;
       for_each_variant(kernel_set().softmax_cross_entropy, dtype, [&](const Variant& variant, Stream& stream) {
@@ -127,7 +127,7 @@ TEST(SoftmaxCrossEntropy, LossScaleMultipliesOnlyTheGradient) {
   };
   for (DType dtype : {DType::f32, DType::bf16}) {
     Case at_reference({33, 10}, dtype);
-    expect_scaled(at_reference, [](const Args& args) { reference::run(args); });
+    expect_scaled(at_reference, [](const Args& args) { reference_run(args); });
     for_each_variant(kernel_set().softmax_cross_entropy, dtype, [&](const Variant& variant, Stream& stream) {
       Case c({33, 10}, dtype);
       expect_scaled(c, [&](const Args& args) {
@@ -176,7 +176,7 @@ TEST(SoftmaxCrossEntropy, TheFirstMaximumIsThePrediction) {
   Case c({2, 3}, DType::f32);
   c.logits = TypedArray(DType::f32, std::vector<double>{1, 2, 2, 1, 2, 2});
   c.labels = {1, 2};
-  expect_first(c.call([](const Args& args) { reference::run(args); }));
+  expect_first(c.call([](const Args& args) { reference_run(args); }));
   for_each_variant(kernel_set().softmax_cross_entropy, DType::f32, [&](const Variant& variant, Stream& stream) {
     expect_first(c.call([&](const Args& args) {
       variant.run(stream, args);
@@ -190,7 +190,7 @@ TEST(SoftmaxCrossEntropy, BadLabelsAndNaNAffectOnlyTheirRows) {
   Case c({4, 3}, DType::f32);
   c.logits = TypedArray(DType::f32, std::vector<double>{1, 2, 3, 1, 2, 3, 1, 2, 3, nan, 2, 3});
   c.labels = {-1, 3, 2, 2};
-  const Results expected = c.call([](const Args& args) { reference::run(args); });
+  const Results expected = c.call([](const Args& args) { reference_run(args); });
   EXPECT_TRUE(std::isnan(expected.loss_sum));
   EXPECT_EQ(expected.correct, 1);
   for_each_variant(kernel_set().softmax_cross_entropy, DType::f32, [&](const Variant& variant, Stream& stream) {
@@ -206,11 +206,11 @@ TEST(SoftmaxCrossEntropy, BadLabelsAndNaNAffectOnlyTheirRows) {
 
 TEST(SoftmaxCrossEntropy, ReferenceGradientMatchesFiniteDifferences) {
   Case c({4, 5}, DType::f32);
-  const Results at = c.call([](const Args& args) { reference::run(args); });
+  const Results at = c.call([](const Args& args) { reference_run(args); });
   const auto loss = [&](std::span<const double> logits) {
     Case moved = c;
     moved.logits = TypedArray(DType::f32, logits);
-    return c.scale * static_cast<double>(moved.call([](const Args& args) { reference::run(args); }).loss_sum);
+    return c.scale * static_cast<double>(moved.call([](const Args& args) { reference_run(args); }).loss_sum);
   };
   expect_gradient(loss, c.logits.values(), at.dlogits.values(), 0x1p-6, 1e-4);
 }

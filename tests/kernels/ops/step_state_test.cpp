@@ -47,10 +47,10 @@ TEST(StepState, CountsAppliedStepsOnly) {
 
 TEST(StepState, ReferenceCountsTheSame) {
   StepState state;
-  reference::advance({&state, {}});
+  reference_advance({&state, {}});
   EXPECT_EQ(state.applied_steps, 1);
   state.non_finite = 1;
-  reference::advance({&state, {}});
+  reference_advance({&state, {}});
   EXPECT_EQ(state.applied_steps, 1);
 }
 
@@ -102,8 +102,8 @@ TEST(StepState, MatchesTheReferenceBitForBitOverRandomOverflows) {
       for (double draw : draws) {
         actual.non_finite = expected.non_finite = draw < 0.2;
         const float rate = 1, sum = static_cast<float>(1e12 * draw);
-        reference::prepare({&expected, &rate, 1, &sum, 3});
-        reference::advance({&expected, policy, true});
+        reference_prepare({&expected, &rate, 1, &sum, 3});
+        reference_advance({&expected, policy, true});
         variant.prepare(stream, {&actual, &rate, 1, &sum, 3});
         variant.advance(stream, {&actual, policy, true});
         finish(stream);

@@ -29,14 +29,14 @@ namespace {
 /// Values of a type in memory.
 std::vector<std::byte> rounded(const std::vector<float>& values, kernels::DType dtype) {
   std::vector<std::byte> bytes(values.size() * kernels::size_of(dtype));
-  kernels::cast::reference::run(
+  kernels::cast::reference_run(
       {.from = kernels::DType::f32, .to = dtype, .x = values.data(), .y = bytes.data(), .elements = values.size()});
   return bytes;
 }
 
 std::vector<float> widened(const void* values, kernels::DType dtype, std::size_t elements) {
   std::vector<float> wide(elements);
-  kernels::cast::reference::run(
+  kernels::cast::reference_run(
       {.from = dtype, .to = kernels::DType::f32, .x = values, .y = wide.data(), .elements = elements});
   return wide;
 }

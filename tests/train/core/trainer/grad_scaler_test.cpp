@@ -56,7 +56,7 @@ TEST(GradScaler, OfPyTorchMovesAlikeOverRandomOverflows) {
     for (int step = 0; step < kSteps; ++step) {
       state.non_finite = flags[static_cast<std::size_t>(step)] == '1';
       const std::int32_t applied = state.applied_steps;
-      kernels::step_state::reference::advance({&state, policy, true});
+      kernels::step_state::reference_advance({&state, policy, true});
       std::string scale;
       int stepped = -1;
       ASSERT_TRUE(lines >> scale >> stepped) << "step " << step;

@@ -45,7 +45,7 @@ void expect_rounded_copy(train::Replica& replica) {
   for (int i = 0; i < layout.parameters(); ++i) {
     const std::size_t elements = layout.parameter(i).elements;
     std::vector<std::byte> rounded(elements * kernels::size_of(weights.dtype));
-    kernels::cast::reference::run(
+    kernels::cast::reference_run(
         {.from = DType::f32, .to = weights.dtype, .x = master.parameter(i), .y = rounded.data(), .elements = elements});
     EXPECT_EQ(std::memcmp(weights.parameter(i), rounded.data(), rounded.size()), 0) << "parameter " << i;
   }
