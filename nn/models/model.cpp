@@ -5,6 +5,11 @@
 #include <array>
 
 #include "kernels/base/error.h"
+#include "nn/layers/conv2d.h"
+#include "nn/layers/flatten.h"
+#include "nn/layers/linear.h"
+#include "nn/layers/max_pool2d.h"
+#include "nn/layers/relu.h"
 
 namespace gradring::nn {
 namespace {
