@@ -68,7 +68,7 @@ KernelCase cast_to(CaseMaker& make, DType to) {
   return c;
 }
 
-KernelCase relu_forward(CaseMaker& make) {
+KernelCase relu_forward_case(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kActivations);
   const DType dtype = make.dtype();
   KernelCase c = make.make("relu forward");
@@ -82,7 +82,7 @@ KernelCase relu_forward(CaseMaker& make) {
   return c;
 }
 
-KernelCase relu_backward(CaseMaker& make) {
+KernelCase relu_backward_case(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kActivations);
   const DType dtype = make.dtype();
   KernelCase c = make.make("relu backward");
@@ -219,7 +219,7 @@ Cases accumulate_cases(CaseMaker& make) {
 /// To every floating type, the run's own included.
 Cases cast_cases(CaseMaker& make) { return cases_with<DType>(make, {DType::f16, DType::f32, DType::bf16}, cast_to); }
 
-Cases relu_cases(CaseMaker& make) { return cases_of(make, relu_forward, relu_backward); }
+Cases relu_cases(CaseMaker& make) { return cases_of(make, relu_forward_case, relu_backward_case); }
 
 Cases bias_cases(CaseMaker& make) {
   Cases cases;
