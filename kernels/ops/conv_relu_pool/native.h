@@ -11,8 +11,7 @@
 #include "kernels/lib/native_vector.h"
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
 
-namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
-namespace native {
+namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY::native {
 
 /// Output channels that are computed together: two vectors.
 inline constexpr int kBlock = 2 * lib::kNativeLanes;
@@ -123,5 +122,4 @@ struct Backward {
 /// kBlock] where the layout has few taps), and of db after it, at the end of gradient_elements().
 void backward_samples(const Layout& layout, const Backward& pass, std::int64_t begin, std::int64_t end, float* scratch);
 
-}  // namespace native
-}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY::native

@@ -6,8 +6,7 @@
 #include "kernels/ops/conv_relu_pool/native.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
-namespace native {
+namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY::native {
 namespace {
 
 using lib::kNativeLanes;
@@ -346,5 +345,4 @@ void backward_samples(const Layout& layout, const Backward& pass, std::int64_t b
   }
 }
 
-}  // namespace native
-}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY::native

@@ -22,21 +22,18 @@ void check_results(const SomeArgs& args) {
 
 void check_args(const BlocksArgs& args) {
   lib::check_floating("gradient_statistics", "dtype", args.dtype);
-  if (args.elements) lib::check_pointer("gradient_statistics", "x", args.x);
-  if (args.elements) lib::check_pointer("gradient_statistics", "blocks", args.blocks);
-  if (args.elements) lib::check_pointer("gradient_statistics", "notes", args.notes);
+  if (args.elements)
+    lib::check_pointers("gradient_statistics", {{"x", args.x}, {"blocks", args.blocks}, {"notes", args.notes}});
 }
 
 void check_args(const TotalArgs& args) {
-  if (args.count) lib::check_pointer("gradient_statistics", "blocks", args.blocks);
-  if (args.count) lib::check_pointer("gradient_statistics", "notes", args.notes);
+  if (args.count) lib::check_pointers("gradient_statistics", {{"blocks", args.blocks}, {"notes", args.notes}});
   check_results(args);
 }
 
 void check_args(const Args& args) {
   lib::check_floating("gradient_statistics", "dtype", args.dtype);
-  if (args.elements) lib::check_pointer("gradient_statistics", "x", args.x);
-  if (args.elements) lib::check_pointer("gradient_statistics", "workspace", args.workspace);
+  if (args.elements) lib::check_pointers("gradient_statistics", {{"x", args.x}, {"workspace", args.workspace}});
   check_results(args);
 }
 
