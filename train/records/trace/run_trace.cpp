@@ -13,6 +13,7 @@
 #include "kernels/base/error.h"
 #include "kernels/base/file.h"
 #include "kernels/simt/engine/kernel_name.h"
+#include "nn/backend/decorators.h"
 #include "train/records/metrics/environment_error.h"
 
 namespace gradring::train {
@@ -20,10 +21,11 @@ namespace {
 
 using kernels::TraceCategory;
 using kernels::TraceScope;
+using kernels::TraceTrack;
 
 class TracedPlan final : public nn::PlanDecorator {
  public:
-  TracedPlan(std::unique_ptr<nn::Plan> inner, const char* name, TraceCategory forward, kernels::TraceTrack& track)
+  TracedPlan(std::unique_ptr<nn::Plan> inner, const char* name, TraceCategory forward, TraceTrack& track)
       : PlanDecorator(std::move(inner)), name_(name), forward_(forward), track_(track) {}
 
   void enqueue_forward(kernels::Stream& stream, const nn::ForwardPass& pass) override {
@@ -38,13 +40,13 @@ class TracedPlan final : public nn::PlanDecorator {
  private:
   const char* name_;
   TraceCategory forward_;
-  kernels::TraceTrack& track_;
+  TraceTrack& track_;
 };
 
 /// In training the loss is the beginning of backward.
 class TracedLoss final : public nn::LossPlanDecorator {
  public:
-  TracedLoss(std::unique_ptr<nn::LossPlan> inner, const char* name, kernels::TraceTrack& track)
+  TracedLoss(std::unique_ptr<nn::LossPlan> inner, const char* name, TraceTrack& track)
       : LossPlanDecorator(std::move(inner)), name_(name), track_(track) {}
 
   void enqueue(kernels::Stream& stream, const nn::LossPass& pass) override {
@@ -54,11 +56,34 @@ class TracedLoss final : public nn::LossPlanDecorator {
 
  private:
   const char* name_;
-  kernels::TraceTrack& track_;
+  TraceTrack& track_;
 };
 
-using kernels::TraceCategory;
-using kernels::TraceTrack;
+class TracedBackend final : public nn::BackendDecorator {
+ public:
+  TracedBackend(nn::Backend& inner, TraceTrack& track, TraceNames& names)
+      : BackendDecorator(inner), track_(track), names_(names) {}
+
+  std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override {
+    auto plan = BackendDecorator::plan(nodes);
+    std::string name;
+    for (const nn::NodeSpec& node : nodes.first(plan->nodes())) name += (name.empty() ? "" : ", ") + node.name;
+    const bool trains = nodes.front().backward != nn::Backward::none;
+    return std::make_unique<TracedPlan>(std::move(plan), names_.keep(std::move(name)),
+                                        trains ? TraceCategory::forward : TraceCategory::evaluation, track_);
+  }
+
+  std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec,
+                                                   const nn::NodeSpec* last) override {
+    auto plan = BackendDecorator::plan_cross_entropy(spec, last);
+    const std::string layer = last && plan->nodes() > 0 ? last->name + ", " : "";
+    return std::make_unique<TracedLoss>(std::move(plan), names_.keep(layer + "loss"), track_);
+  }
+
+ private:
+  TraceTrack& track_;
+  TraceNames& names_;
+};
 
 /// Events of a step: plans, buckets, and collectives with all their steps. More are dropped, and counted.
 constexpr std::int64_t kEventsOfStep = 512;
@@ -234,22 +259,6 @@ TraceMetadata RunTrace::metadata() const {
           .ranks = group_.world_size(),
           .first_step = spec_.first_step,
           .last_step = spec_.last_step};
-}
-
-std::unique_ptr<nn::Plan> TracedBackend::plan(std::span<const nn::NodeSpec> nodes) {
-  auto plan = BackendDecorator::plan(nodes);
-  std::string name;
-  for (const nn::NodeSpec& node : nodes.first(plan->nodes())) name += (name.empty() ? "" : ", ") + node.name;
-  const bool trains = nodes.front().backward != nn::Backward::none;
-  return std::make_unique<TracedPlan>(std::move(plan), names_.keep(std::move(name)),
-                                      trains ? TraceCategory::forward : TraceCategory::evaluation, track_);
-}
-
-std::unique_ptr<nn::LossPlan> TracedBackend::plan_cross_entropy(const nn::CrossEntropySpec& spec,
-                                                                const nn::NodeSpec* last) {
-  auto plan = BackendDecorator::plan_cross_entropy(spec, last);
-  const std::string layer = last && plan->nodes() > 0 ? last->name + ", " : "";
-  return std::make_unique<TracedLoss>(std::move(plan), names_.keep(layer + "loss"), track_);
 }
 
 }  // namespace gradring::train

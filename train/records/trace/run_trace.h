@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <set>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,8 +16,6 @@
 #include "kernels/runtime/device_trace.h"
 #include "kernels/runtime/trace_track.h"
 #include "nn/backend/backend.h"
-#include "nn/backend/decorators.h"
-#include "train/records/trace/trace_json.h"
 #include "train/records/trace/trace_writer.h"
 
 namespace gradring::train {
@@ -33,23 +30,6 @@ class TraceNames {
 
  private:
   std::set<std::string> names_;
-};
-
-/// A backend that records each call of its plans, by the names of their layers. Only on streams that execute in the
-/// calling thread are these the times of the work itself.
-///
-/// Threads   as `inner`. All arguments must outlive it and its plans.
-class TracedBackend final : public nn::BackendDecorator {
- public:
-  TracedBackend(nn::Backend& inner, kernels::TraceTrack& track, TraceNames& names)
-      : BackendDecorator(inner), track_(track), names_(names) {}
-
-  std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override;
-  std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec& spec, const nn::NodeSpec* last) override;
-
- private:
-  kernels::TraceTrack& track_;
-  TraceNames& names_;
 };
 
 struct TraceSpec {
@@ -90,7 +70,8 @@ class RunTrace {
   kernels::TraceTrack& loader() { return loader_; }  ///< the thread that prepares batches
   kernels::TraceTrack& evaluation_loader() { return evaluation_loader_; }
   TraceNames& names() { return names_; }
-  /// `inner`, with each plan recorded on work(). Valid as long as both.
+  /// `inner`, with each call of its plans recorded on work(), by the names of their layers. Only on streams that execute
+  /// in the calling thread are these the times of the work itself. Valid as long as both.
   nn::Backend& backend(nn::Backend& inner);
 
   /// A file below this directory, which must outlive the trace, is found in it wherever it is moved.

@@ -23,15 +23,19 @@ struct TraceSlice {
   std::int64_t ready = 0;  ///< of a bucket
 };
 
-struct TraceFile {
-  std::vector<TraceSlice> slices;  ///< by rank and begin; at one begin the longest first
-  std::vector<int> ranks;          ///< whose events there are, ascending
+/// What a trace says about itself.
+struct TraceFacts {
+  std::vector<int> ranks;  ///< whose events there are, ascending
   int world_size = 1;
   std::int64_t dropped = 0;  ///< events for which there was no room
   double accuracy_us = 0;    ///< of the worst clock
   /// False: the run failed before clocks were compared, and its ranks read different ones.
   bool has_one_time = true;
   std::vector<std::string> notes{};  ///< about what is missing: "rank 0: ..."
+};
+
+struct TraceFile : TraceFacts {
+  std::vector<TraceSlice> slices;  ///< by rank and begin; at one begin the longest first
 };
 
 /// Reads files of one run that --trace wrote, compressed or not: one, or the parts of a run that failed.

@@ -239,15 +239,7 @@ std::optional<double> StepFigures::overlap() const {
 }
 
 TraceSummary summarize(const TraceFile& file, const std::string& path) {
-  TraceSummary summary{.ranks = file.ranks,
-                       .world_size = file.world_size,
-                       .dropped = file.dropped,
-                       .accuracy_us = file.accuracy_us,
-                       .has_one_time = file.has_one_time,
-                       .steps = {},
-                       .mean = {},
-                       .straggler = {},
-                       .notes = file.notes};
+  TraceSummary summary{file, {}, {}, {}};
   for (const auto& [number, step] : timelines_of(file))
     summary.steps.push_back(figures_of(number, step, file.has_one_time));
   if (summary.steps.empty())

@@ -56,16 +56,10 @@ struct RunStraggler {
   double median_cause_delay = 0;  ///< over the steps with that cause
 };
 
-struct TraceSummary {
-  std::vector<int> ranks;  ///< whose events there are
-  int world_size = 1;
-  std::int64_t dropped = 0;
-  double accuracy_us = 0;
-  bool has_one_time = true;  ///< as in TraceFile
+struct TraceSummary : TraceFacts {
   std::vector<StepFigures> steps;
   StepFigures mean;
   RunStraggler straggler;
-  std::vector<std::string> notes{};  ///< as TraceFile
 };
 
 /// Errors    data::DataError if the trace has no step.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/records/trace/trace_json.h"
+#include "train/records/trace/trace_writer.h"
 
 #include <gtest/gtest.h>
 
