@@ -5,11 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <optional>
-#include <streambuf>
 #include <system_error>
 
 #include "train/records/metrics/environment_error.h"
@@ -45,44 +43,6 @@ bool is_kept(const std::string& line, HadHappened had_happened) {
 }
 
 std::string reason_of(int error) { return std::generic_category().message(error); }
-
-/// Reads an open file from its start.
-class DescriptorBuffer final : public std::streambuf {
- public:
-  explicit DescriptorBuffer(const UniqueFd& fd) : fd_(fd) {}
-  bool has_failed() const { return has_failed_; }
-
- protected:
-  int_type underflow() override {
-    ssize_t count = 0;
-    do count = ::read(fd_.get(), part_.data(), part_.size());
-    while (count < 0 && errno == EINTR);
-    has_failed_ = has_failed_ || count < 0;
-    if (count <= 0) return traits_type::eof();
-    setg(part_.data(), part_.data(), part_.data() + count);
-    return traits_type::to_int_type(part_[0]);
-  }
-
- private:
-  const UniqueFd& fd_;
-  std::array<char, 64 * 1024> part_{};
-  bool has_failed_ = false;
-};
-
-/// Reads a line, of a longer one the first kMostLineBytes.
-///
-/// Returns   its bytes in the file, with the line break; 0 at the end, at an incomplete line and at one of more than
-///           kMostSkippedBytes.
-off_t next_line(std::streambuf& from, std::string& line) {
-  line.clear();
-  constexpr auto kEnd = std::streambuf::traits_type::eof();
-  std::uint64_t bytes = 1;
-  for (auto c = from.sbumpc(); c != kEnd && bytes <= kMostSkippedBytes; c = from.sbumpc(), ++bytes) {
-    if (c == '\n') return static_cast<off_t>(bytes);
-    if (line.size() < kMostLineBytes) line += static_cast<char>(c);
-  }
-  return 0;
-}
 
 [[noreturn]] void throw_unreadable(const std::filesystem::path& path, const std::string& why) {
   throw EnvironmentError("cannot read " + path.string() + ": " + why + "; nothing was removed from it");
@@ -134,23 +94,22 @@ void truncate_metrics(const FileAt& file, std::int64_t steps, std::int64_t epoch
   const UniqueFd fd = open_file(file, O_RDWR);
   if (!fd && (errno == ENOENT || errno == ENOTDIR)) return;
   if (!fd) throw_unreadable(file.path(), reason_of(errno));
-  DescriptorBuffer buffer(fd);
-  std::string line;
-  off_t read = 0, kept = 0;
+  FileLines lines(fd);
+  std::uint64_t read = 0, kept = 0;
   bool is_before = true;
   std::vector<std::string> faults;
-  while (const off_t bytes = next_line(buffer, line)) {
-    read += bytes;
-    const std::optional<TimedEvent> event = from_line(line);
+  while (lines.next() && lines.is_complete()) {
+    read += lines.bytes();
+    const std::optional<TimedEvent> event = from_line(lines.line());
     if (!event) continue;  // damaged, or of a newer version: kept if an event behind it is
     is_before = is_before && std::visit(HadHappened{.steps = steps, .epochs = epochs}, event->event);
     if (is_before)
       kept = read;
     else if (std::holds_alternative<FaultRecord>(event->event))
-      faults.push_back(line);
+      faults.push_back(lines.line());
   }
-  if (buffer.has_failed()) throw_unreadable(file.path(), "a read failed");
-  if (::ftruncate(fd.get(), kept) != 0)
+  if (lines.has_failed()) throw_unreadable(file.path(), "a read failed");
+  if (::ftruncate(fd.get(), static_cast<off_t>(kept)) != 0)
     throw EnvironmentError("cannot truncate " + file.path().string() + ": " + reason_of(errno));
   if (faults.empty()) return;
   LineFile kept_faults(file);
