@@ -74,17 +74,23 @@ const EventReader::Json* EventReader::member(const char* name, IsType is_type, c
   return nullptr;
 }
 
-std::optional<std::int64_t> EventReader::count(const char* name, std::int64_t most) const {
+template <class Value>
+void EventReader::count(const char* name, Value& value, std::int64_t most) const {
   const auto found = json_.find(name);
-  if (found == json_.end()) return std::nullopt;
+  if (found == json_.end()) return;
   if (found->is_number_unsigned() && found->get<std::uint64_t>() <= static_cast<std::uint64_t>(most))
-    return found->get<std::int64_t>();
-  fail(name, shown_value(*found), fmt::format("a whole number from 0 to {}", most));
-  return std::nullopt;
+    value = Value(found->get<std::int64_t>());
+  else
+    fail(name, shown_value(*found), fmt::format("a whole number from 0 to {}", most));
+}
+
+template <class Value>
+void EventReader::number(const char* name, Value& value) const {
+  if (const auto found = json_.find(name); found != json_.end()) value = Value(to_number(name, *found));
 }
 
 /// Null is NaN.
-double EventReader::number(std::string_view name, const Json& value) const {
+double EventReader::to_number(std::string_view name, const Json& value) const {
   constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
   if (value.is_null()) return kNan;
   const auto* const bound = std::ranges::find(kBounds, name, &Bound::name);
@@ -105,33 +111,15 @@ void EventReader::operator()(const char* name, bool& value) const {
 }
 
 void EventReader::operator()(const char* name, int& value) const {
-  if (const auto found = count(name, std::numeric_limits<int>::max())) value = static_cast<int>(*found);
+  count(name, value, std::string_view(name) == "ranks" ? kMostRanks : std::numeric_limits<int>::max());
 }
-
-void EventReader::operator()(const char* name, std::int64_t& value) const {
-  if (const auto found = count(name, kMostCount)) value = *found;
-}
-
+void EventReader::operator()(const char* name, std::int64_t& value) const { count(name, value, kMostCount); }
 void EventReader::operator()(const char* name, std::optional<std::int64_t>& value) const {
-  if (const auto found = count(name, kMostCount)) value = found;
+  count(name, value, kMostCount);
 }
-
-void EventReader::ranks(const char* name, int& value) const {
-  if (const auto found = count(name, kMostRanks)) value = static_cast<int>(*found);
-}
-
-void EventReader::operator()(const char* name, double& value) const {
-  if (const auto found = json_.find(name); found != json_.end()) value = number(name, *found);
-}
-
-void EventReader::operator()(const char* name, std::optional<double>& value) const {
-  if (const auto found = json_.find(name); found != json_.end()) value = number(name, *found);
-}
-
-void EventReader::operator()(const char* name, std::chrono::duration<double>& value) const {
-  if (const auto found = json_.find(name); found != json_.end())
-    value = std::chrono::duration<double>(number(name, *found));
-}
+void EventReader::operator()(const char* name, double& value) const { number(name, value); }
+void EventReader::operator()(const char* name, std::optional<double>& value) const { number(name, value); }
+void EventReader::operator()(const char* name, std::chrono::duration<double>& value) const { number(name, value); }
 
 void EventReader::operator()(const char* name, std::vector<double>& values) const {
   const Json* const found = member(name, &Json::is_array, "a list");
@@ -139,7 +127,7 @@ void EventReader::operator()(const char* name, std::vector<double>& values) cons
   if (found->size() > std::size_t{kMostRanks})
     return fail(name, fmt::format("a list of {}", found->size()), fmt::format("at most {} values", kMostRanks));
   values.reserve(found->size());
-  for (const Json& each : *found) values.push_back(number(name, each));
+  for (const Json& each : *found) values.push_back(to_number(name, each));
 }
 
 void EventReader::operator()(const char* name, std::vector<std::string>& texts) const {

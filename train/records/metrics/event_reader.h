@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -31,13 +30,10 @@ class EventReader {
   EventReader(const Json& event, std::string& problem) : json_(event), problem_(problem) {}
 
   void operator()(const char* name, std::string& text) const;
-  /// As Writer::except: a text that is absent if it is the usual one.
-  void except(const char* name, std::string& text, std::string_view /*usual*/) const { (*this)(name, text); }
   void operator()(const char* name, bool& value) const;
   void operator()(const char* name, int& value) const;
   void operator()(const char* name, std::int64_t& value) const;
   void operator()(const char* name, std::optional<std::int64_t>& value) const;
-  void ranks(const char* name, int& value) const;
   void operator()(const char* name, double& value) const;
   void operator()(const char* name, std::optional<double>& value) const;
   void operator()(const char* name, std::chrono::duration<double>& value) const;
@@ -53,8 +49,11 @@ class EventReader {
 
   void fail(std::string_view name, const std::string& found, const std::string& expected) const;
   const Json* member(const char* name, IsType is_type, const char* expected) const;
-  std::optional<std::int64_t> count(const char* name, std::int64_t most) const;
-  double number(std::string_view name, const Json& value) const;
+  template <class Value>
+  void count(const char* name, Value& value, std::int64_t most) const;
+  template <class Value>
+  void number(const char* name, Value& value) const;
+  double to_number(std::string_view name, const Json& value) const;
 
   const Json& json_;
   std::string& problem_;

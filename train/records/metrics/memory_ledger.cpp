@@ -13,15 +13,6 @@ constexpr std::array<std::string_view, kMemoryClasses> kNames = {
 
 std::string_view name_of(MemoryClass memory_class) { return kNames[static_cast<std::size_t>(memory_class)]; }
 
-const std::array<MemoryClass, kMemoryClasses>& all_memory_classes() {
-  static const auto all = [] {
-    std::array<MemoryClass, kMemoryClasses> classes{};
-    for (std::size_t i = 0; i < classes.size(); ++i) classes[i] = static_cast<MemoryClass>(i);
-    return classes;
-  }();
-  return all;
-}
-
 std::size_t MemoryTable::total() const { return std::accumulate(bytes_.begin(), bytes_.end(), std::size_t{0}); }
 
 MemoryLedger::MemoryLedger(kernels::Device& device) {

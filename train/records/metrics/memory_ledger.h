@@ -42,7 +42,10 @@ class MemoryTable {
 };
 
 /// Every class, in the order of the table.
-const std::array<MemoryClass, kMemoryClasses>& all_memory_classes();
+constexpr std::array<MemoryClass, kMemoryClasses> all_memory_classes() {
+  using enum MemoryClass;
+  return {master, parameters, gradients, optimizer, activations, workspace, buckets, batches, step};
+}
 
 /// Counts what a rank allocates on its device, by class: each part of a replica allocates through the device of its
 /// class. Not counted: memory inside libraries (a CUDA context, NCCL's buffers, oneDNN's packed weights), and pinned

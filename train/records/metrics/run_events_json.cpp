@@ -4,7 +4,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -16,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Seconds = std::chrono::duration<double>;
 
-// The names and members of each event, for both directions: `visit` is Writer or EventReader.
+// The names and members of each event, for both directions: `visit` is Writer or EventReader, or takes the names.
 
 template <class Event, class Record>
 concept Is = std::is_same_v<std::remove_const_t<Event>, Record>;
@@ -40,7 +39,7 @@ void visit_event(Is<RunHeader> auto& header, Visit visit) {
   visit("train_samples", header.train_samples);
   visit("validation_samples", header.validation_samples);
   visit("test_samples", header.test_samples);
-  visit.ranks("ranks", header.ranks);
+  visit("ranks", header.ranks);
   visit("global_batch", header.global_batch);
   visit("steps_per_epoch", header.steps_per_epoch);
   visit("total_steps", header.total_steps);
@@ -84,7 +83,7 @@ void visit_event(Is<EvalRecord> auto& record, Visit visit) {
   visit("step", record.step);
   visit("epoch", record.epoch);
   visit("ends_epoch", record.ends_epoch);
-  visit.except("split", record.split, kTestSplit);
+  visit("split", record.split);
   visit("accuracy", record.accuracy);
   visit("loss", record.loss);
   visit("samples", record.samples);
@@ -132,18 +131,11 @@ class Writer {
  public:
   explicit Writer(Json& json) : json_(json) {}
   void operator()(const char* name, const auto& value) const { json_[name] = value; }
-  void ranks(const char* name, int value) const { json_[name] = value; }
   void operator()(const char* name, const std::string& text) const {
     if (!text.empty()) json_[name] = text;
   }
-  /// Leaves out the `usual` text as well, which an EventReader keeps.
-  void except(const char* name, const std::string& text, std::string_view usual) const {
-    if (text != usual) json_[name] = text;
-  }
-  void operator()(const char* name, const std::optional<double>& value) const {
-    if (value) json_[name] = *value;
-  }
-  void operator()(const char* name, const std::optional<std::int64_t>& value) const {
+  template <class Number>
+  void operator()(const char* name, const std::optional<Number>& value) const {
     if (value) json_[name] = *value;
   }
   void operator()(const char* name, const Seconds& value) const { json_[name] = value.count(); }
@@ -163,39 +155,32 @@ class Writer {
   Json& json_;
 };
 
-/// Collects the names.
-class Names {
- public:
-  explicit Names(std::set<std::string, std::less<>>& names) : names_(names) {}
-  void operator()(const char* name, const auto& /*value*/) const { names_.insert(name); }
-  void ranks(const char* name, int /*value*/) const { names_.insert(name); }
-  void except(const char* name, const std::string& /*text*/, std::string_view /*usual*/) const { names_.insert(name); }
+/// Calls use(name, std::type_identity<Record>()) for each kind of event.
+template <class Use>
+void for_each_kind(Use use) {
+  [&]<std::size_t... I>(std::index_sequence<I...>) {
+    (use(kEventNames[I], std::type_identity<std::variant_alternative_t<I, RunEvent>>()), ...);
+  }(std::make_index_sequence<std::size(kEventNames)>());
+}
 
- private:
-  std::set<std::string, std::less<>>& names_;
-};
-
-template <std::size_t... I>
-std::set<std::string, std::less<>> member_names(std::index_sequence<I...>) {
+std::set<std::string, std::less<>> member_names() {
   std::set<std::string, std::less<>> names = {"event", "time", "schema", "samples_per_second"};
-  const std::tuple<std::variant_alternative_t<I, RunEvent>...> events;
-  (visit_event(std::get<I>(events), Names(names)), ...);
+  for_each_kind([&]<class Record>(std::string_view, std::type_identity<Record>) {
+    const Record record;
+    visit_event(record, [&names](const char* name, const auto& /*value*/) { names.insert(name); });
+  });
   return names;
 }
 
-/// The event whose name is kEventNames[I].
-template <std::size_t I>
-RunEvent read_event(const Json& json, std::string& problem) {
-  std::variant_alternative_t<I, RunEvent> record;
-  visit_event(record, EventReader(json, problem));
-  return record;
-}
-
-template <std::size_t... I>
-std::optional<RunEvent> read_event(std::string_view name, const Json& json, std::string& problem,
-                                   std::index_sequence<I...>) {
+/// Nothing if no event has this name.
+std::optional<RunEvent> read_event(std::string_view name, const Json& json, std::string& problem) {
   std::optional<RunEvent> event;
-  ((name == kEventNames[I] ? (event = read_event<I>(json, problem), 0) : 0), ...);
+  for_each_kind([&]<class Record>(std::string_view each, std::type_identity<Record>) {
+    if (each != name) return;
+    Record record;
+    visit_event(record, EventReader(json, problem));
+    event = std::move(record);
+  });
   return event;
 }
 
@@ -206,11 +191,12 @@ std::string to_line(const TimedEvent& event) {
   if (std::holds_alternative<RunHeader>(event.event)) json["schema"] = kMetricsSchema;
   std::visit([&json](const auto& record) { visit_event(record, Writer(json)); }, event.event);
   if (const auto* step = std::get_if<StepRecord>(&event.event)) json["samples_per_second"] = step->samples_per_second();
+  if (const auto* eval = std::get_if<EvalRecord>(&event.event); eval && eval->split == kTestSplit) json.erase("split");
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 bool is_event_member(std::string_view name) {
-  static const auto kNames = member_names(std::make_index_sequence<std::variant_size_v<RunEvent>>());
+  static const auto kNames = member_names();
   return kNames.contains(name);
 }
 
@@ -226,8 +212,7 @@ std::optional<Json> event_in(std::string_view line, std::string& problem) {
 std::optional<TimedEvent> from_line(std::string_view line, std::string& problem) {
   const std::optional<Json> json = event_in(line, problem);
   if (!json) return std::nullopt;
-  std::optional<RunEvent> event =
-      read_event(json->value("event", ""), *json, problem, std::make_index_sequence<std::variant_size_v<RunEvent>>());
+  std::optional<RunEvent> event = read_event(json->value("event", ""), *json, problem);
   if (!event) return std::nullopt;
   const Json time = json->value("time", Json());
   const double seconds = time.is_number() ? time.get<double>() : -1;

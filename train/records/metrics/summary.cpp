@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/records/metrics/summary.h"
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "train/records/metrics/event_reader.h"
@@ -10,19 +12,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-/// Calls visit(name, member) for the members that are plain values.
+constexpr std::array<std::string_view, 4> kOutcomes = {"finished", "interrupted", "diverged", "failed"};
+
+/// Calls visit(name, member) for the members of any run after its steps.
+template <class Run, class Visit>
+void visit_rest(Run& run, Visit& visit) {
+  visit("seconds", run.seconds);
+  visit("samples_per_second", run.samples_per_second);
+  visit("world_size", run.world_size);
+  visit("device", run.device);
+  visit("backend", run.backend);
+  visit("precision", run.precision);
+}
+
+/// The same for all members that are plain values.
 template <class S, class Visit>
 void visit_members(S& summary, Visit visit) {
   visit("accuracy", summary.accuracy);
   visit("loss", summary.loss);
   visit("train_loss", summary.train_loss);
   visit("steps", summary.steps);
-  visit("seconds", summary.seconds);
-  visit("samples_per_second", summary.samples_per_second);
-  visit("world_size", summary.world_size);
-  visit("device", summary.device);
-  visit("backend", summary.backend);
-  visit("precision", summary.precision);
+  visit_rest(summary, visit);
   visit("parameters_sha256", summary.parameters_sha256);
 }
 
@@ -32,12 +42,7 @@ void visit_unfinished(S& run, Visit visit) {
   visit("reason", run.reason);
   visit("steps", run.steps);
   visit("epoch", run.epoch);
-  visit("seconds", run.seconds);
-  visit("samples_per_second", run.samples_per_second);
-  visit("world_size", run.world_size);
-  visit("device", run.device);
-  visit("backend", run.backend);
-  visit("precision", run.precision);
+  visit_rest(run, visit);
 }
 
 /// The same for those that a run may lack.
@@ -60,20 +65,11 @@ Json memory_json(const MemoryTable& planned, const MemoryTable& peak) {
 
 }  // namespace
 
-std::string_view name_of(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::finished: return "finished";
-    case Outcome::interrupted: return "interrupted";
-    case Outcome::diverged: return "diverged";
-    case Outcome::failed: break;
-  }
-  return "failed";
-}
+std::string_view name_of(Outcome outcome) { return kOutcomes[static_cast<std::size_t>(outcome)]; }
 
 std::optional<Outcome> outcome_named(std::string_view name) {
-  for (const Outcome each : {Outcome::finished, Outcome::interrupted, Outcome::diverged, Outcome::failed})
-    if (name_of(each) == name) return each;
-  return std::nullopt;
+  const auto found = std::ranges::find(kOutcomes, name);
+  return found == kOutcomes.end() ? std::nullopt : std::optional(static_cast<Outcome>(found - kOutcomes.begin()));
 }
 
 std::string Summary::to_json() const {
