@@ -66,16 +66,23 @@ std::string eval_text(const EvalRecord& record) {
                      correct, record.samples, loss_text(record.loss), averaged);
 }
 
-/// Shows steps and evaluations.
+/// Shows steps and evaluations; skipped steps and evaluations as remarks.
 class Progress : public MetricsSink {
  public:
   void event(const RunEvent& event) final {
-    if (const auto* step_record = std::get_if<StepRecord>(&event)) step(*step_record);
+    if (const auto* step = std::get_if<StepRecord>(&event)) {
+      epoch_.add(*step);
+      if (step->skipped && !step->ends_run) remark(skip_text(*step));
+      show(*step, epoch_);
+    }
     if (const auto* eval = std::get_if<EvalRecord>(&event)) remark(eval_text(*eval));
   }
+  void rolled_back(std::int64_t, std::int64_t) final { epoch_ = {}; }
 
  private:
-  virtual void step(const StepRecord& record) = 0;
+  virtual void show(const StepRecord& record, const EpochStatistics& epoch) = 0;
+
+  EpochStatistics epoch_;
 };
 
 class BarProgress final : public Progress {
@@ -87,27 +94,22 @@ class BarProgress final : public Progress {
     if (shown_ > 0) out_.write("\n");
   }
 
-  void remark(const std::string& text) override { write_line(text); }
-  void rolled_back(std::int64_t, std::int64_t) override { epoch_ = {}; }
+  /// Replaces the bar.
+  void remark(const std::string& text) override {
+    out_.write(fmt::format("{}{}\n", clear_bar(columns_now()), printable(text, "\n\t")));
+    shown_ = 0;
+  }
 
  private:
   static constexpr const char* kClearLine = "\r\033[K";
 
-  void step(const StepRecord& record) override {
+  void show(const StepRecord& record, const EpochStatistics& epoch) override {
     constexpr std::chrono::milliseconds kRedraw{80};
-    epoch_.add(record);
-    if (record.skipped && !record.ends_run) write_line(skip_text(record));
     const bool last = record.step_of_epoch + 1 == record.steps_in_epoch;
     const auto now = std::chrono::steady_clock::now();
     if (!last && now - drawn_at_ < kRedraw) return;
     drawn_at_ = now;
-    draw(record);
-  }
-
-  /// Replaces the bar.
-  void write_line(std::string_view text) {
-    out_.write(fmt::format("{}{}\n", clear_bar(columns_now()), printable(text, "\n\t")));
-    shown_ = 0;
+    draw(record, epoch);
   }
 
   /// A terminal that became narrower has wrapped the bar: then it is cleared from its first row on.
@@ -118,17 +120,17 @@ class BarProgress final : public Progress {
 
   std::size_t columns_now() const { return terminal_size(out_.fd()).value_or(TerminalSize()).columns; }
 
-  void draw(const StepRecord& record) {
+  void draw(const StepRecord& record, const EpochStatistics& epoch) {
     const std::int64_t done = record.step_of_epoch + 1;
     const double fraction = static_cast<double>(done) / static_cast<double>(record.steps_in_epoch);
-    const double rate = epoch_.steps_per_second();
+    const double rate = epoch.steps_per_second();
     const Seconds left(rate > 0 ? static_cast<double>(record.steps_in_epoch - done) / rate : 0);
     const std::string count = fmt::format("{}/{}", done, record.steps_in_epoch);
-    const std::string loss = "loss=" + epoch_.mean_loss();
+    const std::string loss = "loss=" + epoch.mean_loss();
     const std::size_t columns = columns_now();
     const std::string line = fit(
         {.head = fmt::format("Epoch {}: {:3.0f}%", record.epoch, 100 * fraction),
-         .tails = {fmt::format("{} [{}<{}, {:.1f}it/s, {}]", count, clock_text(epoch_.time()), clock_text(left), rate,
+         .tails = {fmt::format("{} [{}<{}, {:.1f}it/s, {}]", count, clock_text(epoch.time()), clock_text(left), rate,
                                loss),
                    fmt::format("{} [{}, {}]", count, clock_text(left), loss), fmt::format("{} {}", count, loss), count},
          .fraction = fraction},
@@ -163,7 +165,6 @@ class BarProgress final : public Progress {
   }
 
   Console& out_;
-  EpochStatistics epoch_;
   std::chrono::steady_clock::time_point drawn_at_{};
   std::size_t shown_ = 0;  // columns of the bar on the last line; 0: there is none
 };
@@ -173,24 +174,20 @@ class PlainProgress final : public Progress {
   explicit PlainProgress(std::function<void(std::string_view line)> write) : write_(std::move(write)) {}
 
   void remark(const std::string& text) override { write_(text); }
-  void rolled_back(std::int64_t, std::int64_t) override { epoch_ = {}; }
 
  private:
-  void step(const StepRecord& record) override {
+  void show(const StepRecord& record, const EpochStatistics& epoch) override {
     constexpr std::int64_t kLines = 5;  // an epoch, after that of its first step
-    epoch_.add(record);
-    if (record.skipped && !record.ends_run) write_(skip_text(record));
     const std::int64_t done = record.step_of_epoch + 1;
     const std::int64_t steps = record.steps_in_epoch;
     if (done != 1 && done * kLines / steps == (done - 1) * kLines / steps) return;
     write_(fmt::format("Train: {} [{:4}/{} ({:3}%)]  Loss: {} ({})  {:.1f}it/s, {:.0f}/s  LR: {:.1e}  Data: {:.4f}",
-                       record.epoch, done, steps, 100 * done / steps, loss_text(record.loss), epoch_.mean_loss(),
-                       epoch_.steps_per_second(), epoch_.samples_per_second(), record.learning_rate,
+                       record.epoch, done, steps, 100 * done / steps, loss_text(record.loss), epoch.mean_loss(),
+                       epoch.steps_per_second(), epoch.samples_per_second(), record.learning_rate,
                        record.data_wait.count()));
   }
 
   std::function<void(std::string_view line)> write_;
-  EpochStatistics epoch_;
 };
 
 class NoProgress final : public MetricsSink {
