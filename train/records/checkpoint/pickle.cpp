@@ -102,8 +102,7 @@ class PickleMachine {
       if (!stack_.empty() || !marks_.empty()) refuse("has a pickle that continues after its end");
       return false;
     }
-    const bool known =
-        push_constant(opcode) || build_container(opcode) || build_set(opcode) || use_memo(opcode) || call(opcode);
+    const bool known = push_constant(opcode) || build_container(opcode) || use_memo(opcode) || call(opcode);
     if (!known) refuse("has the opcode " + opcode_name(code) + " in its pickle, which no state_dict needs");
     return true;
   }
@@ -169,20 +168,14 @@ class PickleMachine {
       case PickleOpcode::appends: append(pop_to_mark()); return true;
       case PickleOpcode::set_item: set_items(pop_many(2)); return true;
       case PickleOpcode::set_items: set_items(pop_to_mark()); return true;
-      default: return false;
-    }
-  }
-
-  bool build_set(PickleOpcode opcode) {
-    switch (opcode) {
-      case PickleOpcode::empty_set: push({.kind = Kind::other, .text = "a set"}); return true;
+      case PickleOpcode::empty_set: push_other("a set", 0); return true;
       case PickleOpcode::add_items:
         pop_to_mark();
         top(Kind::other, "a set");
         return true;
       case PickleOpcode::frozen_set:
         pop_to_mark();
-        push({.kind = Kind::other, .text = "a set"});
+        push_other("a set", 0);
         return true;
       default: return false;
     }

@@ -2,7 +2,6 @@
 #include <set>
 #include <utility>
 
-#include "kernels/base/error.h"
 #include "train/records/checkpoint/pt_archive.h"
 #include "train/records/checkpoint/tensor_file.h"
 
@@ -47,24 +46,6 @@ void check_names_differ(const PtArchive& archive, const PickleValue& tensors) {
     archive.refuse("has the tensor " + in_quotes(*twice) + " twice");
 }
 
-void check_names_differ(std::span<const TensorRecord> tensors) {
-  std::set<std::string_view> names;
-  for (const TensorRecord& tensor : tensors)
-    check(names.insert(tensor.name).second, "two tensors are named " + in_quotes(tensor.name));
-}
-
-std::string state_dict_pickle(std::span<const TensorRecord> tensors) {
-  PickleWriter pickle;
-  pickle.empty_ordered_dict();
-  pickle.mark();
-  for (std::size_t i = 0; i < tensors.size(); ++i) {
-    pickle.text(tensors[i].name);
-    write_tensor(pickle, tensors[i], i);
-  }
-  pickle.end_items();
-  return pickle.finish();
-}
-
 }  // namespace
 
 std::vector<TensorRecord> read_pt(const InputFile& file, const std::filesystem::path& path) {
@@ -79,11 +60,13 @@ std::vector<TensorRecord> read_pt(const InputFile& file, const std::filesystem::
 
 void write_pt(FileSystem& files, const std::filesystem::path& path, std::span<const TensorRecord> tensors,
               std::string_view about) {
-  check_names_differ(tensors);
-  const std::string pickle = state_dict_pickle(tensors);
+  PickleWriter pickle;
   std::vector<const TensorRecord*> storages;
-  for (const TensorRecord& tensor : tensors) storages.push_back(&tensor);
-  write_pt_archive(files, path, pickle, storages, about);
+  pickle.empty_ordered_dict();
+  pickle.mark();
+  write_tensors(pickle, tensors, storages);
+  pickle.end_items();
+  write_pt_archive(files, path, pickle.finish(), storages, about);
 }
 
 }  // namespace gradring::train

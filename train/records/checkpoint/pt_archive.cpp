@@ -2,6 +2,7 @@
 #include "train/records/checkpoint/pt_archive.h"
 
 #include <algorithm>
+#include <set>
 
 #include "kernels/base/error.h"
 #include "train/records/checkpoint/error.h"
@@ -43,6 +44,33 @@ constexpr Special kSpecials[] = {
 void negate(std::vector<std::byte>& bytes, std::size_t number_bytes, std::size_t first, std::size_t every) {
   for (std::size_t end = (first + 1) * number_bytes; end <= bytes.size(); end += every * number_bytes)
     bytes[end - 1] ^= std::byte{0x80};
+}
+
+/// Of a tensor whose bytes are the record data/`index`:
+/// _rebuild_tensor_v2(('storage', FloatStorage, '0', 'cpu', n), 0, size, stride, False, OrderedDict())
+void write_tensor(PickleWriter& pickle, const TensorRecord& tensor, std::size_t index) {
+  const std::size_t bytes = tensor.bytes.size();
+  const TensorTypeNames& type = names_of(tensor.type);
+  check(!type.torch.empty(), "PyTorch lacks a storage of type " + std::string(type.safetensors));
+  check(byte_size(tensor.type, tensor.shape) == bytes,
+        "the bytes of " + in_quotes(tensor.name) + " do not fit " + shape_text(tensor.shape));
+  pickle.global("torch._utils", "_rebuild_tensor_v2");
+  pickle.mark();
+  pickle.mark();
+  pickle.text("storage");
+  pickle.global("torch", type.torch);
+  pickle.text(std::to_string(index));
+  pickle.text("cpu");
+  pickle.integer(static_cast<std::int64_t>(bytes / (type.bits / 8)));
+  pickle.end_tuple();
+  pickle.persistent();
+  pickle.integer(0);
+  pickle.integers(tensor.shape);
+  pickle.integers(dense_strides(tensor.shape));
+  pickle.boolean(false);
+  pickle.empty_ordered_dict();
+  pickle.end_tuple();
+  pickle.call();
 }
 
 }  // namespace
@@ -205,30 +233,15 @@ std::vector<std::int64_t> PtArchive::integers(PickleId id, const std::string& of
   return values;
 }
 
-/// _rebuild_tensor_v2(('storage', FloatStorage, '0', 'cpu', n), 0, size, stride, False, OrderedDict())
-void write_tensor(PickleWriter& pickle, const TensorRecord& tensor, std::size_t index) {
-  const std::size_t bytes = tensor.bytes.size();
-  const TensorTypeNames& type = names_of(tensor.type);
-  check(!type.torch.empty(), "PyTorch lacks a storage of type " + std::string(type.safetensors));
-  check(byte_size(tensor.type, tensor.shape) == bytes,
-        "the bytes of " + in_quotes(tensor.name) + " do not fit " + shape_text(tensor.shape));
-  pickle.global("torch._utils", "_rebuild_tensor_v2");
-  pickle.mark();
-  pickle.mark();
-  pickle.text("storage");
-  pickle.global("torch", type.torch);
-  pickle.text(std::to_string(index));
-  pickle.text("cpu");
-  pickle.integer(static_cast<std::int64_t>(bytes / (type.bits / 8)));
-  pickle.end_tuple();
-  pickle.persistent();
-  pickle.integer(0);
-  pickle.integers(tensor.shape);
-  pickle.integers(dense_strides(tensor.shape));
-  pickle.boolean(false);
-  pickle.empty_ordered_dict();
-  pickle.end_tuple();
-  pickle.call();
+void write_tensors(PickleWriter& pickle, std::span<const TensorRecord> tensors,
+                   std::vector<const TensorRecord*>& storages) {
+  std::set<std::string_view> names;
+  for (const TensorRecord& tensor : tensors) {
+    check(names.insert(tensor.name).second, "two tensors are named " + in_quotes(tensor.name));
+    pickle.text(tensor.name);
+    write_tensor(pickle, tensor, storages.size());
+    storages.push_back(&tensor);
+  }
 }
 
 void write_pt_archive(FileSystem& files, const std::filesystem::path& path, std::string_view pickle,

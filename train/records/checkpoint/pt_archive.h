@@ -72,8 +72,11 @@ class PtArchive {
   std::map<std::string, std::vector<std::byte>, std::less<>> storages_;  // which tensors may share
 };
 
-/// Writes the value of a tensor whose bytes are the record data/`index` of the archive.
-void write_tensor(PickleWriter& pickle, const TensorRecord& tensor, std::size_t index);
+/// Writes the items of a dictionary: tensors by their names. Adds each to `storages`, of which the archive is made.
+///
+/// Errors    InvalidArgument if PyTorch lacks a type, two tensors have one name, or the bytes contradict the shape.
+void write_tensors(PickleWriter& pickle, std::span<const TensorRecord> tensors,
+                   std::vector<const TensorRecord*>& storages);
 
 /// Writes and syncs an archive: the pickle, and the bytes of `tensors` as its storages 0, 1, ...
 /// `about`: text for the record extra/gradring.json, which PyTorch ignores; empty: no such record.

@@ -145,11 +145,6 @@ bool is_pickle(std::string_view start) {
   return get_little_endian<std::uint64_t>(start, 0) > kLargestHeaderBytes;
 }
 
-[[noreturn]] void refuse_bare_pickle(const std::filesystem::path& path) {
-  throw CheckpointError(path, "is a Python pickle without PyTorch's format",
-                        "load it in Python and save its tensors: torch.save(state_dict, \"new.pt\")");
-}
-
 /// Unless a safetensors header begins there.
 void refuse_mistaken(const std::filesystem::path& path, std::string_view start) {
   if (start.empty()) throw CheckpointError(path, "is empty", "copy or download it again");
@@ -227,7 +222,9 @@ std::vector<TensorRecord> read_tensor_file(FileSystem& files, const std::filesys
   const auto file = open_to_read(files, path);
   const std::string start = read_text(*file, path, 0, std::min(file->size(), kStartBytes));
   if (start.starts_with("PK") || is_legacy_pt(start)) return read_pt(*file, path);
-  if (is_pickle(start)) refuse_bare_pickle(path);
+  if (is_pickle(start))
+    throw CheckpointError(path, "is a Python pickle without PyTorch's format",
+                          "load it in Python and save its tensors: torch.save(state_dict, \"new.pt\")");
   refuse_mistaken(path, start);
   if (!start.starts_with("\x93NUMPY")) return read_safetensors(files, path);
   TensorRecord record = read_npy(*file, path);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/records/checkpoint/torch_optimizer.h"
 
-#include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
@@ -241,11 +240,7 @@ void write_torch_optimizer(FileSystem& files, const std::filesystem::path& path,
     pickle.integer(number);
     pickle.empty_dict();
     pickle.mark();
-    for (const TensorRecord& tensor : tensors) {
-      pickle.text(tensor.name);
-      write_tensor(pickle, tensor, storages.size());
-      storages.push_back(&tensor);
-    }
+    write_tensors(pickle, tensors, storages);
     pickle.end_items();
   }
   pickle.end_items();

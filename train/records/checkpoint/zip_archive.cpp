@@ -62,23 +62,19 @@ constexpr std::uint16_t kPaddingField = 0x4246;  // "FB", as torch.save uses
 constexpr std::uint16_t kVersion = 20;
 constexpr std::uint16_t kFirstDay = 0x21;  // 1980-01-01: the bytes do not depend on the time
 
-template <class T>
-void put(std::string& text, T value) {
-  put_little_endian(text, value);
+/// Appends the fields of a record, little-endian.
+template <std::unsigned_integral... Fields>
+void put(std::string& record, Fields... fields) {
+  (put_little_endian(record, fields), ...);
 }
 
 /// The fields that a local header and a directory entry share: from the version needed to the length of the name.
 std::string common_fields(std::string_view name, std::span<const std::byte> bytes) {
+  constexpr std::uint16_t kFlags = 0, kStored = 0, kMidnight = 0;
+  const auto size = static_cast<std::uint32_t>(bytes.size());
   std::string text;
-  put(text, kVersion);
-  put<std::uint16_t>(text, 0);  // flags
-  put<std::uint16_t>(text, 0);  // stored
-  put<std::uint16_t>(text, 0);  // midnight
-  put(text, kFirstDay);
-  put(text, crc32_of(bytes));
-  put(text, static_cast<std::uint32_t>(bytes.size()));
-  put(text, static_cast<std::uint32_t>(bytes.size()));
-  put(text, static_cast<std::uint16_t>(name.size()));
+  put(text, kVersion, kFlags, kStored, kMidnight, kFirstDay, crc32_of(bytes), size, size,
+      static_cast<std::uint16_t>(name.size()));
   return text;
 }
 
@@ -87,8 +83,7 @@ std::string padding_after(std::uint64_t offset) {
   constexpr std::uint64_t kFieldHeader = 4;
   const std::uint64_t missing = (kAlignment - (offset + kFieldHeader) % kAlignment) % kAlignment;
   std::string field;
-  put(field, kPaddingField);
-  put(field, static_cast<std::uint16_t>(missing));
+  put(field, kPaddingField, static_cast<std::uint16_t>(missing));
   return field + std::string(missing, 'Z');
 }
 
@@ -209,15 +204,13 @@ void ZipWriter::add(std::string_view name, std::span<const std::byte> bytes) {
   const std::string common = common_fields(name, bytes);
   const std::string padding = padding_after(offset_ + kLocalHeaderBytes + name.size());
 
+  constexpr std::uint16_t kNoExtraField = 0, kNoComment = 0, kDisk = 0, kAttributes = 0;
+  constexpr std::uint32_t kExternalAttributes = 0;
   directory_ += kDirectoryEntry;
   put(directory_, kVersion);
   directory_ += common;
-  put<std::uint16_t>(directory_, 0);  // extra fields
-  put<std::uint16_t>(directory_, 0);  // comment
-  put<std::uint16_t>(directory_, 0);  // disk
-  put<std::uint16_t>(directory_, 0);  // attributes
-  put<std::uint32_t>(directory_, 0);
-  put(directory_, static_cast<std::uint32_t>(offset_));
+  put(directory_, kNoExtraField, kNoComment, kDisk, kAttributes, kExternalAttributes,
+      static_cast<std::uint32_t>(offset_));
   directory_ += name;
   ++entries_;
 
@@ -231,12 +224,10 @@ void ZipWriter::add(std::string_view name, std::span<const std::byte> bytes) {
 
 void ZipWriter::finish() {
   std::string end(kEnd);
-  put<std::uint32_t>(end, 0);  // disks
-  put(end, static_cast<std::uint16_t>(entries_));
-  put(end, static_cast<std::uint16_t>(entries_));
-  put(end, static_cast<std::uint32_t>(directory_.size()));
-  put(end, static_cast<std::uint32_t>(offset_));
-  put<std::uint16_t>(end, 0);  // comment
+  constexpr std::uint16_t kDisk = 0, kFirstDisk = 0, kNoComment = 0;
+  const auto entries = static_cast<std::uint16_t>(entries_);
+  put(end, kDisk, kFirstDisk, entries, entries, static_cast<std::uint32_t>(directory_.size()),
+      static_cast<std::uint32_t>(offset_), kNoComment);
   write(directory_ + end);
 }
 
