@@ -45,17 +45,21 @@ bool is_link(FileSystem& files, const fs::path& path) {
   }
 }
 
-/// Why a checkpoint is left to the user: it is a link, or holds other files than those of a save. Empty if it is not.
-std::string reason_to_stay(FileSystem& files, const fs::path& folder) {
-  if (is_link(files, folder)) return folder.string() + " is a symbolic link and was not removed; remove it yourself";
+/// Whether a checkpoint may be removed. Otherwise it is left to the user, and `problems` says why: it is a link, or holds
+/// other files than those of a save.
+bool is_removable(FileSystem& files, const fs::path& folder, std::vector<std::string>& problems) {
   std::string reason;
-  unless_removed([&] {
-    for (const std::string& name : files.list(folder))
-      if (name != kModelFile && name != kStateFile && name != kMetaFile)
-        reason = folder.string() + " holds " + name +
-                 ", which is no part of a checkpoint, and was not removed; move that elsewhere, or remove both";
-  });
-  return reason;
+  if (is_link(files, folder))
+    reason = folder.string() + " is a symbolic link and was not removed; remove it yourself";
+  else
+    unless_removed([&] {
+      for (const std::string& name : files.list(folder))
+        if (name != kModelFile && name != kStateFile && name != kMetaFile)
+          reason = folder.string() + " holds " + name +
+                   ", which is no part of a checkpoint, and was not removed; move that elsewhere, or remove both";
+    });
+  if (!reason.empty()) problems.push_back(reason);
+  return reason.empty();
 }
 
 /// Whether two folders have the same checkpoint, and that in `folder` is valid.
@@ -243,12 +247,7 @@ std::vector<std::string> CheckpointDirectory::prune(const std::vector<Checkpoint
   try_to(problems, [&] { remove_replaced(); });
   try_to(problems, [&] {
     std::vector<CheckpointEntry> folders = unwanted;
-    std::erase_if(folders, [&](const CheckpointEntry& entry) {
-      std::string reason = reason_to_stay(files_, entry.folder);
-      if (reason.empty()) return false;
-      problems.push_back(std::move(reason));
-      return true;
-    });
+    std::erase_if(folders, [&](const CheckpointEntry& entry) { return !is_removable(files_, entry.folder, problems); });
     remove(folders);
   });
   return problems;
@@ -256,14 +255,8 @@ std::vector<std::string> CheckpointDirectory::prune(const std::vector<Checkpoint
 
 std::vector<std::string> CheckpointDirectory::remove_abandoned() {
   std::vector<std::string> problems;
-  for (const StepFolder& folder : list_step_folders(files_, root_)) {
-    if (folder.state != FolderState::abandoned) continue;
-    std::string reason = reason_to_stay(files_, folder.path);
-    if (reason.empty())
-      remove_tree(folder.path);
-    else
-      problems.push_back(std::move(reason));
-  }
+  for (const StepFolder& folder : list_step_folders(files_, root_))
+    if (folder.state == FolderState::abandoned && is_removable(files_, folder.path, problems)) remove_tree(folder.path);
   return problems;
 }
 

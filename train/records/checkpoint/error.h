@@ -15,14 +15,9 @@ namespace gradring::train {
 /// code 4.
 class CheckpointError : public Error, public ExitsWith<kBadData> {
  public:
-  CheckpointError(std::filesystem::path path, std::string_view found, std::string_view advice)
-      : Error(path.string() + " " + std::string(found) + "; " + std::string(advice)), path_(std::move(path)) {}
-
-  /// The invalid file or folder.
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
+  /// `path` is the invalid file or folder.
+  CheckpointError(const std::filesystem::path& path, std::string_view found, std::string_view advice)
+      : Error(path.string() + " " + std::string(found) + "; " + std::string(advice)) {}
 };
 
 /// A checkpoint was written by a newer version of gradring: it is not damaged, but this version cannot read it. Exit
@@ -43,17 +38,14 @@ class MemoryError : public Error, public ExitsWith<kBadData> {
 /// space left on device". Exit code 3.
 class FileError : public Error, public ExitsWith<kEnvironment> {
  public:
-  FileError(std::string_view operation, std::filesystem::path path, int code)
+  FileError(std::string_view operation, const std::filesystem::path& path, int code)
       : Error("cannot " + std::string(operation) + " " + path.string() + ": " + std::generic_category().message(code)),
-        path_(std::move(path)),
         code_(code) {}
 
-  const std::filesystem::path& path() const { return path_; }
   /// errno: ENOSPC, EIO, ...
   int code() const { return code_; }
 
  private:
-  std::filesystem::path path_;
   int code_;
 };
 

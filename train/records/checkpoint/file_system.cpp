@@ -10,7 +10,6 @@
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdio>
 #include <limits>
 
 #include "kernels/base/available_memory.h"

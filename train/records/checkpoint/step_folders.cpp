@@ -44,8 +44,6 @@ void mark(std::vector<ListedCheckpoint>& all) {
   if (best) best->is_best = true;
 }
 
-namespace fs = std::filesystem;
-
 struct Spelling {
   FolderState state;
   std::string_view prefix, suffix;

@@ -182,7 +182,6 @@ TEST(ReadExactly, ReportsWhereFileEnds) {
     FAIL();
   } catch (const CheckpointError& error) {
     EXPECT_THAT(error.what(), HasSubstr("/a is truncated: it ends at byte 4"));
-    EXPECT_EQ(error.path(), "/a");
   }
 }
 
