@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <type_traits>
+
 #include "kernels/base/error.h"
 
 namespace gradring::ptx {
@@ -13,4 +17,24 @@ class PtxError : public Error {
   using Error::Error;
 };
 
+/// Texts and numbers as one text, for messages: joined("a block has ", 7, " threads").
+template <class... Parts>
+std::string joined(const Parts&... parts) {
+  std::string all;
+  const auto append = [&all]<class Part>(const Part& part) {
+    if constexpr (std::is_convertible_v<const Part&, std::string_view>)
+      all += std::string_view(part);
+    else if constexpr (std::is_same_v<Part, char>)
+      all += part;
+    else
+      all += std::to_string(part);
+  };
+  (append(parts), ...);
+  return all;
+}
+
 }  // namespace gradring::ptx
+
+namespace gradring::simulated_gpu {
+using ptx::joined;
+}

@@ -35,4 +35,10 @@ std::vector<EmbeddedPtx> embedded_ptx(std::span<const std::byte> bytes);
 std::vector<EmbeddedCode> embedded_code(const void* fat_binary_wrapper);
 std::vector<EmbeddedCode> embedded_code(std::span<const std::byte> bytes);
 
+/// Decompresses an LZ4 block, which becomes exactly `bytes` bytes.
+///
+/// Errors    PtxError if it is damaged, or becomes fewer or more bytes.
+/// Source    LZ4 Block Format Description, Y. Collet, 2022.
+std::string decompress_lz4(std::span<const std::byte> block, std::size_t bytes);
+
 }  // namespace gradring::ptx

@@ -2,17 +2,62 @@
 #include "kernels/simulated_gpu/ptx/kernel_reader.h"
 
 #include <algorithm>
+#include <limits>
+#include <map>
 #include <optional>
-#include <string>
+#include <tuple>
 #include <utility>
 
 #include "kernels/simulated_gpu/ptx/lexer.h"
-#include "kernels/simulated_gpu/ptx/operands.h"
-#include "kernels/simulated_gpu/ptx/scopes.h"
-#include "kernels/simulated_gpu/ptx/source_lines.h"
 
 namespace gradring::ptx {
 namespace {
+
+unsigned expect_unsigned(Lexer& lexer) {
+  const std::string_view number = lexer.peek().text;
+  const std::uint64_t value = lexer.expect_integer();
+  if (value > std::numeric_limits<unsigned>::max()) lexer.fail_at(number, "a position in a source file is too large");
+  return static_cast<unsigned>(value);
+}
+
+/// Follows the .loc of a kernel: which C++ line comes next, and from which line of the kernel its function was called.
+class SourceLines {
+ public:
+  /// Reads what follows .loc: "1 86 3", or "2 12 5, function_name $L__info_string1, inlined_at 1 86 3".
+  void read(Lexer& lexer);
+
+  Source source() const { return source_; }
+  Source called_from() const { return called_from_; }
+
+ private:
+  using Location = std::tuple<unsigned, unsigned, unsigned>;  ///< file, line, column
+
+  Source source_;
+  Source called_from_;
+  /// The line of the kernel for each location so far: an inlined function may be inlined into an inlined one.
+  std::map<Location, Source> lines_of_kernel_;
+};
+
+void SourceLines::read(Lexer& lexer) {
+  const auto location = [&] {
+    const unsigned file = expect_unsigned(lexer), line = expect_unsigned(lexer);
+    return Location{file, line, expect_unsigned(lexer)};
+  };
+  const Location here = location();
+  source_ = {.file = std::get<0>(here), .line = std::get<1>(here)};
+  called_from_ = source_;
+  if (lexer.accept(",")) {
+    lexer.expect("function_name");
+    lexer.expect(Token::Kind::identifier, "a label");
+    if (lexer.accept("+")) lexer.expect_integer();
+    lexer.expect(",");
+    lexer.expect("inlined_at");
+    const Location caller = location();
+    const auto known = lines_of_kernel_.find(caller);
+    called_from_ = known == lines_of_kernel_.end() ? Source{std::get<0>(caller), std::get<1>(caller)} : known->second;
+  }
+  lines_of_kernel_[here] = called_from_;
+}
 
 class KernelReader {
  public:
@@ -36,7 +81,7 @@ class KernelReader {
     if (lexer_.accept(")")) return;
     do {
       lexer_.expect(".param");
-      declare(read_declaration(lexer_, true), &KernelVariables::add_parameter);
+      declare(read_declaration(lexer_, true), kernel_.parameters, kernel_.parameter_bytes);
     } while (lexer_.accept(","));
     lexer_.expect(")");
   }
@@ -53,7 +98,7 @@ class KernelReader {
     } else if (word.is(".pragma")) {
       pragma();
     } else {
-      lexer_.fail("directive '" + std::string(word.text) + "' of a kernel is not known here");
+      lexer_.fail(joined("directive '", word.text, "' of a kernel is not known here"));
     }
   }
 
@@ -65,7 +110,7 @@ class KernelReader {
       const std::string_view number = lexer_.peek().text;
       const std::uint64_t extent = lexer_.expect_integer();
       if (extent == 0 || extent > kMost / product)
-        lexer_.fail_at(number, "the threads of a block must be from 1 to " + std::to_string(kMost));
+        lexer_.fail_at(number, joined("the threads of a block must be from 1 to ", kMost));
       product *= extent;
     } while (lexer_.accept(","));
     kernel_.most_threads = static_cast<unsigned>(product);
@@ -92,15 +137,14 @@ class KernelReader {
       if (scopes_.is_outermost()) return false;
       scopes_.close();
     } else if (!lexer_.accept(";")) {
-      lexer_.fail("an instruction was expected before '" + std::string(first.text) + "'");
+      lexer_.fail(joined("an instruction was expected before '", first.text, "'"));
     }
     return true;
   }
 
   /// Behind `name`, the part of an opcode before its first dot. `begin`: the first token.
   void instruction(std::string_view begin, std::optional<Instruction::Guard> guard, std::string_view name) {
-    if (name[0] < 'a' || name[0] > 'z')
-      lexer_.fail_at(name, "an opcode was expected before '" + std::string(name) + "'");
+    if (name[0] < 'a' || name[0] > 'z') lexer_.fail_at(name, joined("an opcode was expected before '", name, "'"));
     while (lexer_.begin() == lexer_.end_of_last()) {
       if (lexer_.accept("::"))
         lexer_.expect(Token::Kind::identifier, "a word");
@@ -127,7 +171,7 @@ class KernelReader {
   void label(std::string_view name) {
     const bool is_new = lexer_.accept(".branchtargets") ? scopes_.declare_targets(name, labels())
                                                         : scopes_.declare_label(name, kernel_.code.size());
-    if (!is_new) lexer_.fail_at(name, "label " + std::string(name) + " is declared twice");
+    if (!is_new) lexer_.fail_at(name, joined("label ", name, " is declared twice"));
   }
 
   std::vector<std::string_view> labels() {
@@ -144,35 +188,35 @@ class KernelReader {
     if (lexer_.accept(".loc")) return lines_.read(lexer_);
     if (lexer_.accept(".reg")) return registers();
     if (lexer_.accept(".shared"))
-      declare(read_declaration(lexer_), &KernelVariables::add_shared);
+      declare(read_declaration(lexer_), kernel_.shared, kernel_.static_shared_bytes);
     else if (lexer_.accept(".local"))
-      declare(read_declaration(lexer_), &KernelVariables::add_local);
+      declare(read_declaration(lexer_), kernel_.local, kernel_.local_bytes);
     else if (lexer_.peek().is(".param"))
       lexer_.fail("function calls are not known here");
     else
-      lexer_.fail("directive '" + std::string(lexer_.peek().text) + "' in a kernel is not known here");
+      lexer_.fail(joined("directive '", lexer_.peek().text, "' in a kernel is not known here"));
     lexer_.expect(";");
   }
 
-  void declare(const Declaration& declaration, bool (KernelVariables::*add)(const Declaration&)) {
+  void declare(const Declaration& declaration, std::vector<Variable>& list, std::size_t& end) {
     if (declaration.has_open_end)
-      lexer_.fail_at(declaration.name, "variable " + std::string(declaration.name) + " has no size");
-    if (!(variables_.*add)(declaration))
-      lexer_.fail_at(declaration.name, "variable " + std::string(declaration.name) + " is declared twice");
+      lexer_.fail_at(declaration.name, joined("variable ", declaration.name, " has no size"));
+    if (!variables_.add(declaration, list, end))
+      lexer_.fail_at(declaration.name, joined("variable ", declaration.name, " is declared twice"));
   }
 
   /// ".b32 %r<77>;", ".pred p, q;"
   void registers() {
     const std::string_view word = lexer_.expect(Token::Kind::directive, "a type").text;
     const Type type = type_named(word.substr(1));
-    if (type == Type::none) lexer_.fail("type '" + std::string(word) + "' of a register is not known here");
+    if (type == Type::none) lexer_.fail(joined("type '", word, "' of a register is not known here"));
     do {
       const std::string_view name = lexer_.expect(Token::Kind::identifier, "the name of a register").text;
       if (lexer_.accept("<")) {
         scopes_.declare_registers(name, lexer_.expect_integer(), type);
         lexer_.expect(">");
       } else if (!scopes_.declare_register(name, type)) {
-        lexer_.fail_at(name, "register " + std::string(name) + " is declared twice");
+        lexer_.fail_at(name, joined("register ", name, " is declared twice"));
       }
     } while (lexer_.accept(","));
     lexer_.expect(";");
@@ -192,7 +236,7 @@ class KernelReader {
       resolve_labels(operand.parts);
       if (operand.kind != Operand::Kind::label) continue;
       const auto target = scopes_.label_named(operand.name, operand.target);
-      if (!target) lexer_.fail_at(operand.name, "label " + std::string(operand.name) + " is not declared");
+      if (!target) lexer_.fail_at(operand.name, joined("label ", operand.name, " is not declared"));
       operand.target = *target;
     }
   }

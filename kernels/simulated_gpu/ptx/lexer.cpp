@@ -22,34 +22,13 @@ Lexer::Lexer(std::string_view module, std::size_t begin, std::size_t end)
   read_token();
 }
 
-Token Lexer::next() {
-  const Token taken = token_;
-  last_end_ = position_;
-  read_token();
-  return taken;
-}
-
-bool Lexer::accept(std::string_view text) {
-  if (!token_.is(text) || token_.kind == Token::Kind::end) return false;
-  next();
-  return true;
-}
-
 void Lexer::expect(std::string_view text) {
-  if (!accept(text)) fail("'" + std::string(text) + "' was expected before '" + std::string(token_.text) + "'");
+  if (!accept(text)) fail(joined("'", text, "' was expected before '", token_.text, "'"));
 }
 
 Token Lexer::expect(Token::Kind kind, std::string_view what) {
-  if (token_.kind != kind) fail(std::string(what) + " was expected before '" + std::string(token_.text) + "'");
+  if (token_.kind != kind) fail(joined(what, " was expected before '", token_.text, "'"));
   return next();
-}
-
-std::uint64_t Lexer::expect_integer() {
-  std::uint64_t value = 0;
-  if (token_.kind != Token::Kind::number || !parse_integer(token_.text, value))
-    fail("an integer was expected before '" + std::string(token_.text) + "'");
-  next();
-  return value;
 }
 
 void Lexer::skip_braces() {
@@ -71,15 +50,15 @@ void Lexer::skip_braces() {
   fail_at(open, "'{' is never closed");
 }
 
-void Lexer::fail_at(std::string_view place, const std::string& message) const {
-  const std::string_view before = module_.substr(0, position_of(place));
+void Lexer::fail_at(std::string_view part, const std::string& message) const {
+  const std::string_view before = module_.substr(0, position_of(part));
   const auto line = 1 + std::count(before.begin(), before.end(), '\n');
   const std::size_t begin = before.rfind('\n') + 1;  // npos + 1 is 0
   std::string text(module_.substr(begin, module_.find_first_of("\n\r", before.size()) - begin));
   text.erase(0, text.find_first_not_of(" \t"));
   constexpr std::size_t kLongest = 300;  // mangled names are long
   if (text.size() > kLongest) text = text.substr(0, kLongest) + "...";
-  throw PtxError("PTX line " + std::to_string(line) + ": " + message + ": " + text);
+  throw PtxError(joined("PTX line ", line, ": ", message, ": ", text));
 }
 
 bool Lexer::skip_comment() {
@@ -112,31 +91,31 @@ void Lexer::read_token() {
 }
 
 std::size_t Lexer::end_of_token(Token::Kind& kind) const {
-  const auto at = [&](std::size_t place) { return place < end_ ? module_[place] : '\0'; };
+  const auto at = [&](std::size_t index) { return index < end_ ? module_[index] : '\0'; };
   const char first = at(position_);
-  std::size_t place = position_ + 1;
+  std::size_t index = position_ + 1;
   if (is_digit(first)) {
     kind = Token::Kind::number;
-    const bool is_decimal = first != '0' || at(place) == '.' || is_digit(at(place));
-    for (;; ++place) {
-      const bool is_sign = is_decimal && (at(place) == '+' || at(place) == '-');
-      const bool behind_exponent = at(place - 1) == 'e' || at(place - 1) == 'E';
-      if (!is_word(at(place)) && at(place) != '.' && !(is_sign && behind_exponent)) return place;
+    const bool is_decimal = first != '0' || at(index) == '.' || is_digit(at(index));
+    for (;; ++index) {
+      const bool is_sign = is_decimal && (at(index) == '+' || at(index) == '-');
+      const bool behind_exponent = at(index - 1) == 'e' || at(index - 1) == 'E';
+      if (!is_word(at(index)) && at(index) != '.' && !(is_sign && behind_exponent)) return index;
     }
   }
   if (first == '"') {
     kind = Token::Kind::string;
-    const std::size_t close = module_.find('"', place);
+    const std::size_t close = module_.find('"', index);
     if (close >= end_) fail_at(module_.substr(position_), "a string is never closed");
     return close + 1;
   }
-  if (is_word(first) || first == '%' || (first == '.' && is_word(at(place)))) {
+  if (is_word(first) || first == '%' || (first == '.' && is_word(at(index)))) {
     kind = first == '.' ? Token::Kind::directive : Token::Kind::identifier;
-    while (is_word(at(place))) ++place;
-    return place;
+    while (is_word(at(index))) ++index;
+    return index;
   }
   kind = Token::Kind::punctuation;
-  return first == ':' && at(place) == ':' ? place + 1 : place;
+  return first == ':' && at(index) == ':' ? index + 1 : index;
 }
 
 bool parse_integer(std::string_view text, std::uint64_t& value) {

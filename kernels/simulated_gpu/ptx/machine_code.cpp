@@ -141,9 +141,8 @@ std::map<std::string, CompiledKernel> compiled_kernels(std::span<const std::byte
     if (!section.name.starts_with(kText)) continue;
     const std::string name(section.name.substr(kText.size()));
     CompiledKernel& kernel = kernels[name];
-    if (const Section* info = cubin.find(std::string(kInfo) + "." + name))
-      read_own_info(kernel, info->bytes, section.bytes);
-    if (const Section* shared = cubin.find(std::string(kShared) + name); shared != nullptr)
+    if (const Section* info = cubin.find(joined(kInfo, ".", name))) read_own_info(kernel, info->bytes, section.bytes);
+    if (const Section* shared = cubin.find(joined(kShared, name)); shared != nullptr)
       kernel.static_shared_bytes = std::max<std::size_t>(shared->header->sh_size, reserved) - reserved;
   }
   if (const Section* info = cubin.find(std::string(kInfo)))

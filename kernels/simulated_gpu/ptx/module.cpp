@@ -1,48 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simulated_gpu/ptx/module.h"
 
+#include <algorithm>
 #include <deque>
+#include <iterator>
 #include <mutex>
 #include <unordered_map>
 #include <utility>
 
 #include "kernels/simulated_gpu/ptx/kernel_reader.h"
 #include "kernels/simulated_gpu/ptx/lexer.h"
-#include "kernels/simulated_gpu/ptx/variables.h"
 
 namespace gradring::ptx {
 
-struct Module::Parts {
-  /// A kernel is read when it is asked for.
-  struct Entry {
-    std::string_view name;
-    std::size_t begin = 0, end = 0;
-    std::mutex mutex;
-    std::optional<Kernel> kernel;
-  };
+namespace {
 
-  explicit Parts(std::string module_text) : text(std::move(module_text)) {
-    Lexer lexer(text, 0, text.size());
-    while (lexer.peek().kind != Token::Kind::end) directive(lexer);
-  }
-
-  void directive(Lexer& lexer);
-  void read_file(Lexer& lexer);
-  void read_entry(Lexer& lexer);
-  void read_shared(Lexer& lexer);
-  void read_global(Lexer& lexer, bool is_constant);
-  void declare(Lexer& lexer, std::string_view name);
-
-  std::string text;
-  std::string_view version;
-  std::string_view target;
-  std::vector<std::string_view> files = std::vector<std::string_view>(1);
-  ModuleVariables variables;
-  std::deque<Entry> entries;  // a mutex does not move
-  std::unordered_map<std::string_view, Entry*> by_name;
+struct TypeRow {
+  std::string_view name;
+  std::size_t bytes = 0;
 };
 
-namespace {
+/// By Type.
+constexpr TypeRow kTypes[] = {{"none", 0}, {"pred", 0}, {"b8", 1},  {"b16", 2},  {"b32", 4}, {"b64", 8},
+                              {"u8", 1},   {"u16", 2},  {"u32", 4}, {"u64", 8},  {"s8", 1},  {"s16", 2},
+                              {"s32", 4},  {"s64", 8},  {"f16", 2}, {"bf16", 2}, {"f32", 4}, {"f64", 8}};
+static_assert(std::size(kTypes) == static_cast<std::size_t>(Type::f64) + 1);
 
 /// The rest of a directive, up to its body or the semicolon in place of one.
 void skip_head(Lexer& lexer) {
@@ -59,84 +41,110 @@ void skip_function(Lexer& lexer) {
 
 }  // namespace
 
-void Module::Parts::directive(Lexer& lexer) {
-  const Token word = lexer.peek();
-  if (lexer.accept(".version")) {
-    version = lexer.expect(Token::Kind::number, "a version").text;
-  } else if (lexer.accept(".target")) {
-    target = lexer.expect(Token::Kind::identifier, "a target").text;
-    while (lexer.accept(",")) lexer.expect(Token::Kind::identifier, "an option of a target");
-  } else if (lexer.accept(".address_size")) {
-    if (const std::uint64_t bits = lexer.expect_integer(); bits != 64)
-      lexer.fail("addresses have " + std::to_string(bits) + " bits; 64 are known here");
-  } else if (lexer.accept(".file")) {
-    read_file(lexer);
-  } else if (lexer.accept(".section")) {  // of debuggers
-    lexer.next();
-    if (!lexer.peek().is("{")) lexer.expect("{");
+std::string_view name_of(Type type) { return kTypes[static_cast<std::size_t>(type)].name; }
+
+Type type_named(std::string_view name) {
+  const auto row = std::ranges::find(kTypes, name, &TypeRow::name);
+  return row == std::end(kTypes) ? Type::none : static_cast<Type>(row - kTypes);
+}
+
+std::size_t bytes_of(Type type) { return kTypes[static_cast<std::size_t>(type)].bytes; }
+
+bool Instruction::has(std::string_view word) const { return std::ranges::find(words, word) != words.end(); }
+
+struct Module::Parts {
+  /// A kernel is read when it is asked for.
+  struct Entry {
+    std::string_view name;
+    std::size_t begin = 0, end = 0;
+    std::mutex mutex;
+    std::optional<Kernel> kernel;
+  };
+
+  explicit Parts(std::string module_text) : text(std::move(module_text)) {
+    Lexer lexer(text, 0, text.size());
+    while (lexer.peek().kind != Token::Kind::end) directive(lexer);
+  }
+
+  std::string text;
+  std::string_view version;
+  std::string_view target;
+  std::vector<std::string_view> files = std::vector<std::string_view>(1);
+  ModuleVariables variables;
+  std::deque<Entry> entries;  // a mutex does not move
+  std::unordered_map<std::string_view, Entry*> by_name;
+
+  void directive(Lexer& lexer) {
+    const Token word = lexer.peek();
+    if (lexer.accept(".version")) {
+      version = lexer.expect(Token::Kind::number, "a version").text;
+    } else if (lexer.accept(".target")) {
+      target = lexer.expect(Token::Kind::identifier, "a target").text;
+      while (lexer.accept(",")) lexer.expect(Token::Kind::identifier, "an option of a target");
+    } else if (lexer.accept(".address_size")) {
+      if (const std::uint64_t bits = lexer.expect_integer(); bits != 64)
+        lexer.fail(joined("addresses have ", bits, " bits; 64 are known here"));
+    } else if (lexer.accept(".file")) {
+      read_file(lexer);
+    } else if (lexer.accept(".section")) {  // of debuggers
+      lexer.next();
+      if (!lexer.peek().is("{")) lexer.expect("{");
+      lexer.skip_braces();
+    } else if (lexer.accept(".entry")) {
+      read_entry(lexer);
+    } else if (lexer.accept(".func")) {
+      skip_function(lexer);
+    } else if (lexer.accept(".shared")) {
+      read_shared(lexer);
+    } else if (lexer.accept(".global") || lexer.accept(".const")) {
+      read_global(lexer);
+    } else if (!lexer.accept(".visible") && !lexer.accept(".extern") && !lexer.accept(".weak") &&
+               !lexer.accept(".common")) {
+      lexer.fail(joined("directive '", word.text, "' of a module is not known here"));
+    }
+  }
+
+  void read_file(Lexer& lexer) {
+    const std::uint64_t number = lexer.expect_integer();
+    constexpr std::uint64_t kMost = 1 << 16;
+    if (number >= kMost) lexer.fail(joined("the number of a file is ", number, ", not below ", kMost));
+    const std::string_view path = lexer.expect(Token::Kind::string, "a path").text;
+    while (lexer.accept(",")) lexer.expect_integer();  // time and size
+    if (files.size() <= number) files.resize(number + 1);
+    files[number] = path.substr(1, path.size() - 2);
+  }
+
+  void read_entry(Lexer& lexer) {
+    const std::size_t begin = lexer.begin();
+    const std::string_view name = lexer.expect(Token::Kind::identifier, "the name of a kernel").text;
+    skip_head(lexer);
+    if (lexer.accept(";")) return;  // declared, and defined elsewhere
     lexer.skip_braces();
-  } else if (lexer.accept(".entry")) {
-    read_entry(lexer);
-  } else if (lexer.accept(".func")) {
-    skip_function(lexer);
-  } else if (lexer.accept(".shared")) {
-    read_shared(lexer);
-  } else if (word.is(".global") || word.is(".const")) {
-    lexer.next();
-    read_global(lexer, word.is(".const"));
-  } else if (!lexer.accept(".visible") && !lexer.accept(".extern") && !lexer.accept(".weak") &&
-             !lexer.accept(".common")) {
-    lexer.fail("directive '" + std::string(word.text) + "' of a module is not known here");
+    Entry& entry = entries.emplace_back();
+    entry.name = name;
+    entry.begin = begin;
+    entry.end = lexer.end_of_last();
+    if (!by_name.try_emplace(name, &entry).second) lexer.fail_at(name, joined("kernel ", name, " is defined twice"));
   }
-}
 
-void Module::Parts::read_file(Lexer& lexer) {
-  const std::uint64_t number = lexer.expect_integer();
-  constexpr std::uint64_t kMost = 1 << 16;
-  if (number >= kMost)
-    lexer.fail("the number of a file is " + std::to_string(number) + ", not below " + std::to_string(kMost));
-  const std::string_view path = lexer.expect(Token::Kind::string, "a path").text;
-  while (lexer.accept(",")) lexer.expect_integer();  // time and size
-  if (files.size() <= number) files.resize(number + 1);
-  files[number] = path.substr(1, path.size() - 2);
-}
-
-void Module::Parts::read_entry(Lexer& lexer) {
-  const std::size_t begin = lexer.begin();
-  const std::string_view name = lexer.expect(Token::Kind::identifier, "the name of a kernel").text;
-  skip_head(lexer);
-  if (lexer.accept(";")) return;  // declared, and defined elsewhere
-  lexer.skip_braces();
-  Entry& entry = entries.emplace_back();
-  entry.name = name;
-  entry.begin = begin;
-  entry.end = lexer.end_of_last();
-  if (!by_name.try_emplace(name, &entry).second)
-    lexer.fail_at(name, "kernel " + std::string(name) + " is defined twice");
-}
-
-void Module::Parts::read_shared(Lexer& lexer) {
-  const Declaration declaration = read_declaration(lexer);
-  declare(lexer, declaration.name);
-  variables.shared.emplace(declaration.name, declaration);
-  lexer.expect(";");
-}
-
-void Module::Parts::read_global(Lexer& lexer, bool is_constant) {
-  GlobalVariable made{static_cast<Variable>(read_declaration(lexer)), is_constant, {}};
-  declare(lexer, made.name);
-  if (lexer.accept("=")) {
-    const std::string_view first = lexer.peek().text;
-    while (!lexer.peek().is(";") && lexer.peek().kind != Token::Kind::end) lexer.next();
-    made.initial = lexer.text_from(first);
+  void read_shared(Lexer& lexer) {
+    const Declaration declaration = read_declaration(lexer);
+    declare(lexer, declaration.name);
+    variables.shared.emplace(declaration.name, declaration);
+    lexer.expect(";");
   }
-  lexer.expect(";");
-  variables.globals.push_back(made);
-}
 
-void Module::Parts::declare(Lexer& lexer, std::string_view name) {
-  if (!variables.names.insert(name).second) lexer.fail_at(name, "variable " + std::string(name) + " is declared twice");
-}
+  void read_global(Lexer& lexer) {
+    declare(lexer, read_declaration(lexer).name);
+    if (lexer.accept("="))
+      while (!lexer.peek().is(";") && lexer.peek().kind != Token::Kind::end) lexer.next();
+    lexer.expect(";");
+  }
+
+  void declare(Lexer& lexer, std::string_view name) {
+    if (!variables.names.insert(name).second) lexer.fail_at(name, joined("variable ", name, " is declared twice"));
+  }
+};
 
 Module::Module(std::string text) : parts_(std::make_unique<Parts>(std::move(text))) {}
 Module::~Module() = default;
@@ -148,8 +156,6 @@ std::string_view Module::version() const { return parts_->version; }
 std::string_view Module::target() const { return parts_->target; }
 
 const std::vector<std::string_view>& Module::files() const { return parts_->files; }
-
-const std::vector<GlobalVariable>& Module::globals() const { return parts_->variables.globals; }
 
 std::vector<std::string_view> Module::kernel_names() const {
   std::vector<std::string_view> names;

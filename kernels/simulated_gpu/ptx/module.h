@@ -48,7 +48,7 @@ struct Operand {
     address,    ///< [%rd1+16]: parts[0], plus `offset`; of a tensor copy [map, {x, y}]: the map, then the coordinates
     vector,     ///< {%r1, %r2}: parts; also the labels of a .branchtargets
     pair,       ///< %r1|%p1, a second result: parts
-    label,      ///< a place in the code: `target`
+    label,      ///< a position in the code: `target`
     sink,       ///< _: the value is dropped
   };
   Kind kind = Kind::sink;
@@ -93,12 +93,6 @@ struct Variable {
   std::size_t offset = 0;  ///< in the memory of its kind
 };
 
-/// A variable of a module in global or constant memory.
-struct GlobalVariable : Variable {
-  bool is_constant = false;
-  std::string_view initial;  ///< as it is written: "{1, 2}"; empty: zeros
-};
-
 struct Kernel {
   std::string_view name;  ///< mangled
   std::vector<Variable> parameters;
@@ -132,8 +126,6 @@ class Module {
   std::string_view target() const;
   /// The paths of .file; index 0 is unused, as PTX counts from 1.
   const std::vector<std::string_view>& files() const;
-  /// What a kernel may use and is not in its own lists. `offset` is 0: nothing lays them out here.
-  const std::vector<GlobalVariable>& globals() const;
   /// Mangled names.
   std::vector<std::string_view> kernel_names() const;
   /// Null for an unknown name. Valid as long as the module.

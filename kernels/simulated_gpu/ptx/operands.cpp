@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/ptx/operands.h"
+#include "kernels/simulated_gpu/ptx/kernel_reader.h"
 
 #include <algorithm>
 #include <bit>
 #include <charconv>
 #include <iterator>
-#include <string>
 #include <utility>
 
 namespace gradring::ptx {
@@ -21,7 +20,7 @@ constexpr std::string_view kSpecialRegisters =
 
 bool is_special_register(std::string_view name) {
   // With blanks, so that a part of a name is not found.
-  return kSpecialRegisters.find(' ' + std::string(name) + ' ') != kSpecialRegisters.npos;
+  return kSpecialRegisters.find(joined(' ', name, ' ')) != kSpecialRegisters.npos;
 }
 
 bool is_axis(std::string_view word) { return word == ".x" || word == ".y" || word == ".z" || word == ".w"; }
@@ -69,7 +68,7 @@ unsigned OperandReader::predicate() {
   const Token name = lexer_.expect(Token::Kind::identifier, "a predicate");
   const auto found = scopes_.register_named(name.text);
   if (!found || scopes_.type_of(*found) != Type::pred)
-    lexer_.fail_at(name.text, std::string(name.text) + " is not declared as a predicate");
+    lexer_.fail_at(name.text, joined(name.text, " is not declared as a predicate"));
   return *found;
 }
 
@@ -131,7 +130,7 @@ Operand OperandReader::immediate() {
   } else if (parse_integer(token.text, made.bits)) {
     if (is_negative) made.bits = 0 - made.bits;
   } else {
-    lexer_.fail_at(token.text, "number '" + std::string(token.text) + "' cannot be read");
+    lexer_.fail_at(token.text, joined("number '", token.text, "' cannot be read"));
   }
   return made;
 }
@@ -141,7 +140,7 @@ Operand OperandReader::named() {
   if (const auto number = scopes_.register_named(name)) return {.kind = Operand::Kind::reg, .reg = *number};
   if (is_special_register(name)) return {.kind = Operand::Kind::special, .name = special_register(name)};
   if (!variables_.use(name))
-    lexer_.fail_at(name, (name.starts_with('%') ? "register " : "name ") + std::string(name) + " is not declared");
+    lexer_.fail_at(name, joined((name.starts_with('%') ? "register " : "name "), name, " is not declared"));
   return {.kind = Operand::Kind::symbol, .name = name, .offset = offset()};
 }
 

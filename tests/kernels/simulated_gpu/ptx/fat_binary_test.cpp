@@ -7,7 +7,6 @@
 #include <cstring>
 
 #include "kernels/simulated_gpu/ptx/error.h"
-#include "kernels/simulated_gpu/ptx/lz4.h"
 
 namespace gradring::ptx {
 namespace {
