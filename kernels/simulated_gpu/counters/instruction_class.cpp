@@ -1,98 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/counters/instruction_class.h"
+#include "kernels/simulated_gpu/counters/summary.h"
 
-#include <algorithm>
 #include <charconv>
-#include <iterator>
+#include <string>
 
 namespace gradring::simulated_gpu {
 namespace {
 
 using enum InstructionClass;
 
-struct OpcodeClass {
-  std::string_view opcode;
+/// Opcodes of a class.
+struct ClassOpcodes {
   InstructionClass own;
+  std::string_view names;  ///< each between blanks
 };
 
 /// Those whose class does not depend on types or other words.
-constexpr OpcodeClass kOpcodes[] = {
-    {"and", integer},
-    {"or", integer},
-    {"xor", integer},
-    {"not", integer},
-    {"cnot", integer},
-    {"lop3", integer},
-    {"shl", integer},
-    {"shr", integer},
-    {"shf", integer},
-    {"bfe", integer},
-    {"bfi", integer},
-    {"prmt", integer},
-    {"sad", integer},
-    {"mul24", integer},
-    {"mad24", integer},
-    {"dp4a", integer},
-    {"dp2a", integer},
-    {"rem", integer},
-    {"addc", integer},
-    {"subc", integer},
-    {"madc", integer},
-    {"set", comparison},
-    {"setp", comparison},
-    {"selp", comparison},
-    {"slct", comparison},
-    {"min", comparison},
-    {"max", comparison},
-    {"testp", comparison},
-    {"isspacep", comparison},
-    {"popc", bit_count},
-    {"clz", bit_count},
-    {"brev", bit_count},
-    {"bfind", bit_count},
-    {"fns", bit_count},
-    {"cvt", conversion},
-    {"rcp", special},
-    {"sqrt", special},
-    {"rsqrt", special},
-    {"ex2", special},
-    {"lg2", special},
-    {"sin", special},
-    {"cos", special},
-    {"tanh", special},
-    {"mma", tensor},
-    {"ldu", load_store},
-    {"st", load_store},
-    {"atom", load_store},
-    {"red", load_store},
-    {"ldmatrix", load_store},
-    {"stmatrix", load_store},
-    {"prefetch", load_store},
-    {"prefetchu", load_store},
-    {"shfl", warp},
-    {"vote", warp},
-    {"match", warp},
-    {"redux", warp},
-    {"activemask", warp},
-    {"elect", warp},
-    {"bar", synchronization},
-    {"barrier", synchronization},
-    {"membar", synchronization},
-    {"fence", synchronization},
-    {"mbarrier", synchronization},
-    {"griddepcontrol", synchronization},
-    {"setmaxnreg", synchronization},
-    {"nanosleep", synchronization},
-    {"bra", control},
-    {"brx", control},
-    {"ret", control},
-    {"exit", control},
-    {"call", control},
-    {"trap", control},
-    {"mov", move},
-    {"cvta", move},
-    {"mapa", move},
-    {"getctarank", move},
+constexpr ClassOpcodes kOpcodes[] = {
+    {integer,
+     " and or xor not cnot lop3 shl shr shf bfe bfi prmt sad mul24 mad24 dp4a dp2a rem addc"
+     " subc madc "},
+    {comparison, " set setp selp slct min max testp isspacep "},
+    {bit_count, " popc clz brev bfind fns "},
+    {conversion, " cvt "},
+    {special, " rcp sqrt rsqrt ex2 lg2 sin cos tanh "},
+    {tensor, " mma "},
+    {load_store, " ldu st atom red ldmatrix stmatrix prefetch prefetchu "},
+    {warp, " shfl vote match redux activemask elect "},
+    {synchronization, " bar barrier membar fence mbarrier griddepcontrol setmaxnreg nanosleep "},
+    {control, " bra brx ret exit call trap "},
+    {move, " mov cvta mapa getctarank "},
 };
 
 struct Throughput {
@@ -150,8 +87,9 @@ std::array<std::uint64_t, 3> shape_of(std::string_view word) {
 
 InstructionClass class_of(const ptx::Instruction& instruction) {
   const std::string_view opcode = instruction.words.front();
-  const auto found = std::ranges::find(kOpcodes, opcode, &OpcodeClass::opcode);
-  if (found != std::end(kOpcodes)) return found->own;
+  const std::string between_blanks = ' ' + std::string(opcode) + ' ';
+  for (const auto& [own, names] : kOpcodes)
+    if (names.find(between_blanks) != names.npos) return own;
   for (const std::string_view arithmetic : {"add", "sub", "mul", "mad", "fma", "neg", "abs", "copysign", "div"})
     if (opcode == arithmetic) return class_of_arithmetic(instruction);
   if (opcode == "ld") return has_type(instruction, "param", "param::entry") ? move : load_store;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -75,18 +77,12 @@ struct TimeBound {
   double memory_seconds = 0;
   double tensor_seconds = 0;
 
-  double seconds() const;
+  double seconds() const { return std::max({issue_seconds, memory_seconds, tensor_seconds}); }
   /// "issue", "memory" or "tensor"
-  const char* limit() const;
+  const char* limit() const {
+    return seconds() == issue_seconds ? "issue" : seconds() == memory_seconds ? "memory" : "tensor";
+  }
 };
-
-inline double TimeBound::seconds() const {
-  const double one = issue_seconds > memory_seconds ? issue_seconds : memory_seconds;
-  return one > tensor_seconds ? one : tensor_seconds;
-}
-inline const char* TimeBound::limit() const {
-  return seconds() == issue_seconds ? "issue" : seconds() == memory_seconds ? "memory" : "tensor";
-}
 
 /// One launch of a kernel, counted while it was executed. Instructions are those of PTX.
 struct LaunchCounts {
@@ -120,14 +116,10 @@ struct LaunchCounts {
   TimeBound bound;
   std::vector<LineCounts> lines;  ///< of which there is something to say; in the order of the source
 
-  std::uint64_t all_warp_instructions() const;
+  std::uint64_t all_warp_instructions() const {
+    return std::accumulate(warp_instructions.begin(), warp_instructions.end(), std::uint64_t{0});
+  }
 };
-
-inline std::uint64_t LaunchCounts::all_warp_instructions() const {
-  std::uint64_t sum = 0;
-  for (const std::uint64_t count : warp_instructions) sum += count;
-  return sum;
-}
 
 /// A piece of work that was done while a simulated GPU counted.
 struct CountedWork {

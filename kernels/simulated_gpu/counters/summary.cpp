@@ -5,8 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "kernels/simulated_gpu/counters/instruction_class.h"
-#include "kernels/simulated_gpu/counters/occupancy.h"
+#include "kernels/simulated_gpu/counters/card.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
 namespace gradring::simulated_gpu {
@@ -76,9 +75,9 @@ void add_instructions(LaunchCounts& sums, const ExecutedLaunch& launch, const st
     line.excess_sectors += counted.sectors - counted.least_sectors;
     line.excess_wavefronts += counted.wavefronts - counted.least_wavefronts;
   }
-  for (auto& [place, line] : lines) {
-    line.file = path_in_repository(launch.module.files()[place.first]);
-    line.line = place.second;
+  for (auto& [location, line] : lines) {
+    line.file = path_in_repository(launch.module.files()[location.first]);
+    line.line = location.second;
     sums.lines.push_back(std::move(line));
   }
 }
@@ -169,8 +168,8 @@ LaunchCounts summary_of(const ExecutedLaunch& launch, std::string name) {
   sums.dynamic_shared_bytes = launch.spec.dynamic_shared_bytes;
   sums.blocks = launch.counters.blocks;
   sums.warps = launch.counters.warps;
-  sums.distinct_read_bytes = launch.counters.read.count() * TouchedSectors::kSectorBytes;
-  sums.distinct_written_bytes = launch.counters.written.count() * TouchedSectors::kSectorBytes;
+  sums.distinct_read_bytes = launch.counters.read_sectors.size() * Counters::kSectorBytes;
+  sums.distinct_written_bytes = launch.counters.written_sectors.size() * Counters::kSectorBytes;
   const std::vector<Kind> kinds = kinds_of(launch.kernel);
   add_instructions(sums, launch, kinds);
   add_resources(sums, launch);

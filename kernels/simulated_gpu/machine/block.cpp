@@ -3,11 +3,9 @@
 
 #include <algorithm>
 #include <bit>
-#include <string>
 #include <utility>
 
 #include "kernels/runtime/philox.h"
-#include "kernels/simulated_gpu/machine/barrier.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
 namespace gradring::simulated_gpu {
@@ -90,8 +88,7 @@ void Block::advance(unsigned warp) {
     case Warp::Stop::quantum_over:
       executed_ += turn;
       if (executed_ >= options_.most_instructions)
-        warps_[warp]->fail_here("the block does not end: its warps executed " + std::to_string(executed_) +
-                                " instructions");
+        warps_[warp]->fail_here(joined("the block does not end: its warps executed ", executed_, " instructions"));
       break;
     case Warp::Stop::at_barrier: arrive(warp); break;
     case Warp::Stop::polling: states_[warp] = State::polling; break;
@@ -107,17 +104,15 @@ void Block::advance(unsigned warp) {
 /// The barrier that an instruction names, after all checks.
 Block::Barrier& Block::barrier_of(const Operation& operation, Warp& warp, unsigned lane) {
   const std::uint32_t number = warp.row<std::uint32_t>(operation.a)[lane];
-  if (number >= barriers_.size())
-    warp.fail(operation, lane, "barrier " + std::to_string(number) + " is used; expected 0 to 15");
+  if (number >= barriers_.size()) warp.fail(operation, lane, joined("barrier ", number, " is used; expected 0 to 15"));
   const unsigned expected = warp.row<std::uint32_t>(operation.b)[lane];
   if (expected % kWarpSize != 0)
-    warp.fail(operation, lane,
-              "a barrier is for " + std::to_string(expected) + " threads; expected a multiple of the warp's 32");
+    warp.fail(operation, lane, joined("a barrier is for ", expected, " threads; expected a multiple of the warp's 32"));
   Barrier& barrier = barriers_[number];
   if (barrier.threads != 0 && barrier.expected != expected)
     warp.fail(operation, lane,
-              "a barrier is for " + std::to_string(expected) + " threads; expected " +
-                  std::to_string(barrier.expected) + ", as for the threads that are there");
+              joined("a barrier is for ", expected, " threads; expected ", barrier.expected,
+                     ", as for the threads that are there"));
   barrier.expected = expected;
   return barrier;
 }
@@ -154,14 +149,13 @@ void Block::release(Barrier& barrier) {
     shared_.clocks().acquire(index, warp.living(), true, barrier.released);
     const Fragment& fragment = warp.waiting().front();
     const Operation& operation = program_.operations[fragment.position];
-    Mask& vote = warp.predicate(operation.d);
     switch (static_cast<const BarrierDetails*>(operation.details)->reduction) {
       case BarrierDetails::Reduction::none: break;
       case BarrierDetails::Reduction::all:
-        vote = (vote & ~fragment.lanes) | (barrier.votes == barrier.threads ? fragment.lanes : 0);
+        warp.set_predicate(operation.d, fragment.lanes, barrier.votes == barrier.threads ? kAllLanes : 0);
         break;
       case BarrierDetails::Reduction::any:
-        vote = (vote & ~fragment.lanes) | (barrier.votes != 0 ? fragment.lanes : 0);
+        warp.set_predicate(operation.d, fragment.lanes, barrier.votes != 0 ? kAllLanes : 0);
         break;
       case BarrierDetails::Reduction::count:
         for_each_lane(fragment.lanes,
@@ -184,8 +178,8 @@ void Block::check_none_ended(const Barrier& barrier) const {
   const Warp& waiting = *warps_[lowest_lane(barrier.warps)];
   const Fragment& fragment = waiting.waiting().front();
   waiting.fail_at(fragment.position, lowest_lane(fragment.lanes),
-                  "a barrier waits for all threads of the block, and " +
-                      std::to_string(launch_.block.count() - living) + " of them ended before");
+                  joined("a barrier waits for all threads of the block, and ", launch_.block.count() - living,
+                         " of them ended before"));
 }
 
 void Block::wake_polling() {
@@ -205,10 +199,10 @@ void Block::report_deadlock() const {
   const Fragment& fragment = warp.waiting().front();
   const bool polls = fragment.state == Fragment::State::polling;
   warp.fail_at(polls ? fragment.position - 1 : fragment.position, lowest_lane(fragment.lanes),
-               "deadlock: " + std::to_string(std::popcount(in_state(State::at_barrier))) + " warps wait at barriers, " +
-                   std::to_string(std::popcount(in_state(State::polling))) + " for mbarriers, " +
-                   std::to_string(std::popcount(in_state(State::ended))) + " have ended, and none can go on; " +
-                   (polls ? "an mbarrier is waited for that never completes" : "a barrier is incomplete"));
+               joined("deadlock: ", std::popcount(in_state(State::at_barrier)), " warps wait at barriers, ",
+                      std::popcount(in_state(State::polling)), " for mbarriers, ",
+                      std::popcount(in_state(State::ended)), " have ended, and none can go on; ",
+                      (polls ? "an mbarrier is waited for that never completes" : "a barrier is incomplete")));
 }
 
 Mask Block::in_state(State state) const {

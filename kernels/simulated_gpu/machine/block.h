@@ -7,18 +7,27 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/simulated_gpu/machine/counters.h"
+#include "kernels/simulated_gpu/machine/asynchronous_copies.h"
 #include "kernels/simulated_gpu/machine/global_accesses.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/machine/synchronized_mbarriers.h"
-#include "kernels/simulated_gpu/machine/tensor_copies.h"
 #include "kernels/simulated_gpu/machine/warp.h"
 #include "kernels/simulated_gpu/machine/warpgroups.h"
-#include "kernels/simulated_gpu/memory/global_view.h"
+#include "kernels/simulated_gpu/memory/global_memory.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
 
 namespace gradring::simulated_gpu {
+
+/// Details of bar.sync and bar.red. Operation::a is the row of the barrier's number, b that of its number of threads
+/// (0: all), c the predicate and d the destination of a reduction.
+struct BarrierDetails {
+  enum class Reduction : std::uint8_t { none, all, any, count };
+  Reduction reduction = Reduction::none;
+  Mask flip = 0;  ///< all lanes if the predicate is negated
+  bool is_aligned =
+      true;  ///< all threads of a warp execute the same instruction; barrier.sync without .aligned: not so
+};
 
 /// Executes blocks of a launch, one after another, on one host thread: their warps in turns, in an order drawn from
 /// the seed.

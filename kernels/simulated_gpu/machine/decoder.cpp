@@ -57,13 +57,19 @@ std::string_view Decoder::next() const {
 }
 
 void Decoder::finish(std::size_t operands) const {
-  if (!next().empty()) reject("modifier ." + std::string(next()) + " is not supported here");
-  if (operands != operand_count())
-    reject(std::to_string(operand_count()) + " operands; expected " + std::to_string(operands));
+  if (!next().empty()) reject(joined("modifier .", next(), " is not supported here"));
+  if (operands != operand_count()) reject(joined(operand_count(), " operands; expected ", operands));
+}
+
+void Decoder::read_rows(Operation& operation, Type d, std::initializer_list<Type> sources) {
+  finish(1 + sources.size());
+  operation.d = destination(0, d);
+  Slot* const rows[] = {&operation.a, &operation.b, &operation.c};
+  for (std::size_t i = 0; i < sources.size(); ++i) *rows[i] = source(i + 1, sources.begin()[i]);
 }
 
 const Operand& Decoder::operand(std::size_t index) const {
-  if (index >= operand_count()) reject("operand " + std::to_string(index + 1) + " is missing");
+  if (index >= operand_count()) reject(joined("operand ", index + 1, " is missing"));
   return instruction_.operands[index];
 }
 
@@ -74,20 +80,13 @@ Slot Decoder::source(const Operand& operand, Type type) {
     case Operand::Kind::reg:
       if ((frame_.type_of(operand.reg) == Type::pred) != (type == Type::pred) ||
           bytes_of(frame_.type_of(operand.reg)) != width)
-        reject("a register of type " + std::string(name_of(frame_.type_of(operand.reg))) + " is read as " +
-               std::string(name_of(type)));
+        reject(joined("a register of type ", name_of(frame_.type_of(operand.reg)), " is read as ", name_of(type)));
       return frame_.of_register(operand.reg);
     case Operand::Kind::immediate: return frame_.of_constant(bits_as(operand, type), width);
     case Operand::Kind::special: return frame_.of_special(operand.name, width);
     case Operand::Kind::symbol: return frame_.of_symbol(operand.name, operand.offset, width);
     default: reject("an operand is not a register, a constant or a symbol");
   }
-}
-
-Decoder::Predicate Decoder::predicate(const Operand& operand) {
-  Operand plain = operand;
-  plain.negated = false;
-  return {source(plain, Type::pred), operand.negated ? kAllLanes : 0};
 }
 
 Slot Decoder::destination(const Operand& operand, Type type) {
@@ -104,7 +103,7 @@ Decoder::Wide Decoder::wide_source(const Operand& operand, Type type) {
   }
   const Type held = frame_.type_of(operand.reg);
   if (held == Type::pred || bytes_of(held) < bytes_of(type))
-    reject("a register of type " + std::string(name_of(held)) + " is too narrow for " + std::string(name_of(type)));
+    reject(joined("a register of type ", name_of(held), " is too narrow for ", name_of(type)));
   return {frame_.of_register(operand.reg), static_cast<unsigned>(bytes_of(held))};
 }
 
@@ -112,20 +111,6 @@ Decoder::Wide Decoder::wide_destination(const Operand& operand, Type type) {
   if (operand.kind == Operand::Kind::sink) return {frame_.of_sink(), 8};
   if (operand.kind != Operand::Kind::reg) reject("the destination is not a register");
   return wide_source(operand, type);
-}
-
-std::vector<Slot> Decoder::sources(const Operand& operand, Type type) {
-  if (operand.kind != Operand::Kind::vector) return {source(operand, type)};
-  std::vector<Slot> slots;
-  for (const Operand& part : operand.parts) slots.push_back(source(part, type));
-  return slots;
-}
-
-std::vector<Slot> Decoder::destinations(const Operand& operand, Type type) {
-  if (operand.kind != Operand::Kind::vector) return {destination(operand, type)};
-  std::vector<Slot> slots;
-  for (const Operand& part : operand.parts) slots.push_back(destination(part, type));
-  return slots;
 }
 
 std::pair<const Operand*, const Operand*> Decoder::results(std::size_t index) const {
@@ -139,24 +124,12 @@ Decoder::Address Decoder::address(const Operand& operand) {
   if (operand.kind != Operand::Kind::address || operand.parts.empty())
     reject("the operand is not an address in brackets");
   const Operand& base = operand.parts.front();
-  const std::int64_t displacement = operand.offset;
+  const auto displacement = static_cast<std::uint64_t>(operand.offset);
   if (base.kind == Operand::Kind::reg) {
     const Wide reg = wide_source(base, Type::b32);
     return {reg.slot, reg.width, displacement};
   }
   return {source(base, Type::b64), 8, displacement};
 }
-
-std::uint64_t Decoder::constant(const Operand& operand) const {
-  if (operand.kind != Operand::Kind::immediate) reject("the operand is not a constant");
-  return operand.bits;
-}
-
-void Decoder::keep(Operation& operation, std::vector<Slot> slots) {
-  operation.slot_count = static_cast<std::uint32_t>(slots.size());
-  operation.slots = frame_.program().slot_lists.emplace_back(std::move(slots)).data();
-}
-
-void Decoder::reject(const std::string& why) const { throw Unsupported(why); }
 
 }  // namespace gradring::simulated_gpu

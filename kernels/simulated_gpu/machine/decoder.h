@@ -12,6 +12,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/simulated_gpu/machine/program.h"
+#include "kernels/simulated_gpu/ptx/error.h"
 #include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
@@ -73,6 +74,8 @@ class Decoder {
   std::string_view next() const;
   /// All words must be taken, and there must be this number of operands.
   void finish(std::size_t operands) const;
+  /// Finishes an instruction "d, a", "d, a, b" or "d, a, b, c" whose operands have these types, and fills in the rows.
+  void read_rows(Operation& operation, ptx::Type d, std::initializer_list<ptx::Type> sources);
 
   std::size_t operand_count() const { return instruction_.operands.size(); }
   const ptx::Operand& operand(std::size_t index) const;
@@ -85,7 +88,11 @@ class Decoder {
     Slot slot = 0;
     Mask flip = 0;
   };
-  Predicate predicate(const ptx::Operand& operand);
+  Predicate predicate(const ptx::Operand& operand) {
+    ptx::Operand plain = operand;
+    plain.negated = false;
+    return {source(plain, ptx::Type::pred), operand.negated ? kAllLanes : 0};
+  }
   /// The row of a register that is written as `type`.
   Slot destination(const ptx::Operand& operand, ptx::Type type);
   Slot destination(std::size_t index, ptx::Type type) { return destination(operand(index), type); }
@@ -97,26 +104,42 @@ class Decoder {
   Wide wide_source(const ptx::Operand& operand, ptx::Type type);
   Wide wide_destination(const ptx::Operand& operand, ptx::Type type);
   /// Rows of a vector's elements, or of the one operand.
-  std::vector<Slot> sources(const ptx::Operand& operand, ptx::Type type);
-  std::vector<Slot> destinations(const ptx::Operand& operand, ptx::Type type);
+  std::vector<Slot> sources(const ptx::Operand& operand, ptx::Type type) {
+    if (operand.kind != ptx::Operand::Kind::vector) return {source(operand, type)};
+    std::vector<Slot> slots;
+    for (const ptx::Operand& part : operand.parts) slots.push_back(source(part, type));
+    return slots;
+  }
+  std::vector<Slot> destinations(const ptx::Operand& operand, ptx::Type type) {
+    if (operand.kind != ptx::Operand::Kind::vector) return {destination(operand, type)};
+    std::vector<Slot> slots;
+    for (const ptx::Operand& part : operand.parts) slots.push_back(destination(part, type));
+    return slots;
+  }
 
   /// d|e: both of a pair; of a single operand, it and a sink.
   std::pair<const ptx::Operand*, const ptx::Operand*> results(std::size_t index) const;
 
-  /// [base + displacement]: the row of the base, its width in bytes, and the displacement.
+  /// [base + displacement]
   struct Address {
     Slot base = 0;
-    unsigned width = 0;
-    std::int64_t displacement = 0;
+    unsigned width = 8;  ///< bytes of the base
+    std::uint64_t displacement = 0;
   };
   Address address(const ptx::Operand& operand);
   /// An immediate.
-  std::uint64_t constant(const ptx::Operand& operand) const;
+  std::uint64_t constant(const ptx::Operand& operand) const {
+    if (operand.kind != ptx::Operand::Kind::immediate) reject("the operand is not a constant");
+    return operand.bits;
+  }
 
   FrameLayout& frame() { return frame_; }
   const ptx::Instruction& instruction() const { return instruction_; }
   /// Keeps rows for Operation::slots.
-  void keep(Operation& operation, std::vector<Slot> slots);
+  void keep(Operation& operation, std::vector<Slot> slots) {
+    operation.slot_count = static_cast<std::uint32_t>(slots.size());
+    operation.slots = frame_.program().slot_lists.emplace_back(std::move(slots)).data();
+  }
   /// Keeps a handler's details for Operation::details.
   template <class T>
   const T* keep_details(T details) {
@@ -126,7 +149,7 @@ class Decoder {
     return raw;
   }
 
-  [[noreturn]] void reject(const std::string& why) const;
+  [[noreturn]] void reject(const std::string& why) const { throw Unsupported(why); }
 
  private:
   FrameLayout& frame_;

@@ -30,9 +30,7 @@ std::string instruction_text(const Program& program, std::size_t position) {
 
 }  // namespace
 
-std::string text_of(const Extent& at) {
-  return "(" + std::to_string(at.x) + ", " + std::to_string(at.y) + ", " + std::to_string(at.z) + ")";
-}
+std::string text_of(const Extent& at) { return joined("(", at.x, ", ", at.y, ", ", at.z, ")"); }
 
 std::string path_in_repository(std::string_view path) {
   std::string plain = std::filesystem::path(path).lexically_normal().string();
@@ -51,12 +49,7 @@ std::string describe_instruction(const Program& program, std::size_t position) {
 }
 
 std::string describe_thread_of_block(const Warp& warp, unsigned thread) {
-  const Extent& shape = warp.block().launch().block;
-  return "thread " + text_of({thread % shape.x, thread / shape.x % shape.y, thread / (shape.x * shape.y)});
-}
-
-std::string describe_thread(const Warp& warp, unsigned lane) {
-  return "thread " + text_of(warp.thread(lane)) + " of block " + text_of(warp.block().index());
+  return "thread " + text_of(extent_at(warp.block().launch().block, thread));
 }
 
 std::string describe_finding(const Warp& warp, const SharedFinding& finding, const std::string& bytes,
@@ -78,15 +71,12 @@ std::string describe_finding(const Warp& warp, const SharedFinding& finding, con
          " by " + by + " without a barrier in between";
 }
 
-std::string describe_place(const Warp& warp, std::size_t position, unsigned lane) {
+std::string describe_location(const Warp& warp, std::size_t position, unsigned lane) {
   const Program& program = warp.block().program();
   const std::string line = source_line(program, position);
-  return describe_thread(warp, lane) + "\n   in " + kernel_label(*program.kernel) + (line.empty() ? "" : ", " + line) +
-         "\n   " + instruction_text(program, position);
-}
-
-void report_fault(const Warp& warp, std::size_t position, unsigned lane, const std::string& what) {
-  throw LocatedFault(what + ", by " + describe_place(warp, position, lane));
+  return describe_thread_of_block(warp, warp.thread_index(lane)) + " of block " + text_of(warp.block().index()) +
+         "\n   in " + kernel_label(*program.kernel) + (line.empty() ? "" : ", " + line) + "\n   " +
+         instruction_text(program, position);
 }
 
 }  // namespace gradring::simulated_gpu

@@ -29,22 +29,17 @@ std::string text_of(const Extent& at);
 std::string kernel_label(const ptx::Kernel& kernel);
 /// "kernels/ops/gemm/4_mma.cu:118: bar.sync 0;"
 std::string describe_instruction(const Program& program, std::size_t position);
-/// "thread (3, 0, 0) of block (1, 0, 0)"
-std::string describe_thread(const Warp& warp, unsigned lane);
-/// Of a thread of the same block, by its index.
+/// "thread (3, 0, 0)", by its index in the block
 std::string describe_thread_of_block(const Warp& warp, unsigned thread);
 
 /// "thread (3, 0, 0) of block (1, 0, 0)\n   in <kernel>, <file>:<line>\n   <instruction>"
-std::string describe_place(const Warp& warp, std::size_t position, unsigned lane);
+std::string describe_location(const Warp& warp, std::size_t position, unsigned lane);
 
 /// "race in shared memory: 4 bytes at 1024 are read, and were written by thread (1, 0, 0) without a barrier in between"
 std::string describe_finding(const Warp& warp, const SharedFinding& finding, const std::string& bytes,
                              const std::string& verb);
 
-/// Throws the Fault "<what>, by <place>".
-[[noreturn]] void report_fault(const Warp& warp, std::size_t position, unsigned lane, const std::string& what);
-
-/// Calls f(); a Fault that does not say where it happened gets the place of this operation and lane.
+/// Calls f(); a Fault that does not say where it happened gets the location of this operation and lane.
 template <class F>
 auto at_lane(const Warp& warp, const Operation& operation, unsigned lane, F f) {
   try {

@@ -1,14 +1,94 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <span>
 
+#include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/decoder.h"
-#include "kernels/simulated_gpu/machine/special_registers.h"
+#include "kernels/simulated_gpu/machine/warp.h"
+#include "kernels/simulated_gpu/memory/shared_memory.h"
 
 namespace gradring::simulated_gpu {
 namespace {
 
 constexpr unsigned kRowAlignment = 64;
 constexpr unsigned kPredicateBytes = sizeof(Mask);
+
+struct Named {
+  std::string_view name;  ///< without its axis
+  bool differs_by_block;
+  SpecialRow::Value value;  ///< of an axis, if the name has one
+};
+
+std::uint64_t along(const Extent& extent, std::uint64_t axis) {
+  return axis == 0 ? extent.x : axis == 1 ? extent.y : extent.z;
+}
+
+constexpr Named kOfAxis[] = {
+    {"%tid", false, [](const Warp& warp, unsigned lane, std::uint64_t axis) { return along(warp.thread(lane), axis); }},
+    {"%ntid", false,
+     [](const Warp& warp, unsigned, std::uint64_t axis) { return along(warp.block().launch().block, axis); }},
+    {"%ctaid", true, [](const Warp& warp, unsigned, std::uint64_t axis) { return along(warp.block().index(), axis); }},
+    {"%nctaid", false,
+     [](const Warp& warp, unsigned, std::uint64_t axis) { return along(warp.block().launch().grid, axis); }},
+};
+
+constexpr Named kOthers[] = {
+    {"%laneid", false, [](const Warp&, unsigned lane, std::uint64_t) { return std::uint64_t{lane}; }},
+    {"%warpid", false, [](const Warp& warp, unsigned, std::uint64_t) { return std::uint64_t{warp.index()}; }},
+    {"%nwarpid", false,
+     [](const Warp& warp, unsigned, std::uint64_t) { return std::uint64_t{warp.block().warp_count()}; }},
+    {"%lanemask_eq", false, [](const Warp&, unsigned lane, std::uint64_t) { return std::uint64_t{1} << lane; }},
+    {"%lanemask_lt", false, [](const Warp&, unsigned lane, std::uint64_t) { return (std::uint64_t{1} << lane) - 1; }},
+    {"%lanemask_le", false, [](const Warp&, unsigned lane, std::uint64_t) { return (std::uint64_t{2} << lane) - 1; }},
+    {"%lanemask_gt", false,
+     [](const Warp&, unsigned lane, std::uint64_t) { return (0 - (std::uint64_t{2} << lane)) & kAllLanes; }},
+    {"%lanemask_ge", false,
+     [](const Warp&, unsigned lane, std::uint64_t) { return (0 - (std::uint64_t{1} << lane)) & kAllLanes; }},
+    {"%dynamic_smem_size", false,
+     [](const Warp& warp, unsigned, std::uint64_t) {
+       return std::uint64_t{warp.block().launch().dynamic_shared_bytes};
+     }},
+    {"WARP_SZ", false, [](const Warp&, unsigned, std::uint64_t) { return std::uint64_t{kWarpSize}; }},
+};
+
+/// Null for an unknown name.
+const Named* find(std::span<const Named> registers, std::string_view name) {
+  const auto found = std::ranges::find(registers, name, &Named::name);
+  return found == registers.end() ? nullptr : &*found;
+}
+
+/// %tid.x, %laneid, WARP_SZ, ...: how its value is found.
+SpecialRow special_register(std::string_view name) {
+  if (const Named* const known = find(kOthers, name))
+    return {.differs_by_block = known->differs_by_block, .value = known->value};
+  const std::size_t dot = std::min(name.find('.'), name.size());
+  const std::size_t axis = std::string_view(".x.y.z").find(name.substr(dot)) / 2;
+  const Named* const known = name.size() == dot + 2 && axis < 3 ? find(kOfAxis, name.substr(0, dot)) : nullptr;
+  if (known == nullptr) throw Unsupported(joined("special register ", name, " is not known"));
+  return {.differs_by_block = known->differs_by_block, .value = known->value, .argument = axis};
+}
+
+std::uint64_t same(const Warp&, unsigned, std::uint64_t argument) { return argument; }
+
+std::uint64_t parameter_address(const Warp& warp, unsigned, std::uint64_t offset) {
+  return reinterpret_cast<std::uint64_t>(warp.block().launch().parameters.data()) + offset;
+}
+
+const ptx::Variable* find(const std::vector<ptx::Variable>& variables, std::string_view name) {
+  const auto found = std::ranges::find(variables, name, &ptx::Variable::name);
+  return found == variables.end() ? nullptr : &*found;
+}
+
+/// The address of a parameter or variable in its own state space: a parameter's is that of the host, as its generic one.
+SpecialRow address_of_symbol(const ptx::Kernel& kernel, std::string_view name) {
+  if (const ptx::Variable* parameter = find(kernel.parameters, name))
+    return {.value = parameter_address, .argument = parameter->offset};
+  if (const ptx::Variable* variable = find(kernel.shared, name))
+    return {.value = same, .argument = kFirstSharedAddress + variable->offset};
+  if (const ptx::Variable* variable = find(kernel.local, name))
+    return {.value = same, .argument = kFirstLocalAddress + variable->offset};
+  throw Unsupported(joined("symbol ", name, " is not a parameter, a shared or a local variable"));
+}
 
 }  // namespace
 

@@ -82,16 +82,11 @@ void GlobalAccesses::add_range(Used& used, std::size_t position) {
   used.end = 0;
 }
 
-AccessLog GlobalAccesses::take() {
-  for (std::size_t position = 0; position < used_.size(); ++position) add_range(used_[position], position);
-  return std::move(log_);
-}
-
 std::string describe_race(const Program& program, const Extent& grid, const GlobalMemory& memory,
                           const AccessLog::Conflict& conflict) {
   const auto by = [&](const AccessLog::Access& access) {
-    return std::string(verb(access.kind)) + " by block " + text_of(extent_at(grid, access.block)) + "\n   " +
-           describe_instruction(program, access.position);
+    return joined(verb(access.kind), " by block ", text_of(extent_at(grid, access.block)), "\n   ",
+                  describe_instruction(program, access.position));
   };
   return "race in global memory: " + memory.describe(conflict.first, conflict.end - conflict.first) + ", are " +
          by(conflict.earlier) + "\n   and " + by(conflict.later) + "\n   of the same launch of " +

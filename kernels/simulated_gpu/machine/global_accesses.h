@@ -43,7 +43,10 @@ class GlobalAccesses {
   void note_fence() { is_fenced_ = true; }
   void end_block(std::uint64_t block);
   /// After the last block.
-  AccessLog take();
+  AccessLog take() {
+    for (std::size_t position = 0; position < used_.size(); ++position) add_range(used_[position], position);
+    return std::move(log_);
+  }
 
  private:
   /// By an instruction.

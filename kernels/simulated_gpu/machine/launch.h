@@ -6,13 +6,15 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
-#include "kernels/simulated_gpu/machine/counters.h"
 #include "kernels/simulated_gpu/memory/access_log.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
 #include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
+
+struct Program;
 
 struct Extent {
   unsigned x = 1, y = 1, z = 1;
@@ -20,11 +22,42 @@ struct Extent {
   std::uint64_t count() const { return std::uint64_t{x} * y * z; }
 };
 
-/// The place of a linear index, x first.
+/// The position of a linear index, x first.
 constexpr Extent extent_at(const Extent& whole, std::uint64_t index) {
   return {static_cast<unsigned>(index % whole.x), static_cast<unsigned>(index / whole.x % whole.y),
           static_cast<unsigned>(index / whole.x / whole.y)};
 }
+
+/// What a launch executed, by instruction of the kernel (the index is that of ptx::Kernel::code). Classes, source
+/// lines and sums are made from it.
+struct Counters {
+  struct Instruction {
+    std::uint64_t executions = 0;     ///< by warps
+    std::uint64_t lanes = 0;          ///< threads in these
+    std::uint64_t requests = 0;       ///< of global memory, by warps; none of a tensor copy
+    std::uint64_t bytes = 0;          ///< of global memory, that threads and tensor copies asked for
+    std::uint64_t sectors = 0;        ///< of 32 bytes, in these requests
+    std::uint64_t least_sectors = 0;  ///< that the same bytes need at least
+    std::uint64_t shared_requests = 0;
+    std::uint64_t wavefronts = 0;  ///< of shared memory
+    std::uint64_t least_wavefronts = 0;
+  };
+  std::uint64_t blocks = 0;
+  std::uint64_t warps = 0;
+  std::vector<Instruction> instructions;
+
+  // Only with ExecutionOptions::counted_multiprocessors:
+  /// Executions by multiprocessor and instruction, with the blocks shared out in turns.
+  std::vector<std::vector<std::uint64_t>> by_multiprocessor;
+  static constexpr unsigned kSectorBytes = 32;
+  ByteSet read_sectors, written_sectors;  ///< of global memory, by their address / kSectorBytes
+
+  /// One more range of global memory that was accessed.
+  static void add_sectors(ByteSet& sectors, std::uint64_t address, std::size_t bytes) {
+    sectors.add(address / kSectorBytes, (address + bytes - 1) / kSectorBytes + 1);
+  }
+  Counters& operator+=(const Counters& other);
+};
 
 /// A kernel, translated for execution: operands are slots in a warp's registers, and each instruction is a function.
 /// Translated once, executed by any number of launches at the same time.
@@ -40,8 +73,7 @@ class Executable {
 
  private:
   friend class Grid;
-  struct Parts;
-  std::unique_ptr<Parts> parts_;
+  std::unique_ptr<Program> program_;
 };
 
 struct LaunchSpec {

@@ -5,12 +5,11 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <set>
-#include <span>
 #include <vector>
 
 #include "kernels/simulated_gpu/machine/lanes.h"
-#include "kernels/simulated_gpu/machine/written_parameters.h"
 #include "kernels/simulated_gpu/ptx/module.h"
 
 namespace gradring::simulated_gpu {
@@ -53,6 +52,26 @@ struct SpecialRow {
   bool differs_by_block = false;  ///< else it is the same for all blocks of a launch
   Value value = nullptr;
   std::uint64_t argument = 0;
+};
+
+/// Which parameters of a kernel point to allocations that its earlier launches wrote.
+///
+/// Threads   any.
+class WrittenParameters {
+ public:
+  /// `offset`: bytes, in the parameters.
+  void add(std::size_t offset) {
+    const std::lock_guard lock(mutex_);
+    offsets_.insert(offset);
+  }
+  std::vector<std::size_t> offsets() const {
+    const std::lock_guard lock(mutex_);
+    return {offsets_.begin(), offsets_.end()};
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::set<std::size_t> offsets_;
 };
 
 /// A translated kernel. `operations` has one more than the kernel's code: it ends the threads that come there.

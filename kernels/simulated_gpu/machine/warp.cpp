@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstdio>
 
-#include "kernels/simulated_gpu/machine/barrier.h"
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
@@ -68,11 +67,7 @@ void Warp::begin_block() {
   copies_.clear();
 }
 
-Extent Warp::thread(unsigned lane) const {
-  const Extent& shape = block_.launch().block;
-  const unsigned index = thread_index(lane);
-  return {index % shape.x, index / shape.x % shape.y, index / (shape.x * shape.y)};
-}
+Extent Warp::thread(unsigned lane) const { return extent_at(block_.launch().block, thread_index(lane)); }
 
 Warp::Stop Warp::run(std::uint64_t quantum) {
   const Operation* const operations = program_.operations.data();
@@ -88,34 +83,6 @@ Warp::Stop Warp::run(std::uint64_t quantum) {
     if (active != 0) operation.execute(operation, *this, active);
   }
   return Stop::quantum_over;
-}
-
-void Warp::jump(Mask active, std::size_t target) {
-  const Mask rest = lanes_ & ~active;
-  if (rest != 0) {
-    others_.push_back({position_, rest, Fragment::State::ready});
-    limit_ = 0;
-  }
-  lanes_ = active;
-  position_ = target;
-}
-
-void Warp::end(Mask active) {
-  living_ &= ~active;
-  lanes_ &= ~active;
-  if (lanes_ == 0) limit_ = 0;
-}
-
-void Warp::wait_at_barrier(Mask active) {
-  others_.push_back({position_ - 1, active, Fragment::State::at_barrier});
-  lanes_ &= ~active;
-  limit_ = 0;
-}
-
-void Warp::poll() {
-  others_.push_back({position_, lanes_, Fragment::State::polling});
-  lanes_ = 0;
-  limit_ = 0;
 }
 
 void Warp::poll_again() {
@@ -137,9 +104,7 @@ bool Warp::are_together(Mask active, Mask members) {
   if ((members & living_ & ~active) == 0) return true;
   --block_.counters().instructions[position_ - 1].executions;
   block_.counters().instructions[position_ - 1].lanes -= static_cast<unsigned>(std::popcount(active));
-  others_.push_back({position_ - 1, active, Fragment::State::at_collective, active});
-  lanes_ &= ~active;
-  limit_ = 0;
+  leave({position_ - 1, active, Fragment::State::at_collective, active});
   return false;
 }
 
@@ -209,7 +174,7 @@ void Warp::fail(const Operation& operation, unsigned lane, const std::string& wh
 }
 
 void Warp::fail_at(std::size_t position, unsigned lane, const std::string& what) const {
-  report_fault(*this, position, lane, what);
+  throw LocatedFault(what + ", by " + describe_location(*this, position, lane));
 }
 
 }  // namespace gradring::simulated_gpu

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "kernels/simulated_gpu/machine/asynchronous_copies.h"
 #include "kernels/simulated_gpu/machine/lanes.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/machine/program.h"
-#include "kernels/simulated_gpu/machine/thread_copies.h"
 
 namespace gradring::simulated_gpu {
 
@@ -53,6 +53,10 @@ class Warp {
     return std::assume_aligned<64>(reinterpret_cast<T*>(frame_ + slot));
   }
   Mask& predicate(Slot slot) { return *reinterpret_cast<Mask*>(frame_ + slot); }
+  /// Sets the predicate of some lanes to their bits of `value`.
+  void set_predicate(Slot slot, Mask lanes, Mask value) {
+    predicate(slot) = (predicate(slot) & ~lanes) | (value & lanes);
+  }
 
   Block& block() { return block_; }
   const Block& block() const { return block_; }
@@ -69,13 +73,25 @@ class Warp {
   const std::vector<Fragment>& waiting() const { return others_; }
 
   // For handlers: what happens to the fragment that runs. `active` is a part of it.
-  void jump(Mask active, std::size_t target);
-  void end(Mask active);
-  void wait_at_barrier(Mask active);
+  void jump(Mask active, std::size_t target) {
+    const Mask rest = lanes_ & ~active;
+    if (rest != 0) {
+      others_.push_back({position_, rest, Fragment::State::ready});
+      limit_ = 0;
+    }
+    lanes_ = active;
+    position_ = target;
+  }
+  void end(Mask active) {
+    living_ &= ~active;
+    lanes_ &= ~active;
+    if (lanes_ == 0) limit_ = 0;
+  }
+  void wait_at_barrier(Mask active) { leave({position_ - 1, active, Fragment::State::at_barrier}); }
   /// For an instruction that lanes of `members` execute together: true if all of them, but those that have ended, are
   /// here. If not, they wait for the others, and execute the instruction again with them.
   bool are_together(Mask active, Mask members);
-  void poll();
+  void poll() { leave({position_, lanes_, Fragment::State::polling}); }
   /// The same, and the instruction will be executed again.
   void poll_again();
 
@@ -95,6 +111,12 @@ class Warp {
  private:
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
+  /// A part of the fragment that runs waits from now on.
+  void leave(const Fragment& fragment) {
+    others_.push_back(fragment);
+    lanes_ &= ~fragment.lanes;
+    limit_ = 0;
+  }
   bool regroup();
   bool choose();
   bool is_at_one_barrier() const;

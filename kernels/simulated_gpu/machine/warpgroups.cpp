@@ -7,19 +7,8 @@
 
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
-#include "kernels/simulated_gpu/units/mma.h"
-#include "kernels/simulated_gpu/units/wgmma.h"
 
 namespace gradring::simulated_gpu {
-
-void Warpgroups::begin_block(unsigned warps) {
-  warps_.assign(warps, {});
-  groups_.assign((warps + kWarps - 1) / kWarps, {});
-}
-
-unsigned Warpgroups::warps_of(unsigned warpgroup) const {
-  return std::min<unsigned>(kWarps, static_cast<unsigned>(warps_.size()) - warpgroup * kWarps);
-}
 
 void Warpgroups::start(const Operation& operation, Warp& warp) {
   WarpState& state = warps_[warp.index()];
@@ -87,10 +76,10 @@ void Warpgroups::read_shared(const Product& product, Warp& warp, const AccessClo
   for (std::size_t i = 0; i < addresses_.size(); ++i) {
     const std::uint32_t address = addresses_[i];
     if (!shared.holds(address, kChunkBytes))
-      warp.fail(operation, 0, "shared memory is read out of bounds by wgmma: 16 bytes at " + std::to_string(address));
+      warp.fail(operation, 0, joined("shared memory is read out of bounds by wgmma: 16 bytes at ", address));
     const SharedFinding finding = shared.note_late_read(address, kChunkBytes, stamp, knowledge);
     if (finding.problem != SharedFinding::Problem::none) [[unlikely]]
-      warp.fail(operation, 0, describe_finding(warp, finding, "16 bytes at " + std::to_string(address), "read"));
+      warp.fail(operation, 0, describe_finding(warp, finding, joined("16 bytes at ", address), "read"));
     std::memcpy(chunks_[i].data(), shared.at(address), kChunkBytes);
   }
 }

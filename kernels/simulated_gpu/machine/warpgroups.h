@@ -8,9 +8,7 @@
 
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/memory/access_clocks.h"
-#include "kernels/simulated_gpu/units/half.h"
-#include "kernels/simulated_gpu/units/matrix_descriptor.h"
-#include "kernels/simulated_gpu/units/product.h"
+#include "kernels/simulated_gpu/units/wgmma.h"
 
 namespace gradring::simulated_gpu {
 
@@ -36,7 +34,10 @@ class Warpgroups {
 
   static constexpr unsigned kWarps = 4;
 
-  void begin_block(unsigned warps);
+  void begin_block(unsigned warps) {
+    warps_.assign(warps, {});
+    groups_.assign((warps + kWarps - 1) / kWarps, {});
+  }
   /// wgmma.fence: registers that other instructions touched may be accumulators from now on.
   void fence(unsigned warp) { warps_[warp].is_fenced = true; }
   void start(const Operation& operation, Warp& warp);
@@ -74,13 +75,15 @@ class Warpgroups {
   void land_product(unsigned first_warp, unsigned warps, std::array<const Product*, kWarps> products, Stamp stamp);
   void read_shared(const Product& product, Warp& warp, const AccessClocks::Knowledge& knowledge, Stamp stamp,
                    Major major, std::uint64_t descriptor, int first, int extent);
-  unsigned warps_of(unsigned warpgroup) const;
+  unsigned warps_of(unsigned warpgroup) const {
+    return std::min<unsigned>(kWarps, static_cast<unsigned>(warps_.size()) - warpgroup * kWarps);
+  }
 
   Block& block_;
   std::vector<WarpState> warps_;
   std::vector<GroupState> groups_;
   std::vector<std::uint32_t> addresses_;
-  std::vector<std::array<std::byte, kChunkBytes>> chunks_;
+  std::vector<Chunk> chunks_;
   LeftMatrix left_;
   RightMatrix right_;
 };

@@ -26,6 +26,11 @@ void add(ThreadTimes& times, const ThreadTimes& added) {
   for (const auto& [thread, time] : added) add(times, thread, time);
 }
 
+void add(AccessClocks::Released& released, const AccessClocks::Released& added) {
+  raise(released.times, added.times);
+  add(released.threads, added.threads);
+}
+
 /// Whether the threads of a stamp are among these until its time. Of a stamp of several lanes it is not known which:
 /// with two of the warp it counts as ordered, which is lenient.
 bool covers(const ThreadTimes& times, Stamp stamp) {
@@ -64,13 +69,6 @@ std::uint32_t AccessClocks::advance() {
   return now_;
 }
 
-void AccessClocks::begin_again() {
-  now_ = 0;
-  last_access_.fill(0);
-  fenced_.fill(0);
-  fenced_by_others_.fill(0);
-}
-
 bool AccessClocks::is_ordered(Stamp stamp, unsigned warp, unsigned self, const Knowledge& knowledge) const {
   if (!checks_races_ || stamp < knowledge.bound) return true;
   if (who_of(stamp) == self && time_of(stamp) <= knowledge.own_until) return true;
@@ -95,12 +93,6 @@ std::uint64_t AccessClocks::unknown(std::uint64_t actors, unsigned warp, const K
     if (last_access_[actor] > knowledge.until(actor, warp)) found |= std::uint64_t{1} << actor;
   }
   return found;
-}
-
-AccessClocks::Knowledge AccessClocks::with_own(unsigned warp) const {
-  Knowledge knowledge = known_[warp];
-  knowledge.others[warp] = knowledge.lanes;
-  return knowledge;
 }
 
 AccessClocks::Knowledge AccessClocks::at_start(unsigned warp, Mask lanes) {
@@ -135,10 +127,7 @@ void AccessClocks::join(std::uint32_t warps) {
   for_each_lane(warps, [&](unsigned warp) {
     raise(all.times, known_[warp].others);
     add(all.threads, known_[warp].threads);
-    for (const Acquired& acquired : acquired_[warp]) {
-      raise(all.times, acquired.released.times);
-      add(all.threads, acquired.released.threads);
-    }
+    for (const Acquired& acquired : acquired_[warp]) add(all, acquired.released);
     acquired_[warp].clear();
   });
   for_each_lane(warps, [&](unsigned warp) { all.times[warp] = before; });
@@ -163,10 +152,7 @@ void AccessClocks::order_lanes(unsigned warp, Mask lanes, bool all) {
     released.times[warp] = known_[warp].lanes;
     for_each_lane(lanes, [&](unsigned lane) { add(released.threads, warp * kWarpSize + lane, clock_[warp]); });
     for (const Acquired& acquired : acquired_[warp])
-      if ((acquired.lanes & lanes) != 0) {
-        raise(released.times, acquired.released.times);
-        add(released.threads, acquired.released.threads);
-      }
+      if ((acquired.lanes & lanes) != 0) add(released, acquired.released);
     acquire(warp, lanes, false, released);
   }
   advance();
@@ -180,10 +166,7 @@ void AccessClocks::release(unsigned thread, bool whole, Released& released) {
   raise(released.times, known.others);
   add(released.threads, known.threads);
   for (const Acquired& acquired : acquired_[warp])
-    if ((acquired.lanes & kLaneBits[thread % kWarpSize]) != 0) {
-      raise(released.times, acquired.released.times);
-      add(released.threads, acquired.released.threads);
-    }
+    if ((acquired.lanes & kLaneBits[thread % kWarpSize]) != 0) add(released, acquired.released);
   released.times[warp] = std::max(released.times[warp], whole ? clock_[warp] : known.lanes);
   if (!whole) add(released.threads, thread, clock_[warp]);
   clock_[warp] = advance();
@@ -206,16 +189,10 @@ void AccessClocks::acquire(unsigned warp, Mask lanes, bool all, const Released& 
   }
   for (Acquired& acquired : acquired_[warp])
     if (acquired.lanes == lanes) {
-      raise(acquired.released.times, released.times);
-      add(acquired.released.threads, released.threads);
+      add(acquired.released, released);
       return;
     }
   acquired_[warp].push_back({lanes, released});
-}
-
-Stamp AccessClocks::act(unsigned engine, Released& released) {
-  last_access_[engine] = released.times[engine] = advance();
-  return now_ << Accessor::kBits | (Accessor::kSeveralLanes + engine);
 }
 
 void AccessClocks::fence_proxy(unsigned warp, Mask lanes) {

@@ -70,7 +70,12 @@ class AccessClocks {
   bool checks_races() const { return checks_races_; }
   /// Time is nearly out of range: the stamps must be cleared, and time begins again.
   bool is_exhausted() const { return now_ > kEnd / 2; }
-  void begin_again();
+  void begin_again() {
+    now_ = 0;
+    last_access_.fill(0);
+    fenced_.fill(0);
+    fenced_by_others_.fill(0);
+  }
 
   /// Stamps below it are of earlier blocks.
   Stamp block_begin() const { return block_begin_; }
@@ -82,7 +87,11 @@ class AccessClocks {
   /// What all lanes of a warp know.
   const Knowledge& knowledge(unsigned warp) const { return known_[warp]; }
   /// The same, if the warp's own accesses are like those of others: what lanes of it did is ordered by a barrier alone.
-  Knowledge with_own(unsigned warp) const;
+  Knowledge with_own(unsigned warp) const {
+    Knowledge knowledge = known_[warp];
+    knowledge.others[warp] = knowledge.lanes;
+    return knowledge;
+  }
   /// What these lanes know when they start a copy that lands later: what they do themselves meanwhile is not ordered.
   Knowledge at_start(unsigned warp, Mask lanes);
   /// Leaves what `other` knows as well.
@@ -108,7 +117,10 @@ class AccessClocks {
   void acquire(unsigned warp, Mask lanes, bool all, const Released& released);
 
   /// A stamp of now for kCopyEngine or tensor cores; its time is known to those who acquire `released`.
-  Stamp act(unsigned engine, Released& released);
+  Stamp act(unsigned engine, Released& released) {
+    last_access_[engine] = released.times[engine] = advance();
+    return now_ << Accessor::kBits | (Accessor::kSeveralLanes + engine);
+  }
 
   /// fence.proxy.async: what these lanes wrote, and what they know of, can be accessed by asynchronous instructions.
   void fence_proxy(unsigned warp, Mask lanes);

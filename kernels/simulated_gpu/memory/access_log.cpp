@@ -10,9 +10,18 @@ void ByteSet::grow() {
   for (std::size_t i = 0; i < pages_.size(); ++i) slot_of(pages_[i].number) = static_cast<std::uint32_t>(i + 1);
 }
 
-void AccessLog::append(const AccessLog& other) {
-  reads_.insert(reads_.end(), other.reads_.begin(), other.reads_.end());
-  writes_.insert(writes_.end(), other.writes_.begin(), other.writes_.end());
+void ByteSet::add(const ByteSet& other) {
+  for (const Page& added : other.pages_) {
+    Page& own = page(added.number);
+    for (std::size_t word = 0; word < own.bits.size(); ++word) own.bits[word] |= added.bits[word];
+  }
+}
+
+std::uint64_t ByteSet::size() const {
+  std::uint64_t count = 0;
+  for (const Page& page : pages_)
+    for (const std::uint64_t word : page.bits) count += static_cast<unsigned>(std::popcount(word));
+  return count;
 }
 
 void AccessLog::finish() {

@@ -11,7 +11,7 @@
 
 namespace gradring::simulated_gpu {
 
-/// A set of bytes, as a bit for each byte of the pages that it touches: kernels read the same bytes again and again.
+/// A set of bytes (or sectors), as a bit for each of the pages that it touches: kernels read the same ones again and again.
 class ByteSet {
  public:
   struct Range {
@@ -25,9 +25,33 @@ class ByteSet {
       first = last;
     }
   }
+  void add(const ByteSet& other);
+  std::uint64_t size() const;
   /// Calls visit(range) for the longest ranges of it, the lowest first; then it is empty.
   template <class Visit>
-  void take(const Visit& visit);
+  void take(const Visit& visit) {
+    std::ranges::sort(pages_, {}, &Page::number);
+    Range open;
+    for (const Page& page : pages_)
+      for (std::size_t word = 0; word < page.bits.size(); ++word) {
+        const std::uint64_t begin = page.number * kPageBytes + word * kWordBits;
+        std::uint64_t bits = page.bits[word];
+        while (bits != 0) {
+          const auto skip = static_cast<unsigned>(std::countr_zero(bits));
+          const auto run = static_cast<unsigned>(std::countr_one(bits >> skip));
+          if (open.end != begin + skip) {
+            if (open.end != 0) visit(open);
+            open.first = begin + skip;
+          }
+          open.end = begin + skip + run;
+          if (skip + run >= kWordBits) break;
+          bits &= ~std::uint64_t{0} << (skip + run);
+        }
+      }
+    if (open.end != 0) visit(open);
+    pages_.clear();
+    std::ranges::fill(slots_, 0);
+  }
 
  private:
   static constexpr std::size_t kWordBits = 64;
@@ -70,31 +94,6 @@ class ByteSet {
       slots_;  ///< a hash table with open addressing, a power of two: indices of pages plus 1, 0: empty
 };
 
-template <class Visit>
-void ByteSet::take(const Visit& visit) {
-  std::ranges::sort(pages_, {}, &Page::number);
-  Range open;
-  for (const Page& page : pages_)
-    for (std::size_t word = 0; word < page.bits.size(); ++word) {
-      const std::uint64_t begin = page.number * kPageBytes + word * kWordBits;
-      std::uint64_t bits = page.bits[word];
-      while (bits != 0) {
-        const auto skip = static_cast<unsigned>(std::countr_zero(bits));
-        const auto run = static_cast<unsigned>(std::countr_one(bits >> skip));
-        if (open.end != begin + skip) {
-          if (open.end != 0) visit(open);
-          open.first = begin + skip;
-        }
-        open.end = begin + skip + run;
-        if (skip + run >= kWordBits) break;
-        bits &= ~std::uint64_t{0} << (skip + run);
-      }
-    }
-  if (open.end != 0) visit(open);
-  pages_.clear();
-  std::ranges::fill(slots_, 0);
-}
-
 /// What a launch did with global memory: finds accesses of its blocks that nothing orders.
 ///
 /// Threads   one.
@@ -117,7 +116,10 @@ class AccessLog {
   };
 
   void add(const Access& access) { (access.kind == Kind::read ? reads_ : writes_).push_back(access); }
-  void append(const AccessLog& other);
+  void append(const AccessLog& other) {
+    reads_.insert(reads_.end(), other.reads_.begin(), other.reads_.end());
+    writes_.insert(writes_.end(), other.writes_.begin(), other.writes_.end());
+  }
   const std::vector<Access>& reads() const { return reads_; }
   /// Atomics, too.
   const std::vector<Access>& writes() const { return writes_; }

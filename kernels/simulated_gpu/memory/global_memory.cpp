@@ -24,7 +24,7 @@ struct Freed {
   std::uint64_t order = 0;
 };
 
-std::string place_of(int device, bool is_pinned_host) {
+std::string location_of(int device, bool is_pinned_host) {
   if (device == kNoDevice) return "pageable host memory";
   return is_pinned_host ? "pinned host memory" : "GPU " + std::to_string(device);
 }
@@ -138,7 +138,7 @@ std::string GlobalMemory::describe(std::uint64_t address, std::size_t bytes) con
   const Block* const before = parts_->before(address);
   const auto next = parts_->blocks.upper_bound(address);
   const auto of = [](const Block& block) {
-    return "a block of " + std::to_string(block.bytes) + " bytes of " + place_of(block.device, block.is_pinned_host);
+    return joined("a block of ", block.bytes, " bytes of ", location_of(block.device, block.is_pinned_host));
   };
   if (before != nullptr && address - before->address < before->bytes)
     text << ", " << address - before->address << " bytes into " << of(*before);

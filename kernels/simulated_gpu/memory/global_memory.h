@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "kernels/simulated_gpu/memory/access_log.h"
-#include "kernels/simulated_gpu/memory/block_uses.h"
-#include "kernels/simulated_gpu/memory/write_watch.h"
+#include "kernels/simulated_gpu/memory/work_order.h"
 
 namespace gradring::simulated_gpu {
 
@@ -27,6 +28,44 @@ class PageableMemory {
   /// The block that holds the byte at `address`; empty without such a block. Whoever gives it back calls
   /// GlobalMemory::remove first.
   virtual Range find(const void* address) = 0;
+};
+
+/// Notes who writes a range of global memory: finds the instruction behind a wrong result that breaks no rule.
+///
+/// Threads   any.
+/// Cost      one comparison for each write of a warp while nothing is watched.
+class WriteWatch {
+ public:
+  struct Writes {
+    std::uint64_t count = 0;
+    std::string last;  ///< who wrote last: a thread and its instruction, or a copy
+  };
+
+  /// Forgets what was noted. No bytes: nothing is watched.
+  void begin(std::uint64_t address, std::size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    writes_ = {};
+    first_ = address;
+    end_ = bytes == 0 ? 0 : address + bytes;
+  }
+  bool touches(std::uint64_t address, std::size_t bytes) const {
+    return address < end_.load(std::memory_order_relaxed) && first_.load(std::memory_order_relaxed) < address + bytes;
+  }
+  void note(std::string writer) {
+    const std::lock_guard lock(mutex_);
+    ++writes_.count;
+    writes_.last = std::move(writer);
+  }
+  WriteWatch::Writes writes() const {
+    const std::lock_guard lock(mutex_);
+    return writes_;
+  }
+
+ private:
+  std::atomic<std::uint64_t> first_{0};
+  std::atomic<std::uint64_t> end_{0};
+  mutable std::mutex mutex_;  // of writes_
+  Writes writes_;
 };
 
 /// The memory that kernels and copies of all simulated GPUs of a process may use: blocks of host memory, each with a
@@ -90,6 +129,37 @@ class GlobalMemory {
   WriteWatch watch_;
   std::atomic<std::uint64_t> generation_{1};
   std::unique_ptr<Parts> parts_;
+};
+
+/// Global memory as one host thread of a launch sees it: it remembers the blocks that it used last.
+class GlobalView {
+ public:
+  GlobalView(GlobalMemory& memory, int device) : memory_(memory), device_(device) {}
+
+  /// The block that holds all of [address, address + bytes), and that the device reaches: its own, or pinned memory; null
+  /// without such a block. There is no peer access.
+  const GlobalMemory::Block* find(std::uint64_t address, std::size_t bytes) {
+    if (const std::uint64_t generation = memory_.generation(); generation != generation_) [[unlikely]] {
+      generation_ = generation;
+      recent_.fill(nullptr);
+    }
+    for (const GlobalMemory::Block* block : recent_)
+      if (block != nullptr && block->holds(address, bytes)) return block;
+    const GlobalMemory::Block* const found = memory_.find(address, bytes);
+    if (found != nullptr && !found->is_pinned_host && found->device != device_) return nullptr;
+    if (found != nullptr) {
+      for (std::size_t i = recent_.size() - 1; i > 0; --i) recent_[i] = recent_[i - 1];
+      recent_[0] = found;
+    }
+    return found;
+  }
+  GlobalMemory& memory() { return memory_; }
+
+ private:
+  GlobalMemory& memory_;
+  int device_;
+  std::uint64_t generation_ = 0;
+  std::array<const GlobalMemory::Block*, 4> recent_{};
 };
 
 }  // namespace gradring::simulated_gpu

@@ -16,6 +16,18 @@ Stamp merged(Stamp stamp, Stamp mine, Stamp lanes_ordered) {
   return (mine >> Accessor::kBits << Accessor::kBits) | (Accessor::kSeveralLanes + Accessor{who_of(mine)}.warp());
 }
 
+/// note.operator()<granules>(), for accesses of 1, 2, 4 or 8 of them.
+template <class Note>
+bool for_granules(std::size_t granules, const Note& note) {
+  switch (granules) {
+    case 1: return note.template operator()<1>();
+    case 2: return note.template operator()<2>();
+    case 4: return note.template operator()<4>();
+    case 8: return note.template operator()<8>();
+    default: return false;
+  }
+}
+
 }  // namespace
 
 void SharedMemory::begin_block(std::size_t bytes, std::size_t granule_bytes, unsigned warps, bool checks_races) {
@@ -31,11 +43,6 @@ void SharedMemory::begin_block(std::size_t bytes, std::size_t granule_bytes, uns
   reads_.used = atomics_.used = 0;
   bytes_.resize(bytes);  // what earlier blocks left is never read: it is not written
   clocks_.begin_block(warps, checks_races);
-}
-
-bool SharedMemory::is_ordered(Stamp stamp, const Access& access) const {
-  return access.knowledge == nullptr ? clocks_.is_ordered(stamp, access.self)
-                                     : clocks_.is_ordered(stamp, access.warp, access.self, *access.knowledge);
 }
 
 SharedFinding SharedMemory::find_unordered(const Stamp* stamps, Range range, const Access& access,
@@ -65,14 +72,15 @@ void SharedMemory::mark(Rows& rows, Range range, unsigned thread) {
   for (std::size_t i = range.first; i < range.end; ++i) stamps[i] = merged(stamps[i], mine, ordered);
 }
 
-SharedFinding SharedMemory::note_read(std::uint64_t address, std::size_t bytes, unsigned thread) {
+SharedFinding SharedMemory::note_use(std::uint64_t address, std::size_t bytes, unsigned thread, Rows& own,
+                                     const Rows& others, Problem problem) {
   const Range range = range_of(address, bytes);
   const Access access{.warp = thread / kWarpSize, .self = thread};
   for (std::size_t i = range.first; i < range.end; ++i)
     if (writes_[i] < clocks_.block_begin()) return {Problem::not_written, {}};
-  mark(reads_, range, thread);
+  mark(own, range, thread);
   const SharedFinding finding = find_unordered(writes_.data(), range, access, Problem::unordered_write);
-  return finding.problem != Problem::none ? finding : find_unordered(atomics_, range, access, Problem::unordered_write);
+  return finding.problem != Problem::none ? finding : find_unordered(others, range, access, problem);
 }
 
 SharedFinding SharedMemory::find_unordered_use(Range range, const Access& access) const {
@@ -89,16 +97,6 @@ SharedFinding SharedMemory::note_write(std::uint64_t address, std::size_t bytes,
   std::fill(writes_.begin() + static_cast<std::ptrdiff_t>(range.first),
             writes_.begin() + static_cast<std::ptrdiff_t>(range.end), clocks_.stamp(thread));
   return finding;
-}
-
-SharedFinding SharedMemory::note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread) {
-  const Range range = range_of(address, bytes);
-  const Access access{.warp = thread / kWarpSize, .self = thread};
-  for (std::size_t i = range.first; i < range.end; ++i)
-    if (writes_[i] < clocks_.block_begin()) return {Problem::not_written, {}};
-  mark(atomics_, range, thread);
-  const SharedFinding finding = find_unordered(writes_.data(), range, access, Problem::unordered_write);
-  return finding.problem != Problem::none ? finding : find_unordered(reads_, range, access, Problem::unordered_read);
 }
 
 SharedFinding SharedMemory::note_late_write(std::uint64_t address, std::size_t bytes, unsigned thread, Stamp mine,
@@ -185,25 +183,15 @@ bool SharedMemory::note_warp_write_of(const std::uint64_t* addresses, Mask lanes
 }
 
 bool SharedMemory::note_warp_read(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp) {
-  if (atomics_.used != 0) return false;
-  switch (bytes >> granule_shift_) {
-    case 1: return note_warp_read_of<1>(addresses, lanes, warp);
-    case 2: return note_warp_read_of<2>(addresses, lanes, warp);
-    case 4: return note_warp_read_of<4>(addresses, lanes, warp);
-    case 8: return note_warp_read_of<8>(addresses, lanes, warp);
-    default: return false;
-  }
+  return atomics_.used == 0 && for_granules(bytes >> granule_shift_, [&]<unsigned kGranules> {
+           return note_warp_read_of<kGranules>(addresses, lanes, warp);
+         });
 }
 
 bool SharedMemory::note_warp_write(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp) {
-  if (atomics_.used != 0) return false;
-  switch (bytes >> granule_shift_) {
-    case 1: return note_warp_write_of<1>(addresses, lanes, warp);
-    case 2: return note_warp_write_of<2>(addresses, lanes, warp);
-    case 4: return note_warp_write_of<4>(addresses, lanes, warp);
-    case 8: return note_warp_write_of<8>(addresses, lanes, warp);
-    default: return false;
-  }
+  return atomics_.used == 0 && for_granules(bytes >> granule_shift_, [&]<unsigned kGranules> {
+           return note_warp_write_of<kGranules>(addresses, lanes, warp);
+         });
 }
 
 }  // namespace gradring::simulated_gpu

@@ -7,9 +7,23 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/memory/access_clocks.h"
-#include "kernels/simulated_gpu/memory/address_space.h"
 
 namespace gradring::simulated_gpu {
+
+/// The generic addresses of shared and local memory begin here: far from those of a process, whose upper bits are
+/// zero. Generic addresses of global memory and of parameters are those of the host.
+inline constexpr std::uint64_t kSharedWindow = 0x7e00'0000'0000'0000;
+inline constexpr std::uint64_t kLocalWindow = 0x7d00'0000'0000'0000;
+inline constexpr std::uint64_t kWindowBytes = std::uint64_t{1} << 32;
+
+/// The first address of a block's shared memory within its state space: compute capability 9.0 keeps 1 KB for itself,
+/// so that 0 is not an address that a kernel may use.
+inline constexpr std::uint32_t kFirstSharedAddress = 1024;
+/// The same for local memory.
+inline constexpr std::uint32_t kFirstLocalAddress = 1024;
+
+constexpr bool is_in_shared_window(std::uint64_t address) { return address - kSharedWindow < kWindowBytes; }
+constexpr bool is_in_local_window(std::uint64_t address) { return address - kLocalWindow < kWindowBytes; }
 
 /// What is wrong with an access to shared memory.
 struct SharedFinding {
@@ -48,10 +62,14 @@ class SharedMemory {
   AccessClocks& clocks() { return clocks_; }
 
   /// Notes that `thread` reads or writes bytes that the memory holds.
-  SharedFinding note_read(std::uint64_t address, std::size_t bytes, unsigned thread);
+  SharedFinding note_read(std::uint64_t address, std::size_t bytes, unsigned thread) {
+    return note_use(address, bytes, thread, reads_, atomics_, SharedFinding::Problem::unordered_write);
+  }
   SharedFinding note_write(std::uint64_t address, std::size_t bytes, unsigned thread);
   /// Both at once, by an operation that is atomic: atomics of other threads are not unordered with it.
-  SharedFinding note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread);
+  SharedFinding note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread) {
+    return note_use(address, bytes, thread, atomics_, reads_, SharedFinding::Problem::unordered_read);
+  }
 
   /// The same for the threads of a warp at once, of accesses that nothing is wrong with; false: look at each of them,
   /// because something may be.
@@ -91,7 +109,10 @@ class SharedMemory {
   };
   static constexpr unsigned kNobody = 1u << Accessor::kBits;
 
-  bool is_ordered(Stamp stamp, const Access& access) const;
+  bool is_ordered(Stamp stamp, const Access& access) const {
+    return access.knowledge == nullptr ? clocks_.is_ordered(stamp, access.self)
+                                       : clocks_.is_ordered(stamp, access.warp, access.self, *access.knowledge);
+  }
   SharedFinding find_unordered(const Stamp* stamps, Range range, const Access& access,
                                SharedFinding::Problem problem) const;
   SharedFinding find_unordered(const Rows& rows, Range range, const Access& access,
@@ -99,6 +120,9 @@ class SharedMemory {
   /// A write, read or atomic.
   SharedFinding find_unordered_use(Range range, const Access& access) const;
   void mark(Rows& rows, Range range, unsigned thread);
+  /// A read or atomic: of what was written, after writes and the accesses of `others`, which are a `problem` if they are not.
+  SharedFinding note_use(std::uint64_t address, std::size_t bytes, unsigned thread, Rows& own, const Rows& others,
+                         SharedFinding::Problem problem);
   template <unsigned kGranules>
   bool note_warp_read_of(const std::uint64_t* addresses, Mask lanes, unsigned warp);
   template <unsigned kGranules>

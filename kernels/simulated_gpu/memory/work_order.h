@@ -2,12 +2,17 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <utility>
 
 namespace gradring::simulated_gpu {
 
@@ -57,10 +62,22 @@ class WorkLog {
   /// "gemm_run_kernel<float>, kernels/ops/gemm/1_strips.cu:30: ld.global.f32 ...", by the position of the instruction.
   using Describe = std::function<std::string(std::uint32_t position)>;
 
-  std::uint32_t add(const OrderedWork& work, Describe describe, std::uint32_t position = 0);
+  std::uint32_t add(const OrderedWork& work, Describe describe, std::uint32_t position = 0) {
+    const std::lock_guard lock(mutex_);
+    entries_.push_back({work.number, work.lane, std::move(describe), position});
+    return static_cast<std::uint32_t>(entries_.size());
+  }
   /// Whether `work` begins after what used memory as `entry`, or is it.
-  bool is_in_order(std::uint32_t entry, const OrderedWork& work) const;
-  std::string describe(std::uint32_t entry) const;
+  bool is_in_order(std::uint32_t entry, const OrderedWork& work) const {
+    const std::lock_guard lock(mutex_);
+    const Entry& used = entries_[entry - 1];
+    return used.number == work.number || work.before.contains(used.lane, used.number);
+  }
+  std::string describe(std::uint32_t entry) const {
+    const std::lock_guard lock(mutex_);
+    const Entry& used = entries_[entry - 1];
+    return used.describe(used.position);
+  }
 
  private:
   struct Entry {
@@ -92,6 +109,42 @@ class OrderCheck {
   const WorkLog& log_;
   const OrderedWork& work_;
   std::array<std::uint32_t, 64> in_order_{};
+};
+
+/// Which work used the words of a block of global memory last, and thus races between streams: two pieces of work use a word, one
+/// of them writes, and nothing puts them in an order. They are found in whichever order the work was performed.
+///
+/// A word has 4 bytes; work that uses different bytes of one is taken to use the same. Of several readers that have no order among
+/// themselves one is remembered.
+class BlockUses {
+ public:
+  static constexpr std::size_t kWordBytes = 4;
+
+  explicit BlockUses(std::size_t bytes);
+
+  /// Two uses of a word without an order.
+  struct Race {
+    std::size_t offset = 0;  ///< bytes
+    bool is_write = false;   ///< the use that is noted
+    bool was_write = false;
+    std::uint32_t other = 0;  ///< the entry of the use before
+  };
+
+  /// Notes a use by the work of `check`, which has `entry` in the log.
+  std::optional<Race> note(std::size_t offset, std::size_t bytes, bool is_write, std::uint32_t entry,
+                           OrderCheck& check);
+  /// The newest entry of work that wrote there; 0: none.
+  std::uint32_t newest_writer(std::size_t offset, std::size_t bytes) const;
+
+ private:
+  struct Free {
+    void operator()(void* data) const { std::free(data); }
+  };
+  /// An entry for each word, 0: none. Zeros that take no memory before they are used.
+  using Entries = std::unique_ptr<std::uint32_t[], Free>;
+  static Entries entries(std::size_t count);
+
+  Entries reader_, writer_;
 };
 
 /// The work that this thread performs now, as the scheduler sets it; null: nobody knows in which order it is.

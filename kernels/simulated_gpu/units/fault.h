@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <string>
-
 #include "kernels/base/error.h"
+#include "kernels/simulated_gpu/ptx/error.h"
 
 namespace gradring::simulated_gpu {
 

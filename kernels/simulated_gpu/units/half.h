@@ -17,7 +17,7 @@ inline float f16_to_f32(std::uint16_t value) {
   // Without branches and in signed 32 bits, which is what loops over lanes are vectorised best from. No f32 here is
   // subnormal, so it does not matter whether the processor flushes these.
   constexpr std::int32_t kExponents = (127 - 15) << 23;  // from the bias of f16 to that of f32
-  constexpr std::int32_t kInfinity = 0x1F << 23;         // of f16, moved to f32's place
+  constexpr std::int32_t kInfinity = 0x1F << 23;         // of f16, moved to where f32 has it
   const std::int32_t magnitude = value & 0x7FFF;
   const std::int32_t moved = magnitude << 13;
   std::int32_t bits = moved + kExponents + (moved >= kInfinity ? kExponents : 0);

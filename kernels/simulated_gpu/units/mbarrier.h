@@ -27,16 +27,17 @@ class Mbarrier {
   ///
   /// Errors    Fault unless 1 <= count <= pending().
   std::uint64_t arrive(std::uint32_t count = 1);
-  /// mbarrier.arrive_drop: later phases expect `count` arrivals less, too.
-  std::uint64_t arrive_drop(std::uint32_t count = 1);
   /// mbarrier.expect_tx: the current phase waits for `bytes` more. mbarrier.arrive.expect_tx is this, then arrive().
   ///
   /// Errors    Fault if the tx-count leaves its range.
-  void expect_tx(std::uint32_t bytes);
+  void expect_tx(std::uint32_t bytes) { add_transactions(bytes); }
   /// complete_tx, by an asynchronous copy that has landed: may complete the phase, and may come before expect_tx.
   ///
   /// Errors    Fault if the tx-count leaves its range.
-  void complete_tx(std::uint32_t bytes);
+  void complete_tx(std::uint32_t bytes) {
+    add_transactions(-static_cast<std::int64_t>(bytes));
+    complete_if_due();
+  }
 
   /// mbarrier.test_wait, try_wait: whether the phase in which arrive() returned `state` is complete.
   ///
@@ -50,7 +51,6 @@ class Mbarrier {
   static std::uint32_t pending_of(std::uint64_t state) { return static_cast<std::uint32_t>(state & kMostArrivals); }
 
   std::uint64_t phase() const { return phase_; }
-  std::uint32_t expected() const { return expected_; }
   std::uint32_t pending() const { return pending_; }
   std::int32_t transaction_bytes() const { return transactions_; }
   /// For messages: "phase 3, 1 of 2 arrivals and 4096 bytes pending".
@@ -82,13 +82,19 @@ class Mbarriers {
   /// mbarrier.inval.
   ///
   /// Errors    Fault if no object is there.
-  void invalidate(std::uint32_t address);
+  void invalidate(std::uint32_t address) {
+    at(address);
+    objects_.erase(address);
+  }
   /// Errors    Fault if no object is there: it was not initialised, or was invalidated.
   Mbarrier& at(std::uint32_t address);
 
   bool empty() const { return objects_.empty(); }
   /// Whether a byte of [address, address + bytes) belongs to an object: other instructions must not touch it.
-  bool overlaps(std::uint32_t address, std::size_t bytes) const;
+  bool overlaps(std::uint32_t address, std::size_t bytes) const {
+    const auto next = objects_.lower_bound(address < kBytes ? 0 : address - kBytes + 1);
+    return next != objects_.end() && next->first < address + bytes;
+  }
 
  private:
   std::map<std::uint32_t, Mbarrier> objects_;

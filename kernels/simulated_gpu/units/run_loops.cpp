@@ -2,7 +2,6 @@
 #include "kernels/lib/level_copies.h"
 #include "kernels/simulated_gpu/units/half.h"
 #include "kernels/simulated_gpu/units/product.h"
-#include "kernels/simulated_gpu/units/unit_loops.h"
 
 namespace gradring::simulated_gpu {
 

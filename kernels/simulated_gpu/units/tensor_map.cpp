@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simulated_gpu/units/tensor_map.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <span>
@@ -63,36 +64,37 @@ std::string broken_rule(std::string_view argument, int index, std::uint64_t valu
   return text + " is " + std::to_string(value) + ": " + std::string(rule);
 }
 
+/// A rule, and the value of the argument that breaks it if it is broken.
+struct Rule {
+  bool is_broken;
+  std::string_view argument;
+  std::uint64_t value;
+  std::string rule;
+};
+
 std::string broken_scalar_rule(const TensorMapArguments& a) {
   if (a.tensor_map == nullptr || a.sizes == nullptr || a.box == nullptr || a.element_strides == nullptr ||
-      (a.rank > 1 && a.strides_bytes == nullptr)) {
+      (a.rank > 1 && a.strides_bytes == nullptr))
     return "a pointer is null";
-  }
-  if (std::bit_cast<std::uintptr_t>(a.tensor_map) % 64 != 0) {
-    return broken_rule("tensorMap", -1, std::bit_cast<std::uintptr_t>(a.tensor_map),
-                       "its address is not a multiple of 64");
-  }
-  if (a.data_type >= std::size(kElementTypes)) {
-    return broken_rule("tensorDataType", -1, a.data_type, "no type of compute capability 9.0");
-  }
-  if (a.interleave > 2) return broken_rule("interleave", -1, a.interleave, "none (0), 16 bytes (1) or 32 bytes (2)");
-  if (a.rank < 1 || a.rank > kMostTensorDimensions) return broken_rule("tensorRank", -1, a.rank, "1 to 5");
-  if (a.interleave != 0 && a.rank < 3)
-    return broken_rule("tensorRank", -1, a.rank, "at least 3 for an interleaved layout");
-  if (a.swizzle > 3)
-    return broken_rule("swizzle", -1, a.swizzle, "none (0), 32, 64 or 128 bytes (1 to 3) on compute capability 9.0");
-  if (a.interleave == 2 && a.swizzle != 1) {
-    return broken_rule("swizzle", -1, a.swizzle, "32 bytes (1) for a layout interleaved by 32 bytes");
-  }
-  if (a.promotion > 3) return broken_rule("l2Promotion", -1, a.promotion, "0 to 3");
-  if (a.fill > 1) return broken_rule("oobFill", -1, a.fill, "zeros (0) or NaN (1)");
-  if (a.fill == 1 && !kElementTypes[a.data_type].is_float)
-    return broken_rule("oobFill", -1, a.fill, "NaN (1) is for floating-point types");
+  const auto map = std::bit_cast<std::uintptr_t>(a.tensor_map);
+  const bool is_type = a.data_type < std::size(kElementTypes);
   const std::uint64_t alignment = a.interleave == 2 ? 32 : 16;
-  if (a.address % alignment != 0) {
-    return broken_rule("globalAddress", -1, a.address, "not a multiple of " + std::to_string(alignment));
-  }
-  return {};
+  const Rule rules[] = {
+      {map % 64 != 0, "tensorMap", map, "its address is not a multiple of 64"},
+      {!is_type, "tensorDataType", a.data_type, "no type of compute capability 9.0"},
+      {a.interleave > 2, "interleave", a.interleave, "none (0), 16 bytes (1) or 32 bytes (2)"},
+      {a.rank < 1 || a.rank > kMostTensorDimensions, "tensorRank", a.rank, "1 to 5"},
+      {a.interleave != 0 && a.rank < 3, "tensorRank", a.rank, "at least 3 for an interleaved layout"},
+      {a.swizzle > 3, "swizzle", a.swizzle, "none (0), 32, 64 or 128 bytes (1 to 3) on compute capability 9.0"},
+      {a.interleave == 2 && a.swizzle != 1, "swizzle", a.swizzle, "32 bytes (1) for a layout interleaved by 32 bytes"},
+      {a.promotion > 3, "l2Promotion", a.promotion, "0 to 3"},
+      {a.fill > 1, "oobFill", a.fill, "zeros (0) or NaN (1)"},
+      {a.fill == 1 && is_type && !kElementTypes[a.data_type].is_float, "oobFill", a.fill,
+       "NaN (1) is for floating-point types"},
+      {a.address % alignment != 0, "globalAddress", a.address, joined("not a multiple of ", alignment)},
+  };
+  const auto* const broken = std::ranges::find(rules, true, &Rule::is_broken);
+  return broken == std::end(rules) ? "" : broken_rule(broken->argument, -1, broken->value, broken->rule);
 }
 
 std::string broken_array_rule(const TensorMapArguments& a) {
@@ -109,21 +111,47 @@ std::string broken_array_rule(const TensorMapArguments& a) {
   for (int i = 0; i + 1 < static_cast<int>(a.rank); ++i) {
     const std::uint64_t stride = a.strides_bytes[i];
     if (stride % multiple != 0) {
-      return broken_rule("globalStrides", i, stride, "not a multiple of " + std::to_string(multiple) + " bytes");
+      return broken_rule("globalStrides", i, stride, joined("not a multiple of ", multiple, " bytes"));
     }
     if (stride >= std::uint64_t{1} << 40) return broken_rule("globalStrides", i, stride, "less than 2^40 bytes");
   }
   if (a.interleave != 0) return {};
   const std::uint64_t row_bytes = std::uint64_t{a.box[0]} * kElementTypes[a.data_type].bytes;
   if (row_bytes % 16 != 0) {
-    return broken_rule("boxDim", 0, a.box[0], std::to_string(row_bytes) + " bytes, which is not a multiple of 16");
+    return broken_rule("boxDim", 0, a.box[0], joined(row_bytes, " bytes, which is not a multiple of 16"));
   }
   const std::uint64_t span = 16U << a.swizzle;
   if (a.swizzle != 0 && row_bytes > span) {
-    return broken_rule("boxDim", 0, a.box[0],
-                       std::to_string(row_bytes) + " bytes, more than the " + std::to_string(span) + " of the swizzle");
+    return broken_rule("boxDim", 0, a.box[0], joined(row_bytes, " bytes, more than the ", span, " of the swizzle"));
   }
   return {};
+}
+
+/// One row of the box: `begin` and `end` are the bytes of it that are inside the tensor, `global` where byte 0 is or
+/// would be.
+struct BoxRow {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  std::uint64_t global = 0;
+};
+
+/// `row` counts the rows of the box, the second dimension fastest.
+BoxRow row_of(const TensorMap& map, std::span<const std::int32_t> coordinates, std::uint32_t row) {
+  BoxRow found{.global = map.address};
+  bool is_inside = true;
+  for (unsigned i = 1; i < map.rank; ++i) {
+    const std::int64_t position = coordinates[i] + std::int64_t{row % map.counts[i]} * map.steps[i];
+    row /= map.counts[i];
+    is_inside = is_inside && position >= 0 && position < static_cast<std::int64_t>(map.sizes[i]);
+    found.global += static_cast<std::uint64_t>(position) * map.strides_bytes[i];
+  }
+  const std::int64_t first = coordinates[0];
+  found.global += static_cast<std::uint64_t>(first) * map.element_bytes;  // modulo 2^64: `first` may be negative
+  if (!is_inside) return found;
+  const std::int64_t last = std::min<std::int64_t>(map.counts[0], static_cast<std::int64_t>(map.sizes[0]) - first);
+  found.begin = std::max<std::int64_t>(0, -first) * map.element_bytes;
+  found.end = std::max(found.begin, last * map.element_bytes);
+  return found;
 }
 
 }  // namespace
@@ -163,8 +191,7 @@ TensorMap TensorMap::decode(const void* bytes) {
   if (encoded.interleave != 0) throw Fault("tensor map has an interleaved layout, which is not simulated");
   if (encoded.fill != 0) throw Fault("tensor map fills with NaN outside of the tensor, which is not simulated");
   if (type.changes_values) {
-    throw Fault("tensor map has type " + std::string(type.name) +
-                ", whose copies change values, which is not simulated");
+    throw Fault(joined("tensor map has type ", type.name, ", whose copies change values, which is not simulated"));
   }
   TensorMap map;
   map.address = encoded.address;
@@ -178,9 +205,8 @@ TensorMap TensorMap::decode(const void* bytes) {
     map.counts[i] = (encoded.box[i] + map.steps[i] - 1) / map.steps[i];
   }
   if (map.swizzle != Swizzle::none && map.row_bytes() != chunks_in_row(map.swizzle) * kChunkBytes) {
-    throw Fault("tensor map has rows of " + std::to_string(map.row_bytes()) + " bytes in a swizzle of " +
-                std::to_string(chunks_in_row(map.swizzle) * kChunkBytes) +
-                " bytes, which is not simulated: make them equal");
+    throw Fault(joined("tensor map has rows of ", map.row_bytes(), " bytes in a swizzle of ",
+                       chunks_in_row(map.swizzle) * kChunkBytes, " bytes, which is not simulated: make them equal"));
   }
   return map;
 }
@@ -189,6 +215,36 @@ std::uint32_t TensorMap::box_bytes() const {
   std::uint32_t bytes = element_bytes;
   for (unsigned i = 0; i < rank; ++i) bytes *= counts[i];
   return bytes;
+}
+
+void box_chunks(const TensorMap& map, std::span<const std::int32_t> coordinates, std::uint32_t shared_address,
+                std::vector<BoxChunk>& chunks) {
+  if (coordinates.size() != map.rank) {
+    throw Fault(joined("tensor copy has ", coordinates.size(), " coordinates, and its tensor map has rank ", map.rank));
+  }
+  if (shared_address % kBoxAlignment != 0) {
+    throw Fault(
+        joined("tensor copy has address ", shared_address, " of shared memory, which is not a multiple of 128"));
+  }
+  chunks.clear();
+  chunks.reserve(map.box_bytes() / kChunkBytes);
+  const std::uint32_t rows = map.box_bytes() / map.row_bytes();
+  const std::int64_t row_bytes = map.row_bytes();
+  std::uint32_t address = shared_address;
+  for (std::uint32_t row = 0; row < rows; ++row) {
+    const BoxRow source = row_of(map, coordinates, row);
+    for (std::int64_t byte = 0; byte < row_bytes; byte += kChunkBytes, address += kChunkBytes) {
+      const std::int64_t begin = std::clamp<std::int64_t>(source.begin - byte, 0, kChunkBytes);
+      const std::int64_t end = std::clamp<std::int64_t>(source.end - byte, begin, kChunkBytes);
+      BoxChunk chunk{.shared = swizzled(map.swizzle, address)};
+      if (begin < end) {
+        chunk.first = static_cast<std::uint8_t>(begin);
+        chunk.bytes = static_cast<std::uint8_t>(end - begin);
+        chunk.global = source.global + static_cast<std::uint64_t>(byte + begin);
+      }
+      chunks.push_back(chunk);
+    }
+  }
 }
 
 }  // namespace gradring::simulated_gpu

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/units/unit_loops.h"
-
 #include <bit>
 #include <cstring>
+
+#include "kernels/simulated_gpu/units/product.h"
 
 namespace gradring::simulated_gpu {
 inline namespace GRADRING_KERNEL_COPY {

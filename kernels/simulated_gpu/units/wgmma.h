@@ -3,13 +3,51 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 
 #include "kernels/simulated_gpu/units/half.h"
-#include "kernels/simulated_gpu/units/matrix_descriptor.h"
 #include "kernels/simulated_gpu/units/product.h"
+#include "kernels/simulated_gpu/units/swizzle.h"
 
 namespace gradring::simulated_gpu {
+
+/// Where wgmma finds a matrix in shared memory.
+///
+/// Source    PTX ISA 9.0: 9.7.15.5.1.2.2 Matrix Descriptor Format; CUTLASS 4.2, include/cute/arch/mma_sm90_desc.hpp.
+struct MatrixDescriptor {
+  std::uint32_t start = 0;          ///< address in shared memory: bits 0-13, in 16 bytes
+  std::uint32_t leading_bytes = 0;  ///< "leading dimension byte offset": bits 16-29, in 16 bytes
+  std::uint32_t stride_bytes = 0;   ///< "stride dimension byte offset": bits 32-45, in 16 bytes
+  std::uint32_t base_offset = 0;    ///< bits 49-51
+  Swizzle swizzle = Swizzle::none;  ///< bits 62-63: 0 none, 1 128 bytes, 2 64 bytes, 3 32 bytes
+
+  /// Errors    Fault if a bit is set that PTX ISA does not define.
+  static MatrixDescriptor decode(std::uint64_t bits);
+};
+
+/// Which elements of an operand of 16-bit elements lie together: along k (imm-trans 0), or along m of A, n of B
+/// (imm-trans 1).
+enum class Major : std::uint8_t { k, mn };
+
+/// Pieces of 16 bytes, eight elements each, of `extent` rows (m) of A or columns (n) of B of 16 elements (k) each.
+constexpr std::size_t chunks_of(int extent) { return static_cast<std::size_t>(extent) * 2; }
+
+/// The addresses in shared memory of the chunks_of(extent) pieces of an operand of m64nNk16, for m or n in [first,
+/// first + extent). The machine checks them; nothing wraps around at the end of shared memory.
+///
+/// Shapes    first and extent are multiples of 8.
+/// Order     Major::k: two pieces (k = 0, k = 8) for each row or column. Major::mn: extent / 8 pieces for each k.
+/// Layout    in pieces, LBO and SBO being leading_bytes and stride_bytes, W = chunks_in_row(swizzle), before
+///           swizzled():
+///             k,  none      (mn % 8) + (mn / 8) SBO + (k / 8) LBO
+///             k,  swizzled  (mn % 8) W + (mn / 8) SBO + (k / 8)                       LBO is not used
+///             mn, none      (k % 8) + (k / 8) LBO + (mn / 8) SBO
+///             mn, swizzled  (k % 8) W + (k / 8) SBO + (mn / 8 % W) + (mn / 8 / W) LBO
+/// Source    PTX ISA 9.0: 9.7.15.5.1.2 Shared Memory Matrix Layout and its sections on strides; CUTLASS 4.2,
+///           include/cute/atom/mma_traits_sm90_gmma.hpp: the canonical layouts above make_gmma_desc.
+void chunk_addresses(const MatrixDescriptor& descriptor, Major major, int first, int extent,
+                     std::span<std::uint32_t> addresses);
 
 // wgmma.mma_async.sync.aligned.m64nNk16.f32.<type>.<type>, in three steps, so that the machine can check and count what
 // is read of shared memory, and read B once for the four warps of a warpgroup:

@@ -2,14 +2,12 @@
 #include "kernels/simulated_gpu/machine/operations/access.h"
 
 #include <algorithm>
-#include <bit>
 #include <cstring>
 #include <string>
 
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
-#include "kernels/simulated_gpu/machine/operations/transactions.h"
-#include "kernels/simulated_gpu/memory/address_space.h"
+#include "kernels/simulated_gpu/memory/shared_memory.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -19,7 +17,7 @@ const char* verb(Access access) {
 }
 
 std::string bytes_at(unsigned bytes, std::uint64_t address) {
-  return std::to_string(bytes) + (bytes == 1 ? " byte at " : " bytes at ") + std::to_string(address);
+  return joined(bytes, (bytes == 1 ? " byte at " : " bytes at "), address);
 }
 
 void check_alignment(const Operation& operation, const Warp& warp, Mask active, unsigned bytes,
@@ -29,8 +27,8 @@ void check_alignment(const Operation& operation, const Warp& warp, Mask active, 
   for_each_lane(active, [&](unsigned lane) {
     if ((addresses.lane[lane] & (bytes - 1)) != 0)
       warp.fail(operation, lane,
-                std::string("misaligned address in ") + space + " memory: " + bytes_at(bytes, addresses.lane[lane]) +
-                    ", which is not a multiple of " + std::to_string(bytes));
+                joined("misaligned address in ", space, " memory: ", bytes_at(bytes, addresses.lane[lane]),
+                       ", which is not a multiple of ", bytes));
   });
 }
 
@@ -51,11 +49,11 @@ bool all_written(const std::uint8_t* written, std::size_t bytes) {
   const GlobalMemory& memory = warp.block().global().memory();
   const bool is_of_another = memory.find(address, bytes) != nullptr;
   warp.fail(operation, lane,
-            std::string("global memory is ") + verb(access) +
-                (is_of_another ? " by a kernel of GPU " + std::to_string(warp.block().launch().device) +
-                                     ", which cannot reach it: "
-                               : " out of bounds: ") +
-                memory.describe(address, bytes));
+            joined("global memory is ", verb(access),
+                   (is_of_another ? " by a kernel of GPU " + std::to_string(warp.block().launch().device) +
+                                        ", which cannot reach it: "
+                                  : " out of bounds: "),
+                   memory.describe(address, bytes)));
 }
 
 void touch_global(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
@@ -71,7 +69,7 @@ void note_watched(const Operation& operation, Warp& warp, Mask active, unsigned 
   WriteWatch& watch = warp.block().global().memory().watch();
   for_each_lane(active, [&](unsigned lane) {
     if (watch.touches(addresses.lane[lane], bytes))
-      watch.note(describe_place(warp, warp.block().program().position_of(operation), lane));
+      watch.note(describe_location(warp, warp.block().program().position_of(operation), lane));
   });
 }
 
@@ -100,8 +98,8 @@ void count_global(const Operation& operation, Warp& warp, Mask active, Access ac
     return;
   Counters& counters = warp.block().counters();
   const auto add = [&](std::uint64_t address, std::size_t size) {
-    if (access != Access::write) counters.read.add(address, size);
-    if (access != Access::read) counters.written.add(address, size);
+    if (access != Access::write) Counters::add_sectors(counters.read_sectors, address, size);
+    if (access != Access::read) Counters::add_sectors(counters.written_sectors, address, size);
   };
   if (span.is_consecutive) return add(span.first, extent);
   for_each_lane(active, [&](unsigned lane) { add(addresses.lane[lane], bytes); });
@@ -171,9 +169,8 @@ void resolve_local(const Operation& operation, Warp& warp, Mask active, Access a
     const std::uint64_t offset = addresses.lane[lane] - kFirstLocalAddress;
     if (offset >= warp.local_bytes() || bytes > warp.local_bytes() - offset)
       warp.fail(operation, lane,
-                std::string("local memory is ") + verb(access) + " out of bounds: " +
-                    bytes_at(bytes, addresses.lane[lane]) + "; expected " + std::to_string(kFirstLocalAddress) +
-                    " to " + std::to_string(kFirstLocalAddress + warp.local_bytes()));
+                joined("local memory is ", verb(access), " out of bounds: ", bytes_at(bytes, addresses.lane[lane]),
+                       "; expected ", kFirstLocalAddress, " to ", kFirstLocalAddress + warp.local_bytes()));
     addresses.lane[lane] = reinterpret_cast<std::uint64_t>(warp.local_memory(lane) + offset);
   });
 }
@@ -187,8 +184,7 @@ void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Acc
   for_each_lane(active, [&](unsigned lane) {
     if (access != Access::read || !is_parameter(warp, addresses.lane[lane], bytes))
       warp.fail(operation, lane,
-                std::string("parameters are ") + verb(access) + " out of bounds, or written: " + std::to_string(bytes) +
-                    " bytes");
+                joined("parameters are ", verb(access), " out of bounds, or written: ", bytes, " bytes"));
   });
 }
 
@@ -215,7 +211,7 @@ void resolve_generic(const Operation& operation, Warp& warp, Mask active, Access
 
 }  // namespace
 
-Addresses addresses_of(const AddressOperand& operand, Warp& warp, Mask active) {
+Addresses addresses_of(const Decoder::Address& operand, Warp& warp, Mask active) {
   Addresses addresses;
   if (operand.width == 4) {
     const std::uint32_t* const base = warp.row<std::uint32_t>(operand.base);
@@ -244,12 +240,11 @@ void check_shared(const Operation& operation, Warp& warp, Mask active, Access ac
       const std::uint64_t address = addresses.lane[lane];
       if (!shared.holds(address, bytes))
         warp.fail(operation, lane,
-                  std::string("shared memory is ") + verb(access) + " out of bounds: " + bytes_at(bytes, address) +
-                      "; expected " + std::to_string(kFirstSharedAddress) + " to " +
-                      std::to_string(kFirstSharedAddress + shared.bytes()));
+                  joined("shared memory is ", verb(access), " out of bounds: ", bytes_at(bytes, address), "; expected ",
+                         kFirstSharedAddress, " to ", kFirstSharedAddress + shared.bytes()));
       if (mbarriers.overlaps(address, bytes))
         warp.fail(operation, lane,
-                  "an mbarrier is " + std::string(verb(access)) + " by an instruction that is not for mbarriers");
+                  joined("an mbarrier is ", verb(access), " by an instruction that is not for mbarriers"));
     });
   count_wavefronts(counters_of(operation, warp), active, bytes, addresses, span);
 }
@@ -283,6 +278,13 @@ bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace spa
   return false;
 }
 
+Addresses resolve_operand(const Operation& operation, Warp& warp, Mask active, Access access) {
+  const auto& details = *static_cast<const AccessDetails*>(operation.details);
+  Addresses addresses = addresses_of(details.address, warp, active);
+  resolve(operation, warp, active, details.space, access, details.bytes, addresses);
+  return addresses;
+}
+
 StateSpace take_state_space(Decoder& decoder) {
   switch (decoder.take_one_of({"global", "shared", "shared::cta", "local", "param", "param::entry"})) {
     case 0: return StateSpace::global;
@@ -295,13 +297,8 @@ StateSpace take_state_space(Decoder& decoder) {
   }
 }
 
-AddressOperand decode_address(Decoder& decoder, const ptx::Operand& operand) {
-  const Decoder::Address decoded = decoder.address(operand);
-  return {decoded.base, decoded.width, static_cast<std::uint64_t>(decoded.displacement)};
-}
-
 void decode_access(Decoder& decoder, Operation& operation, const ptx::Operand& address, AccessDetails details) {
-  details.address = decode_address(decoder, address);
+  details.address = decoder.address(address);
   operation.details = decoder.keep_details(details);
   note_shared_access(decoder, details.space, details.bytes);
 }

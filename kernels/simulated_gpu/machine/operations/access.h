@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 
 #include "kernels/simulated_gpu/machine/decoder.h"
@@ -14,25 +13,18 @@ namespace gradring::simulated_gpu {
 
 enum class StateSpace : std::uint8_t { generic, global, shared, local, param };
 
-/// [base + displacement]
-struct AddressOperand {
-  Slot base = 0;
-  unsigned width = 8;  ///< bytes of the base
-  std::uint64_t displacement = 0;
-};
-
 /// Details of an operation that accesses memory.
 struct AccessDetails {
   StateSpace space = StateSpace::generic;
   unsigned bytes = 4;     ///< of each thread
   unsigned elements = 1;  ///< of a vector, whose rows are Operation::slots
-  AddressOperand address;
+  Decoder::Address address;
 };
 
 enum class Access : std::uint8_t { read, write, atomic };
 
 /// The addresses of `active` lanes, in the state space of the instruction.
-Addresses addresses_of(const AddressOperand& operand, Warp& warp, Mask active);
+Addresses addresses_of(const Decoder::Address& operand, Warp& warp, Mask active);
 
 /// Turns addresses of a state space into those of the host's memory, after all checks: alignment, bounds, whether
 /// what is read was written, races. Notes what is written, and counts.
@@ -41,6 +33,9 @@ Addresses addresses_of(const AddressOperand& operand, Warp& warp, Mask active);
 /// Errors    Fault.
 bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
              Addresses& addresses);
+
+/// The addresses of an operation with AccessDetails, in the host's memory, after these checks.
+Addresses resolve_operand(const Operation& operation, Warp& warp, Mask active, Access access);
 
 /// The part of these checks that does not depend on when bytes of shared memory are accessed: alignment, bounds,
 /// mbarriers. Counts.
@@ -54,8 +49,6 @@ void check_global_read(const Operation& operation, Warp& warp, unsigned lane, un
 
 /// Takes the state space of ld, st, atom.
 StateSpace take_state_space(Decoder& decoder);
-/// An operand in brackets.
-AddressOperand decode_address(Decoder& decoder, const ptx::Operand& operand);
 /// Fills in Operation::details.
 void decode_access(Decoder& decoder, Operation& operation, const ptx::Operand& address, AccessDetails details);
 /// Notes that the kernel accesses so few bytes of shared memory at once.

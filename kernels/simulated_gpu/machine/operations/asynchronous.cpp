@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // cp.async, cp.async.bulk.tensor, mbarrier, fence.
 #include <array>
-#include <cstring>
 
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/operations/access.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
-#include "kernels/simulated_gpu/memory/address_space.h"
+#include "kernels/simulated_gpu/memory/shared_memory.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -16,7 +15,7 @@ namespace {
 using ptx::Type;
 
 struct ThreadCopyDetails {
-  AddressOperand to, from;
+  Decoder::Address to, from;
   unsigned bytes = 16;
   Slot filled = 0;  ///< the row of the bytes that are read; the others are 0
 };
@@ -56,7 +55,7 @@ void wait_for_copies(const Operation& operation, Warp& warp, Mask active) {
 void wait_for_all_copies(const Operation&, Warp& warp, Mask active) { warp.copies().wait(warp, active, 0, true); }
 
 struct TensorCopyDetails {
-  AddressOperand to, map, mbarrier;
+  Decoder::Address to, map, mbarrier;
   std::vector<Slot> coordinates;
 };
 
@@ -94,12 +93,11 @@ void translate_tensor_copy(Decoder& decoder, Operation& operation) {
     decoder.reject("a copy from global to shared memory with an mbarrier is expected");
   decoder.finish(3);
   TensorCopyDetails details;
-  details.to = decode_address(decoder, decoder.operand(0));
-  details.map = decode_address(decoder, decoder.operand(1));
-  details.mbarrier = decode_address(decoder, decoder.operand(2));
+  details.to = decoder.address(decoder.operand(0));
+  details.map = decoder.address(decoder.operand(1));
+  details.mbarrier = decoder.address(decoder.operand(2));
   const auto& parts = decoder.operand(1).parts;
-  if (parts.size() != rank + 1)
-    decoder.reject(std::to_string(parts.size() - 1) + " coordinates; expected " + std::to_string(rank));
+  if (parts.size() != rank + 1) decoder.reject(joined(parts.size() - 1, " coordinates; expected ", rank));
   for (std::size_t i = 1; i < parts.size(); ++i) details.coordinates.push_back(decoder.source(parts[i], Type::b32));
   operation.details = decoder.keep_details(std::move(details));
   operation.execute = &copy_tensor;
@@ -114,8 +112,8 @@ void translate_thread_copy(Decoder& decoder, Operation& operation) {
   const bool has_source_size = decoder.operand_count() == 4;
   decoder.finish(has_source_size ? 4 : 3);
   ThreadCopyDetails details;
-  details.to = decode_address(decoder, decoder.operand(0));
-  details.from = decode_address(decoder, decoder.operand(1));
+  details.to = decoder.address(decoder.operand(0));
+  details.from = decoder.address(decoder.operand(1));
   details.bytes = static_cast<unsigned>(decoder.constant(decoder.operand(2)));
   if (details.bytes != 16 && (is_cg || (details.bytes != 4 && details.bytes != 8)))
     decoder.reject("16 bytes are expected, or 4 or 8 with .ca");
@@ -147,13 +145,11 @@ void translate_cp(Decoder& decoder, Operation& operation) {
 }
 
 struct MbarrierDetails {
-  AddressOperand address;
+  Decoder::Address address;
   Slot state = 0;  ///< of arrive, test_wait: a row of 64 bits
   Slot count = 0;  ///< arrivals
   Slot bytes = 0;  ///< of expect_tx
-  bool arrives = true;
   bool has_parity = false;
-  bool may_sleep = false;  ///< try_wait
 };
 
 /// Calls f(address, lane, thread) for each lane; addresses are those of shared memory, or generic ones.
@@ -165,7 +161,7 @@ void each_mbarrier(const Operation& operation, Warp& warp, Mask active, const Mb
         addresses.lane[lane] - (is_in_shared_window(addresses.lane[lane]) ? kSharedWindow : 0);
     at_lane(warp, operation, lane, [&] {
       if (!warp.block().shared().holds(address, Mbarriers::kBytes))
-        throw Fault("an mbarrier is out of bounds of shared memory: 8 bytes at " + std::to_string(address));
+        throw Fault(joined("an mbarrier is out of bounds of shared memory: 8 bytes at ", address));
       f(static_cast<std::uint32_t>(address), lane, warp.thread_index(lane));
     });
   });
@@ -195,8 +191,7 @@ void arrive_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
   each_mbarrier(operation, warp, active, details, [&](std::uint32_t address, unsigned lane, unsigned thread) {
     SynchronizedMbarriers& mbarriers = warp.block().mbarriers();
     if (bytes[lane] != 0) mbarriers.expect(address, bytes[lane], thread);
-    if (details.arrives)
-      warp.row<std::uint64_t>(details.state)[lane] = mbarriers.arrive(address, count[lane], thread, whole);
+    warp.row<std::uint64_t>(details.state)[lane] = mbarriers.arrive(address, count[lane], thread, whole);
   });
 }
 
@@ -223,8 +218,7 @@ void wait_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
     acquired |= kLaneBits[lane];
   });
   acquire();
-  Mask& d = warp.predicate(operation.d);
-  d = (d & ~active) | complete;
+  warp.set_predicate(operation.d, active, complete);
   if (complete != active) warp.poll();
 }
 
@@ -252,7 +246,7 @@ void translate_arrive(Decoder& decoder, Operation& operation, MbarrierDetails de
   const bool has_number = decoder.operand_count() == 3;
   decoder.finish(has_number || expects ? 3 : 2);
   details.state = decoder.destination(0, Type::b64);
-  details.address = decode_address(decoder, decoder.operand(1));
+  details.address = decoder.address(decoder.operand(1));
   if (has_number) (expects ? details.bytes : details.count) = decoder.source(2, Type::u32);
   operation.details = decoder.keep_details(details);
   operation.execute = &arrive_at_mbarrier;
@@ -265,7 +259,7 @@ void translate_wait(Decoder& decoder, Operation& operation, MbarrierDetails deta
   const bool has_time = decoder.operand_count() == 4;  // a hint of how long to sleep
   decoder.finish(has_time ? 4 : 3);
   operation.d = decoder.destination(0, Type::pred);
-  details.address = decode_address(decoder, decoder.operand(1));
+  details.address = decoder.address(decoder.operand(1));
   details.state = decoder.source(2, details.has_parity ? Type::b32 : Type::b64);
   operation.details = decoder.keep_details(details);
   operation.execute = &wait_at_mbarrier;
@@ -293,7 +287,7 @@ void translate_mbarrier(Decoder& decoder, Operation& operation) {
     case 4: return translate_wait(decoder, operation, details);
     default: decoder.reject("the function is not supported");
   }
-  details.address = decode_address(decoder, decoder.operand(0));
+  details.address = decoder.address(decoder.operand(0));
   operation.details = decoder.keep_details(details);
 }
 

@@ -13,33 +13,12 @@ namespace {
 
 using ptx::Type;
 
-struct And {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a & b);
-  }
-};
-
-struct Or {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a | b);
-  }
-};
-
-struct Xor {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(a ^ b);
-  }
-};
-
-struct Not {
-  template <class T>
-  T operator()(T a) const {
-    return static_cast<T>(~a);
-  }
-};
+using And = decltype([]<class T>(T a, T b) { return static_cast<T>(a & b); });
+using Or = decltype([]<class T>(T a, T b) { return static_cast<T>(a | b); });
+using Xor = decltype([]<class T>(T a, T b) { return static_cast<T>(a ^ b); });
+using Not = decltype([]<class T>(T a) { return static_cast<T>(~a); });
+using CountOnes = decltype([]<class T>(T a) { return static_cast<std::uint32_t>(std::popcount(a)); });
+using CountLeadingZeros = decltype([]<class T>(T a) { return static_cast<std::uint32_t>(std::countl_zero(a)); });
 
 // Shifts by more than the width are clamped to it.
 
@@ -68,20 +47,6 @@ struct FunnelShift {
     count = kWraps ? count & 31 : std::min(count, 32u);
     const std::uint64_t both = std::uint64_t{high} << 32 | low;
     return static_cast<std::uint32_t>(kLeft ? both >> (32 - count) : both >> count);
-  }
-};
-
-struct CountOnes {
-  template <class T>
-  std::uint32_t operator()(T a) const {
-    return static_cast<std::uint32_t>(std::popcount(a));
-  }
-};
-
-struct CountLeadingZeros {
-  template <class T>
-  std::uint32_t operator()(T a) const {
-    return static_cast<std::uint32_t>(std::countl_zero(a));
   }
 };
 
@@ -157,18 +122,16 @@ struct PermuteBytes {
 /// d = F(a, b) of predicates.
 template <class F>
 void combine_predicates(const Operation& operation, Warp& warp, Mask active) {
-  Mask& d = warp.predicate(operation.d);
-  d = (d & ~active) | (F{}(warp.predicate(operation.a), warp.predicate(operation.b)) & active);
+  warp.set_predicate(operation.d, active, F{}(warp.predicate(operation.a), warp.predicate(operation.b)));
 }
 
 void invert_predicate(const Operation& operation, Warp& warp, Mask active) {
-  Mask& d = warp.predicate(operation.d);
-  d = (d & ~active) | (~warp.predicate(operation.a) & active);
+  warp.set_predicate(operation.d, active, ~warp.predicate(operation.a));
 }
 
 template <class F>
 void translate_logic(Decoder& decoder, Operation& operation) {
-  const Type type = read_binary(decoder, operation);
+  const Type type = take_type_and_rows<2>(decoder, operation);
   if (type == Type::pred)
     operation.execute = &combine_predicates<F>;
   else
@@ -176,7 +139,7 @@ void translate_logic(Decoder& decoder, Operation& operation) {
 }
 
 void translate_not(Decoder& decoder, Operation& operation) {
-  const Type type = read_unary(decoder, operation);
+  const Type type = take_type_and_rows<1>(decoder, operation);
   if (type == Type::pred)
     operation.execute = &invert_predicate;
   else
@@ -186,54 +149,39 @@ void translate_not(Decoder& decoder, Operation& operation) {
 template <class F>
 void translate_shift(Decoder& decoder, Operation& operation) {
   const Type type = decoder.take_type();
-  decoder.finish(3);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
-  operation.b = decoder.source(2, Type::u32);
-  operation.execute =
-      choose_type<std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(
-          decoder, type, []<class T> { return &binary<F, T, T, std::uint32_t>; });
+  decoder.read_rows(operation, type, {type, Type::u32});
+  operation.execute = choose_integer(decoder, type, []<class T> { return &binary<F, T, T, std::uint32_t>; });
 }
 
 void translate_funnel_shift(Decoder& decoder, Operation& operation) {
   const bool is_left = decoder.take_one_of({"l", "r"}) == 0;
   const bool wraps = decoder.take_one_of({"wrap", "clamp"}) == 0;
   if (decoder.take_type() != Type::b32) decoder.reject("type b32 is expected");
-  decoder.finish(4);
-  using Word = std::uint32_t;
-  operation.d = decoder.destination(0, Type::b32);
-  operation.a = decoder.source(1, Type::b32);
-  operation.b = decoder.source(2, Type::b32);
-  operation.c = decoder.source(3, Type::u32);
-  operation.execute = is_left ? wraps ? &ternary<FunnelShift<true, true>, Word, Word, Word, Word>
-                                      : &ternary<FunnelShift<true, false>, Word, Word, Word, Word>
-                      : wraps ? &ternary<FunnelShift<false, true>, Word, Word, Word, Word>
-                              : &ternary<FunnelShift<false, false>, Word, Word, Word, Word>;
+  decoder.read_rows(operation, Type::b32, {Type::b32, Type::b32, Type::u32});
+  using U32 = std::uint32_t;
+  operation.execute = is_left ? wraps ? &ternary<FunnelShift<true, true>, U32, U32, U32, U32>
+                                      : &ternary<FunnelShift<true, false>, U32, U32, U32, U32>
+                      : wraps ? &ternary<FunnelShift<false, true>, U32, U32, U32, U32>
+                              : &ternary<FunnelShift<false, false>, U32, U32, U32, U32>;
 }
 
 template <class F>
 void translate_count(Decoder& decoder, Operation& operation) {
   const Type type = decoder.take_type();
-  decoder.finish(2);
-  operation.d = decoder.destination(0, Type::u32);
-  operation.a = decoder.source(1, type);
+  decoder.read_rows(operation, Type::u32, {type});
   operation.execute =
       choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &unary<F, std::uint32_t, T>; });
 }
 
 void translate_reverse(Decoder& decoder, Operation& operation) {
-  const Type type = read_unary(decoder, operation);
+  const Type type = take_type_and_rows<1>(decoder, operation);
   operation.execute =
       choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &unary<Reverse, T, T>; });
 }
 
 void translate_extract(Decoder& decoder, Operation& operation) {
   const Type type = decoder.take_type();
-  decoder.finish(4);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
-  operation.b = decoder.source(2, Type::u32);
-  operation.c = decoder.source(3, Type::u32);
+  decoder.read_rows(operation, type, {type, Type::u32, Type::u32});
   operation.execute = choose_type<std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(
       decoder, type, []<class T> { return &ternary<ExtractField, T, T, std::uint32_t, std::uint32_t>; });
 }
@@ -259,9 +207,7 @@ void translate_insert(Decoder& decoder, Operation& operation) {
 void translate_find(Decoder& decoder, Operation& operation) {
   const bool shifts = decoder.take("shiftamt");
   const Type type = decoder.take_type();
-  decoder.finish(2);
-  operation.d = decoder.destination(0, Type::u32);
-  operation.a = decoder.source(1, type);
+  decoder.read_rows(operation, Type::u32, {type});
   operation.execute =
       choose_type<std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(decoder, type, [&]<class T>() -> Handler {
         return shifts ? &unary<FindBit<true>, std::uint32_t, T> : &unary<FindBit<false>, std::uint32_t, T>;
@@ -270,13 +216,8 @@ void translate_find(Decoder& decoder, Operation& operation) {
 
 void translate_permute(Decoder& decoder, Operation& operation) {
   if (decoder.take_type() != Type::b32) decoder.reject("type b32 is expected");
-  decoder.finish(4);
-  using Word = std::uint32_t;
-  operation.d = decoder.destination(0, Type::b32);
-  operation.a = decoder.source(1, Type::b32);
-  operation.b = decoder.source(2, Type::b32);
-  operation.c = decoder.source(3, Type::b32);
-  operation.execute = &ternary<PermuteBytes, Word, Word, Word, Word>;
+  decoder.read_rows(operation, Type::b32, {Type::b32, Type::b32, Type::b32});
+  operation.execute = &ternary<PermuteBytes, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
 }
 
 constexpr Opcode kOpcodes[] = {

@@ -22,26 +22,9 @@ struct OrNan {
 };
 
 /// ne: does not hold for NaN.
-struct OrderedNotEqual {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a < b || a > b;
-  }
-};
-
-struct BothNumbers {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a == a && b == b;
-  }
-};
-
-struct OneIsNan {
-  template <class T>
-  bool operator()(T a, T b) const {
-    return a != a || b != b;
-  }
-};
+using OrderedNotEqual = decltype([](auto a, auto b) { return a < b || a > b; });
+using BothNumbers = decltype([](auto a, auto b) { return a == a && b == b; });
+using OneIsNan = decltype([](auto a, auto b) { return a != a || b != b; });
 
 template <class F>
 struct OfFlushed {
@@ -67,18 +50,15 @@ void combine(const Operation& operation, Warp& warp, Mask active, Mask result) {
     case CompareDetails::Combination::with_or: result |= c, complement |= c; break;
     case CompareDetails::Combination::with_xor: result ^= c, complement ^= c; break;
   }
-  Mask& d = warp.predicate(operation.d);
-  d = (d & ~active) | (result & active);
-  Mask& e = warp.predicate(details.e);
-  e = (e & ~active) | (complement & active);
+  warp.set_predicate(operation.d, active, result);
+  warp.set_predicate(details.e, active, complement);
 }
 
 template <class F, class T>
 void compare(const Operation& operation, Warp& warp, Mask active) {
   const Mask result = lanes_where(F{}, warp.row<T>(operation.a), warp.row<T>(operation.b));
   if (operation.details != nullptr) return combine(operation, warp, active, result);
-  Mask& d = warp.predicate(operation.d);
-  d = (d & ~active) | (result & active);
+  warp.set_predicate(operation.d, active, result);
 }
 
 template <class F>
@@ -87,54 +67,53 @@ Handler of_floats(Decoder& decoder, Type type, bool flushes) {
   return choose_type<float, double>(decoder, type, []<class T> { return &compare<F, T>; });
 }
 
-Handler float_comparison(Decoder& decoder, Type type) {
-  const bool flushes = decoder.take("ftz");
-  switch (decoder.take_one_of(
-      {"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"})) {
-    case 0: return of_floats<std::equal_to<>>(decoder, type, flushes);
-    case 1: return of_floats<OrderedNotEqual>(decoder, type, flushes);
-    case 2: return of_floats<std::less<>>(decoder, type, flushes);
-    case 3: return of_floats<std::less_equal<>>(decoder, type, flushes);
-    case 4: return of_floats<std::greater<>>(decoder, type, flushes);
-    case 5: return of_floats<std::greater_equal<>>(decoder, type, flushes);
-    case 6: return of_floats<OrNan<std::equal_to<>>>(decoder, type, flushes);
-    case 7: return of_floats<std::not_equal_to<>>(decoder, type, flushes);
-    case 8: return of_floats<OrNan<std::less<>>>(decoder, type, flushes);
-    case 9: return of_floats<OrNan<std::less_equal<>>>(decoder, type, flushes);
-    case 10: return of_floats<OrNan<std::greater<>>>(decoder, type, flushes);
-    case 11: return of_floats<OrNan<std::greater_equal<>>>(decoder, type, flushes);
-    case 12: return of_floats<BothNumbers>(decoder, type, flushes);
-    case 13: return of_floats<OneIsNan>(decoder, type, flushes);
-    default: decoder.reject("the comparison is not known");
-  }
+template <class F>
+Handler of_integers(Decoder& decoder, Type type) {
+  return choose_integer(decoder, type, []<class T> { return &compare<F, T>; });
 }
 
 template <class F>
-Handler of_integers(Decoder& decoder, Type type) {
-  return choose_type<std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(
-      decoder, type, []<class T> { return &compare<F, T>; });
+Handler of_bits(Decoder& decoder, Type type) {
+  return of_integers<F>(decoder, bits_of(type));
 }
 
-Handler integer_comparison(Decoder& decoder, Type type) {
-  switch (decoder.take_one_of({"eq", "ne", "lt", "le", "gt", "ge", "lo", "ls", "hi", "hs"})) {
-    case 0: return of_integers<std::equal_to<>>(decoder, bits_of(type));
-    case 1: return of_integers<std::not_equal_to<>>(decoder, bits_of(type));
-    case 2:
-    case 6: return of_integers<std::less<>>(decoder, type);
-    case 3:
-    case 7: return of_integers<std::less_equal<>>(decoder, type);
-    case 4:
-    case 8: return of_integers<std::greater<>>(decoder, type);
-    case 5:
-    case 9: return of_integers<std::greater_equal<>>(decoder, type);
-    default: decoder.reject("the comparison is not known");
+constexpr Word<Handler (*)(Decoder&, Type, bool flushes)> kFloatComparisons[] = {
+    {"eq", of_floats<std::equal_to<>>},
+    {"ne", of_floats<OrderedNotEqual>},
+    {"lt", of_floats<std::less<>>},
+    {"le", of_floats<std::less_equal<>>},
+    {"gt", of_floats<std::greater<>>},
+    {"ge", of_floats<std::greater_equal<>>},
+    {"equ", of_floats<OrNan<std::equal_to<>>>},
+    {"neu", of_floats<std::not_equal_to<>>},
+    {"ltu", of_floats<OrNan<std::less<>>>},
+    {"leu", of_floats<OrNan<std::less_equal<>>>},
+    {"gtu", of_floats<OrNan<std::greater<>>>},
+    {"geu", of_floats<OrNan<std::greater_equal<>>>},
+    {"num", of_floats<BothNumbers>},
+    {"nan", of_floats<OneIsNan>},
+};
+constexpr Word<Handler (*)(Decoder&, Type)> kIntegerComparisons[] = {
+    {"eq", of_bits<std::equal_to<>>},    {"ne", of_bits<std::not_equal_to<>>},
+    {"lt", of_integers<std::less<>>},    {"le", of_integers<std::less_equal<>>},
+    {"gt", of_integers<std::greater<>>}, {"ge", of_integers<std::greater_equal<>>},
+    {"lo", of_integers<std::less<>>},    {"ls", of_integers<std::less_equal<>>},
+    {"hi", of_integers<std::greater<>>}, {"hs", of_integers<std::greater_equal<>>},
+};
+
+Handler comparison_of(Decoder& decoder, Type type) {
+  if (type == Type::f32 || type == Type::f64) {
+    const bool flushes = decoder.take("ftz");
+    if (const auto choose = take_from(decoder, kFloatComparisons)) return choose(decoder, type, flushes);
+  } else if (const auto choose = take_from(decoder, kIntegerComparisons)) {
+    return choose(decoder, type);
   }
+  decoder.reject("the comparison is not known");
 }
 
 void translate_setp(Decoder& decoder, Operation& operation) {
   const Type type = decoder.take_type();
-  const bool is_float = type == Type::f32 || type == Type::f64;
-  operation.execute = is_float ? float_comparison(decoder, type) : integer_comparison(decoder, type);
+  operation.execute = comparison_of(decoder, type);
   const std::size_t combination = decoder.take_one_of({"and", "or", "xor"});
   const bool combines = combination < 3;
   decoder.finish(combines ? 4 : 3);
@@ -165,11 +144,7 @@ void select(const Operation& operation, Warp& warp, Mask active) {
 
 void translate_selp(Decoder& decoder, Operation& operation) {
   const Type type = decoder.take_type();
-  decoder.finish(4);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
-  operation.b = decoder.source(2, type);
-  operation.c = decoder.source(3, Type::pred);
+  decoder.read_rows(operation, type, {type, type, Type::pred});
   operation.execute = choose_bits(decoder, type, []<class T> { return &select<T>; });
 }
 

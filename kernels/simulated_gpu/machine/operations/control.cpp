@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // bra, ret, exit, trap, bar.sync, bar.red, bar.warp.sync.
-#include "kernels/simulated_gpu/machine/barrier.h"
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
@@ -30,9 +29,7 @@ void arrive_at_barrier(const Operation& operation, Warp& warp, Mask active) {
 
 void wait_for_lanes(const Operation& operation, Warp& warp, Mask active) {
   const Mask members = warp.row<Mask>(operation.a)[lowest_lane(active)];
-  if ((members & active) != active)
-    warp.fail(operation, lowest_lane(active & ~members), "a thread is not in the member mask of its own instruction");
-  if (warp.are_together(active, members))
+  if (are_together(operation, warp, active, operation.a))
     warp.block().shared().clocks().order_lanes(warp.index(), members & warp.living(), (warp.living() & ~members) == 0);
 }
 

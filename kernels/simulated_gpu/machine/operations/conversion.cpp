@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // cvt: between integers, floats, and from one to the other.
-#include <algorithm>
 #include <limits>
 #include <type_traits>
 
@@ -31,20 +30,14 @@ struct ConvertInteger {
   }
 };
 
-enum class ToInteger : std::uint8_t { nearest_even, to_zero, down, up };  ///< .rni, .rzi, .rmi, .rpi
-
-template <ToInteger kWay, class T>
-T rounded(T value) {
-  switch (kWay) {
-    case ToInteger::nearest_even: return std::nearbyint(value);
-    case ToInteger::to_zero: return std::trunc(value);
-    case ToInteger::down: return std::floor(value);
-    case ToInteger::up: return std::ceil(value);
-  }
-}
+// .rni, .rzi, .rmi, .rpi
+using NearestEven = decltype([](auto value) { return std::nearbyint(value); });
+using ToZero = decltype([](auto value) { return std::trunc(value); });
+using Down = decltype([](auto value) { return std::floor(value); });
+using Up = decltype([](auto value) { return std::ceil(value); });
 
 /// Out of range: clamped. NaN: 0, or if one of the types has 64 bits, the value with the uppermost bit alone.
-template <class From, class To, ToInteger kWay>
+template <class From, class To, class Round>
 struct FloatToInteger {
   RegisterOf<To> operator()(From value) const {
     constexpr bool kWideNan = sizeof(From) == 8 || sizeof(To) == 8;
@@ -53,7 +46,7 @@ struct FloatToInteger {
     // 2^N or 2^(N-1), which a float holds exactly, as it does not the greatest integer.
     constexpr From kEnd =
         static_cast<From>(std::is_signed_v<To> ? 2 : 4) * static_cast<From>(std::uint64_t{1} << (8 * sizeof(To) - 2));
-    const From whole = rounded<kWay>(value);
+    const From whole = Round{}(value);
     if (whole >= kEnd) return static_cast<RegisterOf<To>>(std::numeric_limits<To>::max());
     if (whole <= static_cast<From>(std::numeric_limits<To>::min()))
       return static_cast<RegisterOf<To>>(std::numeric_limits<To>::min());
@@ -69,25 +62,17 @@ struct IntegerToFloat {
   }
 };
 
-template <ToInteger kWay>
+template <class Round>
 struct RoundToInteger {
   template <class T>
   T operator()(T value) const {
-    return canonical(rounded<kWay>(value));
+    return canonical(Round{}(value));
   }
 };
 
-struct Widen {
-  double operator()(float value) const { return value; }
-};
-
-struct Narrow {
-  float operator()(double value) const { return canonical(static_cast<float>(value)); }
-};
-
-struct Same {
-  float operator()(float value) const { return value; }
-};
+using Same = decltype([](float value) { return value; });
+using Widen = decltype([](float value) { return double{value}; });
+using Narrow = decltype([](double value) { return canonical(static_cast<float>(value)); });
 
 template <class F>
 struct Saturate {
@@ -97,21 +82,10 @@ struct Saturate {
   }
 };
 
-struct ToHalf {
-  std::uint16_t operator()(float value) const { return f32_to_f16(value); }
-};
-
-struct ToBFloat16 {
-  std::uint16_t operator()(float value) const { return f32_to_bf16(value); }
-};
-
-struct FromHalf {
-  float operator()(std::uint16_t bits) const { return f16_to_f32(bits); }
-};
-
-struct FromBFloat16 {
-  float operator()(std::uint16_t bits) const { return bf16_to_f32(bits); }
-};
+using ToHalf = decltype([](float value) { return f32_to_f16(value); });
+using ToBFloat16 = decltype([](float value) { return f32_to_bf16(value); });
+using FromHalf = decltype([](std::uint16_t bits) { return f16_to_f32(bits); });
+using FromBFloat16 = decltype([](std::uint16_t bits) { return bf16_to_f32(bits); });
 
 /// cvt.rn.f16x2.f32 d, a, b: a in the upper half.
 template <class F>
@@ -122,45 +96,35 @@ struct Pair {
 bool is_float(Type type) { return type == Type::f32 || type == Type::f64; }
 bool is_16_bit_float(Type type) { return type == Type::f16 || type == Type::bf16; }
 
-template <class Choose>
-Handler choose_integer(Decoder& decoder, Type type, Choose choose) {
-  return choose_type<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, std::uint64_t,
-                     std::int64_t>(decoder, type, choose);
-}
-
 /// Source registers may be wider than the type that is read.
 Handler between_integers(Decoder& decoder, Type to, Type from, unsigned source_width) {
-  return choose_integer(decoder, to, [&]<class To> {
-    return choose_integer(decoder, from, [&]<class From>() -> Handler {
+  return choose_integer_or_byte(decoder, to, [&]<class To> {
+    return choose_integer_or_byte(decoder, from, [&]<class From> {
       // A result that is not wider does not depend on the sign of what it is cut from.
       using Cut = std::conditional_t<sizeof(To) <= sizeof(From), std::make_unsigned_t<From>, From>;
-      using F = ConvertInteger<Cut, To>;
-      if constexpr (sizeof(From) <= 2)
-        if (source_width == 2) return &unary<F, RegisterOf<To>, std::uint16_t>;
-      if constexpr (sizeof(From) <= 4)
-        if (source_width == 4) return &unary<F, RegisterOf<To>, std::uint32_t>;
-      return &unary<F, RegisterOf<To>, std::uint64_t>;
+      return choose_register<From>(decoder, source_width,
+                                   []<class R> { return &unary<ConvertInteger<Cut, To>, RegisterOf<To>, R>; });
     });
   });
 }
 
-/// Takes .rni, .rzi, .rmi or .rpi, and calls choose.operator()<ToInteger>() for it.
+/// Takes .rni, .rzi, .rmi or .rpi, and calls choose.operator()<Round>() for it.
 template <class Choose>
 Handler choose_way(Decoder& decoder, Choose choose) {
   switch (decoder.take_one_of({"rni", "rzi", "rmi", "rpi"})) {
-    case 0: return choose.template operator()<ToInteger::nearest_even>();
-    case 1: return choose.template operator()<ToInteger::to_zero>();
-    case 2: return choose.template operator()<ToInteger::down>();
-    case 3: return choose.template operator()<ToInteger::up>();
+    case 0: return choose.template operator()<NearestEven>();
+    case 1: return choose.template operator()<ToZero>();
+    case 2: return choose.template operator()<Down>();
+    case 3: return choose.template operator()<Up>();
     default: return nullptr;
   }
 }
 
 template <class From>
 Handler float_to_integer(Decoder& decoder, Type to) {
-  const Handler handler = choose_way(decoder, [&]<ToInteger kWay> {
-    return choose_integer(decoder, to,
-                          []<class To> { return &unary<FloatToInteger<From, To, kWay>, RegisterOf<To>, From>; });
+  const Handler handler = choose_way(decoder, [&]<class Round> {
+    return choose_integer_or_byte(
+        decoder, to, []<class To> { return &unary<FloatToInteger<From, To, Round>, RegisterOf<To>, From>; });
   });
   if (handler == nullptr) decoder.reject("one of .rni, .rzi, .rmi and .rpi is expected");
   return handler;
@@ -169,21 +133,17 @@ Handler float_to_integer(Decoder& decoder, Type to) {
 template <class To>
 Handler integer_to_float(Decoder& decoder, Type from, unsigned source_width) {
   if (!decoder.take("rn")) decoder.reject(".rn is expected");
-  return choose_integer(decoder, from, [&]<class From>() -> Handler {
-    using F = IntegerToFloat<From, To>;
-    if constexpr (sizeof(From) <= 2)
-      if (source_width == 2) return &unary<F, To, std::uint16_t>;
-    if constexpr (sizeof(From) <= 4)
-      if (source_width == 4) return &unary<F, To, std::uint32_t>;
-    return &unary<F, To, std::uint64_t>;
+  return choose_integer_or_byte(decoder, from, [&]<class From> {
+    return choose_register<From>(decoder, source_width,
+                                 []<class R> { return &unary<IntegerToFloat<From, To>, To, R>; });
   });
 }
 
 template <class T>
 Handler within_a_float_type(Decoder& decoder) {
   const bool saturates = decoder.take("sat");
-  const Handler rounds = choose_way(decoder, [&]<ToInteger kWay> {
-    using F = RoundToInteger<kWay>;
+  const Handler rounds = choose_way(decoder, [&]<class Round> {
+    using F = RoundToInteger<Round>;
     return saturates ? &unary<Saturate<F>, T, T> : &unary<F, T, T>;
   });
   if (rounds != nullptr) return rounds;
@@ -207,10 +167,7 @@ Handler between_floats(Decoder& decoder, Type to, Type from) {
 
 void translate_pair(Decoder& decoder, Operation& operation, bool is_half) {
   if (!decoder.take("rn") || decoder.take_type() != Type::f32) decoder.reject("expected .rn and f32");
-  decoder.finish(3);
-  operation.d = decoder.destination(0, Type::b32);
-  operation.a = decoder.source(1, Type::f32);
-  operation.b = decoder.source(2, Type::f32);
+  decoder.read_rows(operation, Type::b32, {Type::f32, Type::f32});
   operation.execute = is_half ? &binary<Pair<ToHalf>, std::uint32_t, float, float>
                               : &binary<Pair<ToBFloat16>, std::uint32_t, float, float>;
 }

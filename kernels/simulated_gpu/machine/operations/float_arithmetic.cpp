@@ -34,7 +34,7 @@ struct Multiply {
   template <class T>
   T operator()(T a, T b) const {
     if constexpr (kRounding == Rounding::nearest_even) return canonical(a * b);
-    return canonical(static_cast<T>(round_sum<kRounding>(static_cast<double>(a) * b, 0)));  // exact in double
+    return canonical(static_cast<T>(round_sum<kRounding>({static_cast<double>(a) * b, 0})));  // exact in double
   }
 };
 
@@ -47,20 +47,13 @@ struct FusedMultiplyAdd {
   }
 };
 
-/// The other operand, if one is NaN; -0 is less than +0.
-struct Minimum {
+/// min, max: the other operand, if one is NaN; -0 is less than +0.
+template <bool kMaximum>
+struct Extremum {
   template <class T>
   T operator()(T a, T b) const {
-    const T least = a < b || (a == b && std::signbit(a)) ? a : b;
-    return a != a ? canonical(b) : b != b ? a : least;
-  }
-};
-
-struct Maximum {
-  template <class T>
-  T operator()(T a, T b) const {
-    const T greatest = a > b || (a == b && std::signbit(b)) ? a : b;
-    return a != a ? canonical(b) : b != b ? a : greatest;
+    const bool takes_a = (a == b ? std::signbit(a) : a < b) != kMaximum;
+    return a != a ? canonical(b) : b != b ? a : takes_a ? a : b;
   }
 };
 
@@ -70,19 +63,8 @@ struct KeepsNan {
   float operator()(float a, float b) const { return a == a && b == b ? F{}(a, b) : canonical(a + b); }
 };
 
-struct Negate {
-  template <class T>
-  T operator()(T a) const {
-    return -a;
-  }
-};
-
-struct Absolute {
-  template <class T>
-  T operator()(T a) const {
-    return std::abs(a);
-  }
-};
+using Negate = decltype([](auto a) { return -a; });
+using Absolute = decltype([](auto a) { return std::abs(a); });
 
 template <class F>
 struct Saturate {
@@ -107,18 +89,10 @@ Handler modified(Decoder& decoder, Type type) {
     if (flushes || saturates) decoder.reject(".ftz and .sat are for f32");
     return handler<F, kSources, double>();
   }
-  if (type != Type::f32) decoder.reject("type " + std::string(name_of(type)) + " is not supported here");
+  if (type != Type::f32) decoder.reject(joined("type ", name_of(type), " is not supported here"));
   return flushes     ? saturates ? handler<Saturate<Flush<F>>, kSources, float>() : handler<Flush<F>, kSources, float>()
              : saturates ? handler<Saturate<F>, kSources, float>()
                      : handler<F, kSources, float>();
-}
-
-void take_operands(Decoder& decoder, Operation& operation, Type type, unsigned sources) {
-  decoder.finish(1 + sources);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
-  if (sources > 1) operation.b = decoder.source(2, type);
-  if (sources > 2) operation.c = decoder.source(3, type);
 }
 
 template <template <Rounding> class F, unsigned kSources>
@@ -132,7 +106,7 @@ void translate_rounded(Decoder& decoder, Operation& operation) {
     case 3: operation.execute = modified<F<Rounding::up>, kSources>(decoder, type); break;
     default: operation.execute = modified<F<Rounding::nearest_even>, kSources>(decoder, type); break;
   }
-  take_operands(decoder, operation, type, kSources);
+  read_rows<kSources>(decoder, operation, type);
 }
 
 template <class F>
@@ -144,14 +118,14 @@ void translate_extremum(Decoder& decoder, Operation& operation) {
   } else {
     operation.execute = modified<F, 2>(decoder, type);
   }
-  take_operands(decoder, operation, type, 2);
+  decoder.read_rows(operation, type, {type, type});
 }
 
 template <class F>
 void translate_sign(Decoder& decoder, Operation& operation) {
   const Type type = decoder.take_type();
   operation.execute = modified<F, 1>(decoder, type);
-  take_operands(decoder, operation, type, 1);
+  decoder.read_rows(operation, type, {type});
 }
 
 constexpr Opcode kOpcodes[] = {
@@ -160,8 +134,8 @@ constexpr Opcode kOpcodes[] = {
     {"mul", translate_rounded<Multiply, 2>},
     {"fma", translate_rounded<FusedMultiplyAdd, 3>},
     {"mad", translate_rounded<FusedMultiplyAdd, 3>},
-    {"min", translate_extremum<Minimum>},
-    {"max", translate_extremum<Maximum>},
+    {"min", translate_extremum<Extremum<false>>},
+    {"max", translate_extremum<Extremum<true>>},
     {"neg", translate_sign<Negate>},
     {"abs", translate_sign<Absolute>},
 };

@@ -35,9 +35,22 @@ T saturated(T value) {
 
 enum class Rounding : std::uint8_t { nearest_even, to_zero, down, up };  ///< .rn, .rz, .rm, .rp
 
-/// The float for the exact sum of `high` and `low`, where `high` is the double next to it.
+/// An exact sum: `high` is the double next to it.
+struct Sum {
+  double high = 0, low = 0;
+};
+
+/// Knuth's TwoSum.
+inline Sum sum_of(double a, double b) {
+  const double high = a + b;
+  const double part = high - a;
+  return {high, (a - (high - part)) + (b - part)};
+}
+
+/// The float for an exact sum.
 template <Rounding kRounding>
-float round_sum(double high, double low) {
+float round_sum(const Sum& sum) {
+  const auto [high, low] = sum;
   float result = static_cast<float>(high);
   if (!std::isfinite(high)) return result;
   if (high == 0 && low == 0) return kRounding == Rounding::down && std::signbit(high) ? -0.0f : result;
@@ -53,13 +66,13 @@ float round_sum(double high, double low) {
   return result;
 }
 
-/// a + b, rounded as asked. The sum of two doubles and its error are exact (Knuth's TwoSum).
+/// a + b, rounded as asked.
 template <Rounding kRounding>
 float add_rounded(double a, double b) {
-  const double sum = a + b;
-  if (sum == 0 && (a != 0 || std::signbit(a) != std::signbit(b))) return kRounding == Rounding::down ? -0.0f : 0.0f;
-  const double part = sum - a;
-  return round_sum<kRounding>(sum, (a - (sum - part)) + (b - part));
+  const Sum sum = sum_of(a, b);
+  if (sum.high == 0 && (a != 0 || std::signbit(a) != std::signbit(b)))
+    return kRounding == Rounding::down ? -0.0f : 0.0f;
+  return round_sum<kRounding>(sum);
 }
 
 }  // namespace gradring::simulated_gpu

@@ -12,26 +12,9 @@ namespace {
 
 using ptx::Type;
 
-struct Divide {
-  template <class T>
-  T operator()(T a, T b) const {
-    return canonical(a / b);
-  }
-};
-
-struct Reciprocal {
-  template <class T>
-  T operator()(T a) const {
-    return canonical(T{1} / a);
-  }
-};
-
-struct SquareRoot {
-  template <class T>
-  T operator()(T a) const {
-    return canonical(std::sqrt(a));
-  }
-};
+using Divide = decltype([](auto a, auto b) { return canonical(a / b); });
+using Reciprocal = decltype([]<class T>(T a) { return canonical(T{1} / a); });
+using SquareRoot = decltype([](auto a) { return canonical(std::sqrt(a)); });
 
 template <double (*kFunction)(double)>
 struct Approximate {
@@ -50,12 +33,6 @@ Handler unary_f32(Decoder& decoder) {
   return decoder.take("ftz") ? &unary<Flush<F>, float, float> : &unary<F, float, float>;
 }
 
-void take_unary(Decoder& decoder, Operation& operation, Type type) {
-  decoder.finish(2);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
-}
-
 /// .rn for both types; .approx for f32 gives the same values here.
 template <class F>
 void translate_exact(Decoder& decoder, Operation& operation) {
@@ -67,7 +44,7 @@ void translate_exact(Decoder& decoder, Operation& operation) {
     operation.execute = unary_f32<F>(decoder);
   else
     decoder.reject("expected .rn, or .approx for f32");
-  take_unary(decoder, operation, type);
+  decoder.read_rows(operation, type, {type});
 }
 
 template <double (*kFunction)(double)>
@@ -75,7 +52,7 @@ void translate_approximate(Decoder& decoder, Operation& operation) {
   const Type type = decoder.take_type();
   if (!decoder.take("approx") || type != Type::f32) decoder.reject("expected .approx and f32");
   operation.execute = unary_f32<Approximate<kFunction>>(decoder);
-  take_unary(decoder, operation, type);
+  decoder.read_rows(operation, type, {type});
 }
 
 void translate_divide(Decoder& decoder, Operation& operation) {
@@ -88,10 +65,7 @@ void translate_divide(Decoder& decoder, Operation& operation) {
         decoder.take("ftz") ? &binary<Flush<Divide>, float, float, float> : &binary<Divide, float, float, float>;
   else
     decoder.reject("expected .rn, or .approx or .full for f32");
-  decoder.finish(3);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
-  operation.b = decoder.source(2, type);
+  decoder.read_rows(operation, type, {type, type});
 }
 
 constexpr Opcode kOpcodes[] = {

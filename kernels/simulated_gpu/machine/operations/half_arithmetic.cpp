@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <string>
 
+#include "kernels/simulated_gpu/machine/operations/floating_point.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/units/half.h"
@@ -37,18 +37,6 @@ struct Number {
   static double value(Bits bits) { return to_f32(kType, bits); }
 };
 
-/// An exact sum: `high` is the double next to it.
-struct Sum {
-  double high = 0, low = 0;
-};
-
-/// Knuth's TwoSum.
-Sum sum_of(double a, double b) {
-  const double high = a + b;
-  const double part = high - a;
-  return {high, (a - (high - part)) + (b - part)};
-}
-
 /// Rounded to odd on the way, so that the two roundings are as one (Boldo, Melquiond, 2008).
 template <Half kType>
 Bits nearest(const Sum& sum) {
@@ -65,18 +53,12 @@ Bits nearest(const Sum& sum) {
   return to_half(kType, narrow);
 }
 
-struct Add {
-  static Sum exact(double a, double b) { return sum_of(a, b); }
-};
-struct Subtract {
-  static Sum exact(double a, double b) { return sum_of(a, -b); }
-};
-struct Multiply {
-  static Sum exact(double a, double b) { return {a * b, 0}; }
-};
-struct FusedMultiplyAdd {
-  static Sum exact(double a, double b, double c) { return sum_of(a * b, c); }  // the product is exact
-};
+// Exact values.
+using Add = decltype([](double a, double b) { return sum_of(a, b); });
+using Subtract = decltype([](double a, double b) { return sum_of(a, -b); });
+using Multiply = decltype([](double a, double b) { return Sum{a * b, 0}; });
+using FusedMultiplyAdd =
+    decltype([](double a, double b, double c) { return sum_of(a * b, c); });  // the product is exact
 
 /// F of exact values, then rounded.
 template <class F>
@@ -85,7 +67,7 @@ struct Rounded {
   static Bits apply(const Modifiers& modifiers, B... bits) {
     using N = Number<kType>;
     const auto operand = [&](Bits value) { return N::value(modifiers.flushes ? N::flushed(value) : value); };
-    Bits result = nearest<kType>(F::exact(operand(bits)...));
+    Bits result = nearest<kType>(F{}(operand(bits)...));
     if (modifiers.flushes) result = N::flushed(result);
     const bool is_negative = (result & kSign) != 0;
     if (modifiers.saturates) {
@@ -165,11 +147,7 @@ void translate(Decoder& decoder, Operation& operation, Modifiers modifiers) {
   const HalfType type = take_half_type(decoder);
   if (type.type == Half::bf16 && (modifiers.flushes || modifiers.saturates))
     decoder.reject(".ftz and .sat are not for bf16");
-  decoder.finish(1 + kSources);
-  operation.d = decoder.destination(0, type.bits());
-  operation.a = decoder.source(1, type.bits());
-  if (kSources > 1) operation.b = decoder.source(2, type.bits());
-  if (kSources > 2) operation.c = decoder.source(3, type.bits());
+  read_rows<kSources>(decoder, operation, type.bits());
   operation.details = decoder.keep_details(modifiers);
   if (type.type == Half::f16)
     operation.execute = type.is_pair ? &compute<F, Half::f16, true, kSources> : &compute<F, Half::f16, false, kSources>;
@@ -222,8 +200,7 @@ void compare(const Operation& operation, Warp& warp, Mask active) {
     const auto half = [shift](R value) { return static_cast<Bits>(value >> shift); };
     const Mask result = lanes_where([&](R a, R b) { return holds<kType>(details, half(a), half(b)); },
                                     warp.row<R>(operation.a), warp.row<R>(operation.b));
-    Mask& d = warp.predicate(slot);
-    d = (d & ~active) | (result & active);
+    warp.set_predicate(slot, active, result);
   };
   compare_at(operation.d, 0);
   if (details.type.is_pair) compare_at(details.upper, 16);

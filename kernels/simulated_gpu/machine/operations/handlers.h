@@ -4,13 +4,14 @@
 #include <algorithm>
 #include <concepts>
 #include <cstdint>
-#include <string>
+#include <string_view>
 
 #include "kernels/simulated_gpu/machine/decoder.h"
 #include "kernels/simulated_gpu/machine/lanes.h"
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/machine/warp.h"
 #include "kernels/simulated_gpu/ptx/module.h"
+#include "kernels/simulated_gpu/units/half.h"
 
 namespace gradring::simulated_gpu {
 
@@ -47,22 +48,64 @@ struct IntegerMaximum {
   }
 };
 
-/// Reads "<type> d, a", and "<type> d, a, b": all operands have the type.
-inline ptx::Type read_unary(Decoder& decoder, Operation& operation) {
+/// Reads operands that all have one type, which was taken already: "d, a", "d, a, b" or "d, a, b, c".
+template <unsigned kSources>
+void read_rows(Decoder& decoder, Operation& operation, ptx::Type type) {
+  if constexpr (kSources == 1) decoder.read_rows(operation, type, {type});
+  if constexpr (kSources == 2) decoder.read_rows(operation, type, {type, type});
+  if constexpr (kSources == 3) decoder.read_rows(operation, type, {type, type, type});
+}
+
+/// Takes the type as well, and returns it.
+template <unsigned kSources>
+ptx::Type take_type_and_rows(Decoder& decoder, Operation& operation) {
   const ptx::Type type = decoder.take_type();
-  decoder.finish(2);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
+  read_rows<kSources>(decoder, operation, type);
   return type;
 }
 
-inline ptx::Type read_binary(Decoder& decoder, Operation& operation) {
+/// The type of A and B: f16 or bf16, twice.
+inline Half take_half_types(Decoder& decoder) {
   const ptx::Type type = decoder.take_type();
-  decoder.finish(3);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
-  operation.b = decoder.source(2, type);
-  return type;
+  if (decoder.take_type() != type || (type != ptx::Type::f16 && type != ptx::Type::bf16))
+    decoder.reject("A and B of f16 or of bf16 are expected");
+  return type == ptx::Type::f16 ? Half::f16 : Half::bf16;
+}
+
+/// A word of an instruction, and what it stands for.
+template <class T>
+struct Word {
+  std::string_view word;
+  T meaning;
+};
+
+/// Takes a word of the table; null if the instruction has none of them.
+template <class T, std::size_t kRows>
+T take_from(Decoder& decoder, const Word<T> (&table)[kRows]) {
+  for (const Word<T>& row : table)
+    if (decoder.take(row.word)) return row.meaning;
+  return nullptr;
+}
+
+/// For instructions that lanes of a warp execute together, those of the mask in row `mask`: whether all of them do it now. If not,
+/// those of `active` wait for the others, and execute it again with them.
+///
+/// Errors    Fault if `active` has lanes that are no members.
+inline bool are_together(const Operation& operation, Warp& warp, Mask active, Slot mask) {
+  const Mask members = warp.row<Mask>(mask)[lowest_lane(active)];
+  if ((members & active) != active)
+    warp.fail(operation, lowest_lane(active & ~members), "a thread is not in the member mask of its own instruction");
+  return warp.are_together(active, members);
+}
+
+/// The same for all lanes, as .sync.aligned demands.
+///
+/// Errors    Fault if threads of the warp have ended or never were.
+inline bool is_whole_warp(const Operation& operation, Warp& warp, Mask active) {
+  if (active != kAllLanes && warp.living() != kAllLanes)
+    warp.fail(operation, lowest_lane(active),
+              "an instruction for whole warps is executed by a warp of which threads are missing");
+  return warp.are_together(active, kAllLanes);
 }
 
 /// Whether values of a type of PTX are computed as T. Bits without a meaning are unsigned.
@@ -110,21 +153,45 @@ constexpr ptx::Type bits_of(ptx::Type type) {
 /// What choose.operator()<T>() returns for the one of Types that computes `type`.
 ///
 /// Errors    Unsupported if none of them does.
-/// Example   operation.execute = choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return
-/// &unary<Not, T, T>; });
+/// Example   choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &unary<Not, T, T>; })
 template <class... Types, class Choose>
 auto choose_type(Decoder& decoder, ptx::Type type, Choose choose) {
   using Result = std::common_type_t<decltype(choose.template operator()<Types>())...>;
   Result result{};
   const bool found = ((computes<Types>(type) && (result = choose.template operator()<Types>(), true)) || ...);
-  if (!found) decoder.reject("type " + std::string(ptx::name_of(type)) + " is not supported here");
+  if (!found) decoder.reject(joined("type ", ptx::name_of(type), " is not supported here"));
   return result;
+}
+
+/// The same for integers of 16 to 64 bits.
+template <class Choose>
+auto choose_integer(Decoder& decoder, ptx::Type type, Choose choose) {
+  return choose_type<std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(
+      decoder, type, choose);
+}
+
+/// The same, with those of 8 bits.
+template <class Choose>
+auto choose_integer_or_byte(Decoder& decoder, ptx::Type type, Choose choose) {
+  return choose_type<std::uint8_t, std::int8_t, std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, std::uint64_t,
+                     std::int64_t>(decoder, type, choose);
 }
 
 /// The same for registers: by width alone.
 template <class Choose>
 auto choose_bits(Decoder& decoder, ptx::Type type, Choose choose) {
   return choose_type<std::uint16_t, std::uint32_t, std::uint64_t>(decoder, bits_of(type), choose);
+}
+
+/// What choose.operator()<R>() returns for a register of `width` bytes that holds a T.
+template <class T, class Choose>
+Handler choose_register(Decoder& decoder, unsigned width, Choose choose) {
+  if constexpr (sizeof(T) <= 2)
+    if (width == 2) return choose.template operator()<std::uint16_t>();
+  if constexpr (sizeof(T) <= 4)
+    if (width == 4) return choose.template operator()<std::uint32_t>();
+  if (width == 8) return choose.template operator()<std::uint64_t>();
+  decoder.reject("the register is too narrow");
 }
 
 }  // namespace gradring::simulated_gpu

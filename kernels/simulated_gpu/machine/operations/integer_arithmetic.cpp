@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // add, sub, mul, mad, div, rem, min, max, abs, neg of integers; sad and mul24 do not occur.
-#include <limits>
 #include <type_traits>
 
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
@@ -32,40 +31,14 @@ struct TwiceAsWide<std::int64_t> : std::type_identity<__int128_t> {};
 template <class T>
 using Product = typename TwiceAsWide<T>::type;
 
-struct Add {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<Modular<T>>(a) + b);
-  }
-};
-
-struct Subtract {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<Modular<T>>(a) - b);
-  }
-};
-
-struct MultiplyLow {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<Modular<T>>(a) * b);
-  }
-};
-
-struct MultiplyHigh {
-  template <class T>
-  T operator()(T a, T b) const {
-    return static_cast<T>(static_cast<Product<T>>(a) * b >> (8 * sizeof(T)));
-  }
-};
-
-struct MultiplyWide {
-  template <class T>
-  Product<T> operator()(T a, T b) const {
-    return static_cast<Product<T>>(a) * b;
-  }
-};
+using Add = decltype([]<class T>(T a, T b) { return static_cast<T>(static_cast<Modular<T>>(a) + b); });
+using Subtract = decltype([]<class T>(T a, T b) { return static_cast<T>(static_cast<Modular<T>>(a) - b); });
+using MultiplyLow = decltype([]<class T>(T a, T b) { return static_cast<T>(static_cast<Modular<T>>(a) * b); });
+using MultiplyHigh =
+    decltype([]<class T>(T a, T b) { return static_cast<T>(static_cast<Product<T>>(a) * b >> (8 * sizeof(T))); });
+using MultiplyWide = decltype([]<class T>(T a, T b) { return static_cast<Product<T>>(a) * b; });
+using Negate = decltype([]<class T>(T a) { return static_cast<T>(0 - static_cast<Modular<T>>(a)); });
+using Absolute = decltype([]<class T>(T a) { return static_cast<std::make_signed_t<T>>(a) < 0 ? Negate{}(a) : a; });
 
 /// d = F(a, b) + c, modulo 2^N.
 template <class F>
@@ -97,42 +70,22 @@ struct Remainder {
   }
 };
 
-struct Negate {
-  template <class T>
-  T operator()(T a) const {
-    return static_cast<T>(0 - static_cast<Modular<T>>(a));
-  }
-};
-
-struct Absolute {
-  template <class T>
-  T operator()(T a) const {
-    const std::make_signed_t<T> value = static_cast<std::make_signed_t<T>>(a);
-    return value < 0 ? Negate{}(a) : a;
-  }
-};
-
 template <class F>
 void translate_modular(Decoder& decoder, Operation& operation) {
-  const Type type = read_binary(decoder, operation);
+  const Type type = take_type_and_rows<2>(decoder, operation);
   operation.execute = choose_bits(decoder, type, []<class T> { return &binary<F, T, T, T>; });
 }
 
 template <class F>
 void translate_with_sign(Decoder& decoder, Operation& operation) {
-  const Type type = read_binary(decoder, operation);
-  operation.execute =
-      choose_type<std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(
-          decoder, type, []<class T> { return &binary<F, T, T, T>; });
+  const Type type = take_type_and_rows<2>(decoder, operation);
+  operation.execute = choose_integer(decoder, type, []<class T> { return &binary<F, T, T, T>; });
 }
 
 template <class F>
 void translate_signed_unary(Decoder& decoder, Operation& operation) {
-  const Type type = decoder.take_type();
+  const Type type = take_type_and_rows<1>(decoder, operation);
   if (!is_signed(type)) decoder.reject("a signed type is expected");
-  decoder.finish(2);
-  operation.d = decoder.destination(0, type);
-  operation.a = decoder.source(1, type);
   operation.execute = choose_bits(decoder, type, []<class T> { return &unary<F, T, T>; });
 }
 
@@ -150,7 +103,7 @@ Type twice_as_wide(Type type) {
 template <bool kAdds>
 void translate_wide(Decoder& decoder, Operation& operation, Type type) {
   const Type wide = twice_as_wide(type);
-  if (wide == Type::none) decoder.reject("type " + std::string(name_of(type)) + " has no .wide form");
+  if (wide == Type::none) decoder.reject(joined("type ", name_of(type), " has no .wide form"));
   operation.d = decoder.destination(0, wide);
   if constexpr (kAdds) operation.c = decoder.source(3, wide);
   operation.execute =
@@ -177,12 +130,10 @@ void translate_multiply(Decoder& decoder, Operation& operation) {
       return &binary<MultiplyLow, T, T, T>;
     });
   else if (part == kHigh)
-    operation.execute =
-        choose_type<std::uint16_t, std::int16_t, std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(
-            decoder, type, []<class T>() -> Handler {
-              if constexpr (kAdds) return &ternary<ThenAdd<MultiplyHigh>, T, T, T, T>;
-              return &binary<MultiplyHigh, T, T, T>;
-            });
+    operation.execute = choose_integer(decoder, type, []<class T>() -> Handler {
+      if constexpr (kAdds) return &ternary<ThenAdd<MultiplyHigh>, T, T, T, T>;
+      return &binary<MultiplyHigh, T, T, T>;
+    });
   else
     decoder.reject("one of .lo, .hi and .wide is expected");
 }

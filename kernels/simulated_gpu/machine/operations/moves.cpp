@@ -2,23 +2,17 @@
 // mov, also to and from the elements of a vector; cvta.
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
-#include "kernels/simulated_gpu/memory/address_space.h"
+#include "kernels/simulated_gpu/memory/shared_memory.h"
 
 namespace gradring::simulated_gpu {
 namespace {
 
 using ptx::Type;
 
-struct Copy {
-  template <class T>
-  T operator()(T a) const {
-    return a;
-  }
-};
+using Copy = decltype([](auto a) { return a; });
 
 void move_predicate(const Operation& operation, Warp& warp, Mask active) {
-  Mask& d = warp.predicate(operation.d);
-  d = (d & ~active) | (warp.predicate(operation.a) & active);
+  warp.set_predicate(operation.d, active, warp.predicate(operation.a));
 }
 
 /// mov.b64 {lower, upper}, a: parts of T, of which a Whole has 2 or 4.
@@ -41,24 +35,14 @@ void pack(const Operation& operation, Warp& warp, Mask active) {
   map_lanes(active, Copy{}, warp.row<Whole>(operation.d), packed);
 }
 
-/// Which of the three ways to divide a Whole: 64 bits in 2 or 4, 32 bits in 2.
-template <template <class, class> class F>
-Handler divided(Decoder& decoder, Type whole, std::size_t parts) {
-  if (whole == Type::b64 && parts == 2) return F<std::uint64_t, std::uint32_t>::kHandler;
-  if (whole == Type::b64 && parts == 4) return F<std::uint64_t, std::uint16_t>::kHandler;
-  if (whole == Type::b32 && parts == 2) return F<std::uint32_t, std::uint16_t>::kHandler;
-  decoder.reject("a vector of " + std::to_string(parts) + " elements for " + std::string(name_of(whole)));
+/// What choose.operator()<Whole, Part>() returns for one of the three ways to divide: 64 bits in 2 or 4, 32 bits in 2.
+template <class Choose>
+Handler choose_parts(Decoder& decoder, Type whole, std::size_t parts, Choose choose) {
+  if (whole == Type::b64 && parts == 2) return choose.template operator()<std::uint64_t, std::uint32_t>();
+  if (whole == Type::b64 && parts == 4) return choose.template operator()<std::uint64_t, std::uint16_t>();
+  if (whole == Type::b32 && parts == 2) return choose.template operator()<std::uint32_t, std::uint16_t>();
+  decoder.reject(joined("a vector of ", parts, " elements for ", name_of(whole)));
 }
-
-template <class Whole, class Part>
-struct Unpack {
-  static constexpr Handler kHandler = &unpack<Whole, Part>;
-};
-
-template <class Whole, class Part>
-struct Pack {
-  static constexpr Handler kHandler = &pack<Whole, Part>;
-};
 
 Type part_type(Type whole, std::size_t parts) {
   return bytes_of(whole) / parts == 4 ? Type::b32 : bytes_of(whole) / parts == 2 ? Type::b16 : Type::none;
@@ -70,11 +54,13 @@ void translate_mov(Decoder& decoder, Operation& operation) {
   const ptx::Operand& to = decoder.operand(0);
   const ptx::Operand& from = decoder.operand(1);
   if (to.kind == ptx::Operand::Kind::vector) {
-    operation.execute = divided<Unpack>(decoder, bits_of(type), to.parts.size());
+    operation.execute = choose_parts(decoder, bits_of(type), to.parts.size(),
+                                     []<class Whole, class Part> { return &unpack<Whole, Part>; });
     decoder.keep(operation, decoder.destinations(to, part_type(type, to.parts.size())));
     operation.a = decoder.source(from, type);
   } else if (from.kind == ptx::Operand::Kind::vector) {
-    operation.execute = divided<Pack>(decoder, bits_of(type), from.parts.size());
+    operation.execute = choose_parts(decoder, bits_of(type), from.parts.size(),
+                                     []<class Whole, class Part> { return &pack<Whole, Part>; });
     decoder.keep(operation, decoder.sources(from, part_type(type, from.parts.size())));
     operation.d = decoder.destination(to, type);
   } else {
@@ -87,28 +73,18 @@ void translate_mov(Decoder& decoder, Operation& operation) {
 
 /// The generic address of one in a window, or back.
 template <std::uint64_t kWindow>
-struct ToGeneric {
-  std::uint64_t operator()(std::uint64_t address) const { return address + kWindow; }
-};
-
-template <std::uint64_t kWindow>
-struct FromGeneric {
-  std::uint64_t operator()(std::uint64_t address) const { return address - kWindow; }
-};
-
-template <std::uint64_t kWindow>
 Handler through_window(bool from_generic) {
-  return from_generic ? &unary<FromGeneric<kWindow>, std::uint64_t, std::uint64_t>
-                      : &unary<ToGeneric<kWindow>, std::uint64_t, std::uint64_t>;
+  using ToGeneric = decltype([](std::uint64_t address) { return address + kWindow; });
+  using FromGeneric = decltype([](std::uint64_t address) { return address - kWindow; });
+  return from_generic ? &unary<FromGeneric, std::uint64_t, std::uint64_t>
+                      : &unary<ToGeneric, std::uint64_t, std::uint64_t>;
 }
 
 void translate_cvta(Decoder& decoder, Operation& operation) {
   const bool from_generic = decoder.take("to");
   const std::size_t space = decoder.take_one_of({"global", "param", "const", "shared", "shared::cta", "local"});
   if (decoder.take_type() != Type::u64) decoder.reject("addresses have 64 bits");
-  decoder.finish(2);
-  operation.d = decoder.destination(0, Type::u64);
-  operation.a = decoder.source(1, Type::u64);
+  decoder.read_rows(operation, Type::u64, {Type::u64});
   switch (space) {
     case 0:
     case 1: operation.execute = &unary<Copy, std::uint64_t, std::uint64_t>; break;

@@ -39,7 +39,6 @@ std::span<const Opcode> function_opcodes();  ///< roots, exponentials
 std::span<const Opcode> float_division_opcodes();
 std::span<const Opcode> move_opcodes();
 std::span<const Opcode> memory_opcodes();
-std::span<const Opcode> atomic_opcodes();
 std::span<const Opcode> control_opcodes();
 std::span<const Opcode> warp_opcodes();
 std::span<const Opcode> tensor_core_opcodes();   ///< mma, wmma, ldmatrix

@@ -1,15 +1,128 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simulated_gpu/machine/operations/span.h"
 
+#include <algorithm>
+#include <array>
+#include <bit>
+
 #include "kernels/lib/level_copies.h"
 
 namespace gradring::simulated_gpu {
 
 GRADRING_DECLARE_COPIES(SpanOf, span_loop);  // span_loop.cpp
 
+namespace {
+
+constexpr unsigned kSectorBytes = Counters::kSectorBytes;
+constexpr unsigned kBanks = 32;
+constexpr unsigned kBankBytes = 4;
+
+std::uint64_t distinct_sectors(Mask active, unsigned bytes, const Addresses& addresses) {
+  std::array<std::uint64_t, 2 * kWarpSize> sectors;
+  std::size_t count = 0;
+  bool is_sorted = true;
+  const auto add = [&](std::uint64_t sector) {
+    if (count > 0 && sectors[count - 1] == sector) return;
+    is_sorted &= count == 0 || sectors[count - 1] < sector;
+    sectors[count++] = sector;
+  };
+  for_each_lane(active, [&](unsigned lane) {
+    add(addresses.lane[lane] / kSectorBytes);
+    add((addresses.lane[lane] + bytes - 1) / kSectorBytes);
+  });
+  if (is_sorted) return count;
+  const auto end = sectors.begin() + static_cast<std::ptrdiff_t>(count);
+  std::sort(sectors.begin(), end);
+  return static_cast<std::uint64_t>(std::unique(sectors.begin(), end) - sectors.begin());
+}
+
+/// Whether the lanes want at most one word of each bank.
+bool is_free_of_conflicts(Mask lanes, unsigned bytes, const Addresses& addresses) {
+  std::array<std::uint32_t, kBanks> word_of{};
+  std::uint32_t used = 0;
+  bool is_free = true;
+  std::uint32_t before = ~std::uint32_t{0};
+  for_each_lane(lanes, [&](unsigned lane) {
+    const auto first = static_cast<std::uint32_t>(addresses.lane[lane] / kBankBytes);
+    if (first == before) return;  // lanes often read the same words
+    before = first;
+    for (unsigned i = 0; i < std::max(bytes / kBankBytes, 1u); ++i) {
+      const std::uint32_t word = first + i;
+      const std::uint32_t bank = std::uint32_t{1} << word % kBanks;
+      is_free &= (used & bank) == 0 || word_of[word % kBanks] == word;
+      used |= bank;
+      word_of[word % kBanks] = word;
+    }
+  });
+  return is_free;
+}
+
+/// The most words that the lanes want of one bank.
+unsigned wavefronts_of(Mask lanes, unsigned bytes, const Addresses& addresses) {
+  if (is_free_of_conflicts(lanes, bytes, addresses)) return 1;
+  std::array<std::array<std::uint32_t, kBanks>, kBanks> words;
+  std::array<unsigned, kBanks> count{};
+  unsigned most = 0;
+  for_each_lane(lanes, [&](unsigned lane) {
+    const auto first = static_cast<std::uint32_t>(addresses.lane[lane] / kBankBytes);
+    for (unsigned i = 0; i < std::max(bytes / kBankBytes, 1u); ++i) {
+      const std::uint32_t word = first + i;
+      const unsigned bank = word % kBanks;
+      bool is_known = false;
+      for (unsigned k = 0; k < count[bank]; ++k) is_known |= words[bank][k] == word;
+      if (!is_known) words[bank][count[bank]++] = word;
+      most = std::max(most, count[bank]);
+    }
+  });
+  return most;
+}
+
+}  // namespace
+
 Span span_of(const Addresses& addresses, unsigned bytes) {
   static const SpanOf loop = GRADRING_COPY_TO_RUN(span_loop)();
   return loop(addresses, bytes);
+}
+
+void count_sectors(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
+                   const Span& span) {
+  const std::uint64_t asked = std::uint64_t{bytes} * static_cast<unsigned>(std::popcount(active));
+  const std::uint64_t spanned = (span.last + bytes - 1) / kSectorBytes - span.first / kSectorBytes + 1;
+  std::uint64_t sectors = spanned;
+  if (spanned > 2 && !span.is_consecutive) {
+    if (spanned <= 64) {
+      std::uint64_t touched = 0;
+      for_each_lane(active, [&](unsigned lane) {
+        touched |= std::uint64_t{1} << (addresses.lane[lane] / kSectorBytes - span.first / kSectorBytes);
+      });
+      sectors = static_cast<std::uint64_t>(std::popcount(touched));
+    } else {
+      sectors = distinct_sectors(active, bytes, addresses);
+    }
+  }
+  ++counters.requests;
+  counters.bytes += asked;
+  counters.sectors += sectors;
+  counters.least_sectors += std::min(sectors, (asked + kSectorBytes - 1) / kSectorBytes);
+}
+
+void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
+                      const Span& span) {
+  const bool is_free =  // neighbouring words are in different banks
+      span.is_consecutive || (span.last + bytes - 1) / kBankBytes - span.first / kBankBytes < kBanks;
+  const unsigned lanes_together = bytes <= 4 ? kWarpSize : bytes == 8 ? kWarpSize / 2 : kWarpSize / 4;
+  const Mask first_group = lanes_together == kWarpSize ? kAllLanes : (Mask{1} << lanes_together) - 1;
+  unsigned groups = 0;
+  unsigned wavefronts = 0;
+  for (unsigned lane = 0; lane < kWarpSize; lane += lanes_together) {
+    const Mask lanes = active & (first_group << lane);
+    if (lanes == 0) continue;
+    ++groups;
+    wavefronts += is_free ? 1 : wavefronts_of(lanes, bytes, addresses);
+  }
+  ++counters.shared_requests;
+  counters.wavefronts += wavefronts;
+  counters.least_wavefronts += groups;
 }
 
 }  // namespace gradring::simulated_gpu

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/simulated_gpu/machine/lanes.h"
+#include "kernels/simulated_gpu/machine/launch.h"
 
 namespace gradring::simulated_gpu {
 
@@ -22,6 +23,17 @@ struct Span {
 
 /// The lanes access `bytes` bytes each.
 Span span_of(const Addresses& addresses, unsigned bytes);
+
+/// Adds a request of global memory: the sectors of 32 bytes that its lanes touch.
+void count_sectors(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
+                   const Span& span);
+
+/// Adds a request of shared memory. It has 32 banks of 4 bytes: a wavefront serves one word of each. Accesses of 8
+/// bytes are served by half warps, of 16 bytes by quarter warps.
+///
+/// Source    CUDA C++ Programming Guide, compute capability 5.x and later.
+void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
+                      const Span& span);
 
 /// span_of as compiled for a level of the instruction set (kernels/lib/level_copies.h).
 using SpanOf = Span (*)(const Addresses& addresses, unsigned bytes);

@@ -5,45 +5,28 @@
 #include "kernels/simulated_gpu/machine/operations/access.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
-#include "kernels/simulated_gpu/machine/operations/whole_warp.h"
 #include "kernels/simulated_gpu/units/mma.h"
-#include "kernels/simulated_gpu/units/warp_matrices.h"
-#include "kernels/simulated_gpu/units/wmma.h"
 
 namespace gradring::simulated_gpu {
 namespace {
 
 using ptx::Type;
 
-template <std::size_t kCount>
-std::array<Row, kCount> rows(Warp& warp, const Slot* slots) {
-  std::array<Row, kCount> found;
+template <class R, std::size_t kCount>
+std::array<R, kCount> rows(Warp& warp, const Slot* slots) {
+  std::array<R, kCount> found;
   for (std::size_t i = 0; i < kCount; ++i) found[i] = warp.row<std::uint32_t>(slots[i]);
   return found;
 }
 
-template <std::size_t kCount>
-std::array<ConstRow, kCount> const_rows(Warp& warp, const Slot* slots) {
-  std::array<ConstRow, kCount> found;
-  for (std::size_t i = 0; i < kCount; ++i) found[i] = warp.row<std::uint32_t>(slots[i]);
-  return found;
-}
-
-/// Rows d, a, b, c.
-template <Half kType>
-void mma_k16(const Operation& operation, Warp& warp, Mask active) {
+/// Rows d, a, b, c: B has as many registers as k has multiples of 8, A has twice as many.
+template <Half kType, std::size_t kRegistersOfB>
+void multiply(const Operation& operation, Warp& warp, Mask active) {
   if (!is_whole_warp(operation, warp, active)) return;
-  const Slot* const slots = operation.slots;
-  mma_m16n8k16(kType, const_rows<4>(warp, slots + 4), const_rows<2>(warp, slots + 8), const_rows<4>(warp, slots + 10),
-               rows<4>(warp, slots));
-}
-
-template <Half kType>
-void mma_k8(const Operation& operation, Warp& warp, Mask active) {
-  if (!is_whole_warp(operation, warp, active)) return;
-  const Slot* const slots = operation.slots;
-  mma_m16n8k8(kType, const_rows<2>(warp, slots + 4), const_rows<1>(warp, slots + 6), const_rows<4>(warp, slots + 7),
-              rows<4>(warp, slots));
+  const Slot* const a = operation.slots + 4;
+  const Slot* const b = a + 2 * kRegistersOfB;
+  mma_m16n8(kType, rows<ConstRow, 2 * kRegistersOfB>(warp, a), rows<ConstRow, kRegistersOfB>(warp, b),
+            rows<ConstRow, 4>(warp, b + kRegistersOfB), rows<Row, 4>(warp, operation.slots));
 }
 
 /// Appends the rows of a vector of this size.
@@ -52,17 +35,8 @@ void append(Decoder& decoder, std::vector<Slot>& slots, std::size_t operand, Typ
   const std::vector<Slot> own = is_result ? decoder.destinations(decoder.operand(operand), type)
                                           : decoder.sources(decoder.operand(operand), type);
   if (own.size() != count)
-    decoder.reject("operand " + std::to_string(operand + 1) + " has " + std::to_string(own.size()) +
-                   " registers; expected " + std::to_string(count));
+    decoder.reject(joined("operand ", operand + 1, " has ", own.size(), " registers; expected ", count));
   slots.insert(slots.end(), own.begin(), own.end());
-}
-
-/// f16 or bf16, twice.
-Half take_half_types(Decoder& decoder) {
-  const Type type = decoder.take_type();
-  if (decoder.take_type() != type || (type != Type::f16 && type != Type::bf16))
-    decoder.reject("A and B of f16 or of bf16 are expected");
-  return type == Type::f16 ? Half::f16 : Half::bf16;
 }
 
 void translate_mma(Decoder& decoder, Operation& operation) {
@@ -80,9 +54,10 @@ void translate_mma(Decoder& decoder, Operation& operation) {
   append(decoder, slots, 2, Type::b32, is_k16 ? 2 : 1, false);
   append(decoder, slots, 3, Type::f32, 4, false);
   decoder.keep(operation, std::move(slots));
-  operation.execute = is_k16              ? type == Half::f16 ? &mma_k16<Half::f16> : &mma_k16<Half::bf16>
-                                   : type == Half::f16 ? &mma_k8<Half::f16>
-                                          : &mma_k8<Half::bf16>;
+  if (type == Half::f16)
+    operation.execute = is_k16 ? &multiply<Half::f16, 2> : &multiply<Half::f16, 1>;
+  else
+    operation.execute = is_k16 ? &multiply<Half::bf16, 2> : &multiply<Half::bf16, 1>;
 }
 
 struct MatrixDetails {
@@ -123,7 +98,7 @@ void translate_matrices(Decoder& decoder, Operation& operation) {
   details.access = {.space = take_state_space(decoder), .bytes = kMatrixRowBytes};
   if (decoder.take_type() != Type::b16) decoder.reject("type b16 is expected");
   decoder.finish(2);
-  details.access.address = decode_address(decoder, decoder.operand(kLoads ? 1 : 0));
+  details.access.address = decoder.address(decoder.operand(kLoads ? 1 : 0));
   std::vector<Slot> slots;
   append(decoder, slots, kLoads ? 0 : 1, Type::b32, details.matrices, kLoads);
   decoder.keep(operation, std::move(slots));
@@ -153,10 +128,10 @@ std::array<std::byte*, kWmmaLines> resolve_lines(const Operation& operation, War
   const unsigned element = details.is_accumulator ? 4 : 2;
   const std::uint64_t stride_bytes = std::uint64_t{stride[0]} * element;
   if (base.lane[0] % details.alignment != 0)
-    warp.fail(operation, 0, "the address of a matrix is not a multiple of " + std::to_string(details.alignment));
+    warp.fail(operation, 0, joined("the address of a matrix is not a multiple of ", details.alignment));
   if (stride_bytes % kWmmaStrideAlignment != 0)
     warp.fail(operation, 0,
-              "the stride of a matrix is " + std::to_string(stride_bytes) + " bytes, which is not a multiple of 16");
+              joined("the stride of a matrix is ", stride_bytes, " bytes, which is not a multiple of 16"));
   const unsigned chunks = kWmmaLines * element / 16;  // of a line
   std::array<std::byte*, kWmmaLines> lines;
   for (unsigned first = 0; first < kWmmaLines * chunks; first += kWarpSize) {
@@ -178,9 +153,9 @@ void move_fragment(const Operation& operation, Warp& warp, Mask active) {
   const std::array<std::byte*, kWmmaLines> lines = resolve_lines(operation, warp, details);
   std::array<const std::byte*, kWmmaLines> const_lines;
   std::ranges::copy(lines, const_lines.begin());
-  const std::array<Row, 8> registers = rows<8>(warp, operation.slots);
+  const std::array<Row, 8> registers = rows<Row, 8>(warp, operation.slots);
   if (!details.is_load)
-    wmma_store(details.layout, const_rows<8>(warp, operation.slots), lines);
+    wmma_store(details.layout, rows<ConstRow, 8>(warp, operation.slots), lines);
   else if (details.is_accumulator)
     wmma_load_accumulators(details.layout, const_lines, registers);
   else
@@ -201,13 +176,13 @@ void translate_move(Decoder& decoder, Operation& operation, bool is_load) {
   const Type type = decoder.take_type();
   if (matrix > 3 || (matrix == 3) == is_load) decoder.reject("expected .load.a, .load.b, .load.c or .store.d");
   if (details.is_accumulator ? type != Type::f32 : type != Type::f16 && type != Type::bf16)
-    decoder.reject("type " + std::string(name_of(type)) + " is not supported here");
+    decoder.reject(joined("type ", name_of(type), " is not supported here"));
   details.alignment = static_cast<unsigned>(
       details.is_accumulator ? kWmmaAccumulatorAlignment : wmma_alignment(type == Type::f16 ? Half::f16 : Half::bf16));
   details.registers = type == Type::bf16 ? 4 : 8;
   const bool has_stride = decoder.operand_count() == 3;
   decoder.finish(has_stride ? 3 : 2);
-  details.access.address = decode_address(decoder, decoder.operand(is_load ? 1 : 0));
+  details.access.address = decoder.address(decoder.operand(is_load ? 1 : 0));
   details.stride = has_stride ? decoder.source(2, Type::b32) : decoder.frame().of_constant(kWmmaLines, 4);
   std::vector<Slot> slots;
   append(decoder, slots, is_load ? 0 : 1, details.is_accumulator ? Type::f32 : Type::b32, details.registers, is_load);
@@ -228,10 +203,10 @@ void multiply_fragments(const Operation& operation, Warp& warp, Mask active) {
   if (!is_whole_warp(operation, warp, active)) return;
   const auto& details = *static_cast<const WmmaProduct*>(operation.details);
   const Slot* const slots = operation.slots;
-  const std::array<ConstRow, 8> a = const_rows<8>(warp, slots + 16), b = const_rows<8>(warp, slots + 24);
+  const std::array<ConstRow, 8> a = rows<ConstRow, 8>(warp, slots + 16), b = rows<ConstRow, 8>(warp, slots + 24);
   wmma_multiply(details.type, details.layout_a, details.layout_b, std::span<const ConstRow>(a).first(details.registers),
-                std::span<const ConstRow>(b).first(details.registers), const_rows<8>(warp, slots + 8),
-                rows<8>(warp, slots));
+                std::span<const ConstRow>(b).first(details.registers), rows<ConstRow, 8>(warp, slots + 8),
+                rows<Row, 8>(warp, slots));
 }
 
 /// wmma.mma d, a, b, c: types are those of d and c (A and B are of f16 then), or of d, a, b, c.

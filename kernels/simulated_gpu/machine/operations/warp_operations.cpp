@@ -10,13 +10,6 @@ namespace {
 
 using ptx::Type;
 
-/// The lanes of `members` execute it together; false if they are not all here yet.
-bool gather(const Operation& operation, Warp& warp, Mask active, Mask members) {
-  if ((members & active) != active)
-    warp.fail(operation, lowest_lane(active & ~members), "a thread is not in the member mask of its own instruction");
-  return warp.are_together(active, members);
-}
-
 enum class Shuffle : std::uint8_t { up, down, butterfly, index };
 
 struct ShuffleDetails {
@@ -37,33 +30,20 @@ SourceLane source_lane(Shuffle way, unsigned lane, std::uint32_t b, std::uint32_
   const unsigned clamp = c & 31;
   const unsigned first = lane & segment;
   const unsigned last = first | (clamp & ~segment);
-  unsigned from = lane;
-  bool in_range = false;
+  unsigned from = 0;
   switch (way) {
-    case Shuffle::up:
-      from = lane - delta;
-      in_range = static_cast<int>(from) >= static_cast<int>(last);
-      break;
-    case Shuffle::down:
-      from = lane + delta;
-      in_range = from <= last;
-      break;
-    case Shuffle::butterfly:
-      from = lane ^ delta;
-      in_range = from <= last;
-      break;
-    case Shuffle::index:
-      from = first | (delta & ~segment);
-      in_range = from <= last;
-      break;
+    case Shuffle::up: from = lane - delta; break;
+    case Shuffle::down: from = lane + delta; break;
+    case Shuffle::butterfly: from = lane ^ delta; break;
+    case Shuffle::index: from = first | (delta & ~segment); break;
   }
+  const bool in_range = way == Shuffle::up ? static_cast<int>(from) >= static_cast<int>(last) : from <= last;
   return {in_range ? from : lane, in_range};
 }
 
 void shuffle(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const ShuffleDetails*>(operation.details);
-  const Mask members = warp.row<Mask>(details.members)[lowest_lane(active)];
-  if (!gather(operation, warp, active, members)) return;
+  if (!are_together(operation, warp, active, details.members)) return;
   const std::uint32_t* const a = warp.row<std::uint32_t>(operation.a);
   const std::uint32_t* const b = warp.row<std::uint32_t>(operation.b);
   const std::uint32_t* const c = warp.row<std::uint32_t>(operation.c);
@@ -72,16 +52,14 @@ void shuffle(const Operation& operation, Warp& warp, Mask active) {
   for_each_lane(active, [&](unsigned lane) {
     const SourceLane source = source_lane(details.way, lane, b[lane], c[lane]);
     if ((active & kLaneBits[source.lane]) == 0)
-      warp.fail(
-          operation, lane,
-          "shfl.sync reads lane " + std::to_string(source.lane) + ", which does not take part: its value is undefined");
+      warp.fail(operation, lane,
+                joined("shfl.sync reads lane ", source.lane, ", which does not take part: its value is undefined"));
     results[lane] = a[source.lane];
     if (source.in_range) in_range |= kLaneBits[lane];
   });
   std::uint32_t* const d = warp.row<std::uint32_t>(operation.d);
   for_each_lane(active, [&](unsigned lane) { d[lane] = results[lane]; });
-  Mask& predicate = warp.predicate(details.in_range);
-  predicate = (predicate & ~active) | in_range;
+  warp.set_predicate(details.in_range, active, in_range);
 }
 
 enum class Vote : std::uint8_t { all, any, uniform, ballot };
@@ -92,8 +70,7 @@ struct VoteDetails {
 };
 
 void vote(const Operation& operation, Warp& warp, Mask active) {
-  const Mask members = warp.row<Mask>(operation.b)[lowest_lane(active)];
-  if (!gather(operation, warp, active, members)) return;
+  if (!are_together(operation, warp, active, operation.b)) return;
   const auto& details = *static_cast<const VoteDetails*>(operation.details);
   const Mask votes = (warp.predicate(operation.a) ^ details.flip) & active;
   const Vote way = details.way;
@@ -104,15 +81,13 @@ void vote(const Operation& operation, Warp& warp, Mask active) {
   const bool result = way == Vote::all   ? votes == active
                       : way == Vote::any ? votes != 0
                                          : votes == active || votes == 0;
-  Mask& d = warp.predicate(operation.d);
-  d = (d & ~active) | (result ? active : 0);
+  warp.set_predicate(operation.d, active, result ? kAllLanes : 0);
 }
 
 /// match.any.sync: the lanes with the same value.
 template <class T>
 void match(const Operation& operation, Warp& warp, Mask active) {
-  const Mask members = warp.row<Mask>(operation.b)[lowest_lane(active)];
-  if (!gather(operation, warp, active, members)) return;
+  if (!are_together(operation, warp, active, operation.b)) return;
   const T* const a = warp.row<T>(operation.a);
   Mask found[kWarpSize];
   for_each_lane(
@@ -122,8 +97,7 @@ void match(const Operation& operation, Warp& warp, Mask active) {
 
 template <class F, class T>
 void reduce(const Operation& operation, Warp& warp, Mask active) {
-  const Mask members = warp.row<Mask>(operation.b)[lowest_lane(active)];
-  if (!gather(operation, warp, active, members)) return;
+  if (!are_together(operation, warp, active, operation.b)) return;
   const T* const a = warp.row<T>(operation.a);
   T result = a[lowest_lane(active)];
   for_each_lane(active & (active - 1), [&](unsigned lane) { result = F{}(result, a[lane]); });
@@ -166,47 +140,40 @@ void translate_vote(Decoder& decoder, Operation& operation) {
   operation.execute = &vote;
 }
 
-/// d, a, members
-void take_operands(Decoder& decoder, Operation& operation, Type result, Type type) {
-  decoder.finish(3);
-  operation.d = decoder.destination(0, result);
-  operation.a = decoder.source(1, type);
-  operation.b = decoder.source(2, Type::b32);
+template <class F>
+Handler of_sign(Decoder& decoder, Type type) {
+  return choose_type<std::uint32_t, std::int32_t>(decoder, type, []<class T> { return &reduce<F, T>; });
 }
+
+template <class F>
+Handler of_bits(Decoder& decoder, Type type) {
+  return choose_type<std::uint32_t>(decoder, bits_of(type), []<class T> { return &reduce<F, T>; });
+}
+
+constexpr Word<Handler (*)(Decoder&, Type)> kReductions[] = {
+    {"add", of_bits<std::plus<>>},    {"min", of_sign<IntegerMinimum>}, {"max", of_sign<IntegerMaximum>},
+    {"and", of_bits<std::bit_and<>>}, {"or", of_bits<std::bit_or<>>},   {"xor", of_bits<std::bit_xor<>>},
+};
 
 void translate_match(Decoder& decoder, Operation& operation) {
   if (!decoder.take("any") || !decoder.take("sync")) decoder.reject("expected .any.sync");
   const Type type = decoder.take_type();
-  take_operands(decoder, operation, Type::b32, type);
+  decoder.read_rows(operation, Type::b32, {type, Type::b32});
   operation.execute = choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &match<T>; });
 }
 
 void translate_redux(Decoder& decoder, Operation& operation) {
   if (!decoder.take("sync")) decoder.reject(".sync is expected");
-  const std::size_t function = decoder.take_one_of({"add", "min", "max", "and", "or", "xor"});
+  const auto choose = take_from(decoder, kReductions);
+  if (choose == nullptr) decoder.reject("the function is not known");
   const Type type = decoder.take_type();
-  take_operands(decoder, operation, type, type);
-  const auto of_sign = [&]<class F>(F) {
-    return choose_type<std::uint32_t, std::int32_t>(decoder, type, []<class T> { return &reduce<F, T>; });
-  };
-  const auto of_bits = [&]<class F>(F) {
-    return choose_type<std::uint32_t>(decoder, bits_of(type), []<class T> { return &reduce<F, T>; });
-  };
-  switch (function) {
-    case 0: operation.execute = of_bits(std::plus<>{}); break;
-    case 1: operation.execute = of_sign(IntegerMinimum{}); break;
-    case 2: operation.execute = of_sign(IntegerMaximum{}); break;
-    case 3: operation.execute = of_bits(std::bit_and<>{}); break;
-    case 4: operation.execute = of_bits(std::bit_or<>{}); break;
-    case 5: operation.execute = of_bits(std::bit_xor<>{}); break;
-    default: decoder.reject("the function is not known");
-  }
+  decoder.read_rows(operation, type, {type, Type::b32});
+  operation.execute = choose(decoder, type);
 }
 
 void translate_activemask(Decoder& decoder, Operation& operation) {
   if (decoder.take_type() != Type::b32) decoder.reject("type b32 is expected");
-  decoder.finish(1);
-  operation.d = decoder.destination(0, Type::b32);
+  decoder.read_rows(operation, Type::b32, {});
   operation.execute = &active_mask;
 }
 

@@ -5,7 +5,6 @@
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
-#include "kernels/simulated_gpu/machine/operations/whole_warp.h"
 #include "kernels/simulated_gpu/machine/warpgroups.h"
 #include "kernels/simulated_gpu/units/wgmma.h"
 
@@ -44,7 +43,7 @@ int columns_of(std::string_view shape) {
 std::int64_t immediate(Decoder& decoder, std::size_t operand, std::int64_t one, std::int64_t other) {
   const auto value = static_cast<std::int64_t>(decoder.constant(decoder.operand(operand)));
   const auto narrow = static_cast<std::int64_t>(static_cast<std::int32_t>(value));
-  if (narrow != one && narrow != other) decoder.reject("operand " + std::to_string(operand + 1) + " is out of range");
+  if (narrow != one && narrow != other) decoder.reject(joined("operand ", operand + 1, " is out of range"));
   return narrow;
 }
 
@@ -55,15 +54,12 @@ void translate_product(Decoder& decoder, Operation& operation) {
   details.columns = columns_of(decoder.next());
   if (details.columns == 0 || !decoder.take(decoder.next())) decoder.reject("a shape m64nNk16 is expected");
   if (decoder.take_type() != Type::f32) decoder.reject("results of f32 are expected");
-  const Type type = decoder.take_type();
-  if (decoder.take_type() != type || (type != Type::f16 && type != Type::bf16))
-    decoder.reject("A and B of f16 or of bf16 are expected");
-  details.type = type == Type::f16 ? Half::f16 : Half::bf16;
+  details.type = take_half_types(decoder);
   details.reads_a_from_registers = decoder.operand(1).kind == ptx::Operand::Kind::vector;
   decoder.finish(details.reads_a_from_registers ? 7 : 8);
   std::vector<Slot> slots = decoder.destinations(decoder.operand(0), Type::f32);
   if (slots.size() != static_cast<std::size_t>(details.columns) / 2)
-    decoder.reject(std::to_string(slots.size()) + " accumulators; expected " + std::to_string(details.columns / 2));
+    decoder.reject(joined(slots.size(), " accumulators; expected ", details.columns / 2));
   if (details.reads_a_from_registers) {
     const std::vector<Slot> fragment = decoder.sources(decoder.operand(1), Type::b32);
     if (fragment.size() != 4) decoder.reject("A has four registers");

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "kernels/simulated_gpu/counters/occupancy.h"
+#include "kernels/simulated_gpu/counters/card.h"
 #include "kernels/simulated_gpu/cudart/host_function.h"
 #include "kernels/simulated_gpu/cudart/simulated_gpu.h"
 #include "tests/kernels/simulated_gpu/cudart/cudart_test.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/units/matrix_descriptor.h"
+#include "kernels/simulated_gpu/units/wgmma.h"
 
 #include <gtest/gtest.h>
 

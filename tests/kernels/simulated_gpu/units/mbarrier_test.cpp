@@ -73,24 +73,9 @@ TEST(SimulatedMbarrier, RejectsTooManyArrivals) {
   Mbarrier barrier(2);
   EXPECT_THAT([&] { barrier.arrive(3); }, ThrowsMessage<Fault>(HasSubstr("gets 3 arrivals")));
   EXPECT_THROW(barrier.arrive(0), Fault);
-  EXPECT_THROW(barrier.arrive_drop(3), Fault);
-  EXPECT_EQ(barrier.expected(), 2U);
   barrier.expect_tx(16);
   barrier.arrive(2);
   EXPECT_THROW(barrier.arrive(), Fault);  // the phase is not complete, and nobody else is expected
-}
-
-TEST(SimulatedMbarrier, DropsExpectedArrivals) {
-  Mbarrier barrier(3);
-  barrier.arrive_drop();
-  EXPECT_EQ(barrier.pending(), 2U);
-  barrier.arrive(2);
-  EXPECT_EQ(barrier.phase(), 1U);
-  EXPECT_EQ(barrier.pending(), 2U);
-  barrier.arrive();
-  barrier.arrive_drop();
-  EXPECT_EQ(barrier.phase(), 2U);
-  EXPECT_EQ(barrier.pending(), 1U);
 }
 
 // PTX ISA 9.0, 9.7.13.15.2: the ranges of the counts.

@@ -6,7 +6,6 @@
 #include <limits>
 #include <utility>
 
-#include "kernels/simulated_gpu/units/warp_matrices.h"
 #include "tests/kernels/simulated_gpu/units/test_matrix.h"
 
 namespace gradring::simulated_gpu {
@@ -23,12 +22,12 @@ struct MmaCase {
 
   explicit MmaCase(Half of)
       : type(of), a(random_integers(16, 16, 1)), b(random_integers(16, 8, 2)), c(random_integers(16, 8, 3)) {
-    a_registers.set_halves(type, a, place_in_a);
-    b_registers.set_halves(type, b, place_in_b);
+    a_registers.set_halves(type, a, position_in_a);
+    b_registers.set_halves(type, b, position_in_b);
     c_registers.set_accumulators(c);
   }
   TestMatrix multiply() {
-    mma_m16n8k16(type, a_registers.in(), b_registers.in(), c_registers.in(), d_registers.out());
+    mma_m16n8(type, a_registers.in(), b_registers.in(), c_registers.in(), d_registers.out());
     return d_registers.accumulators();
   }
 };
@@ -50,10 +49,10 @@ TEST(SimulatedMma, MultipliesM16N8K8) {
     TestRegisters<1> b_registers;
     TestRegisters<4> c_registers;
     TestRegisters<4> d_registers;
-    a_registers.set_halves(type, a, place_in_a);
-    b_registers.set_halves(type, b, place_in_b);
+    a_registers.set_halves(type, a, position_in_a);
+    b_registers.set_halves(type, b, position_in_b);
     c_registers.set_accumulators(c);
-    mma_m16n8k8(type, a_registers.in(), b_registers.in(), c_registers.in(), d_registers.out());
+    mma_m16n8(type, a_registers.in(), b_registers.in(), c_registers.in(), d_registers.out());
     EXPECT_EQ(d_registers.accumulators(), product_of(a, b, c));
   }
 }
@@ -63,8 +62,8 @@ TEST(SimulatedMma, WritesResultOverOperands) {
   const TestMatrix expected = product_of(product.a, product.b, product.c);
   // D in the registers of C, in another order, so that each is read before it is written.
   const auto c = product.c_registers.out();
-  mma_m16n8k16(Half::f16, product.a_registers.in(), product.b_registers.in(), product.c_registers.in(),
-               {c[2], c[3], c[0], c[1]});
+  mma_m16n8(Half::f16, product.a_registers.in(), product.b_registers.in(), product.c_registers.in(),
+            {c[2], c[3], c[0], c[1]});
   std::swap(product.c_registers.rows[0], product.c_registers.rows[2]);
   std::swap(product.c_registers.rows[1], product.c_registers.rows[3]);
   EXPECT_EQ(product.c_registers.accumulators(), expected);
@@ -92,8 +91,8 @@ TEST(SimulatedMma, AddsInStatedOrder) {
   for (float& value : product.a.values) make_fraction(value);
   for (float& value : product.b.values) make_fraction(value);
   for (float& value : product.c.values) value = static_cast<float>(random()) * 0x1p-28F;
-  product.a_registers.set_halves(Half::f16, product.a, place_in_a);
-  product.b_registers.set_halves(Half::f16, product.b, place_in_b);
+  product.a_registers.set_halves(Half::f16, product.a, position_in_a);
+  product.b_registers.set_halves(Half::f16, product.b, position_in_b);
   product.c_registers.set_accumulators(product.c);
   EXPECT_EQ(product.multiply(), product_of(product.a, product.b, product.c));
 }
@@ -103,8 +102,8 @@ TEST(SimulatedMma, GivesInfinityAndCanonicalNan) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   product.a.at(3, 5) = kInfinity;
   for (int n = 0; n < 8; ++n) product.b.at(5, n) = static_cast<float>(n - 1);  // -1, 0, 1, ...
-  product.a_registers.set_halves(Half::bf16, product.a, place_in_a);
-  product.b_registers.set_halves(Half::bf16, product.b, place_in_b);
+  product.a_registers.set_halves(Half::bf16, product.a, position_in_a);
+  product.b_registers.set_halves(Half::bf16, product.b, position_in_b);
   const TestMatrix d = product.multiply();
   EXPECT_EQ(d.at(3, 0), -kInfinity);
   EXPECT_EQ(std::bit_cast<std::uint32_t>(d.at(3, 1)), 0x7FFFFFFF);
@@ -180,8 +179,9 @@ TEST(SimulatedWarpMatrices, FeedMma) {
       for (int n = 0; n < 8; ++n) product.b.at(k, n) = b.at(k, 8 * tile + n);
     }
     const auto registers = both.in();
-    mma_m16n8k16(Half::f16, product.a_registers.in(), {registers[2 * tile], registers[2 * tile + 1]},
-                 product.c_registers.in(), product.d_registers.out());
+    mma_m16n8(Half::f16, product.a_registers.in(),
+              std::array<ConstRow, 2>{registers[2 * tile], registers[2 * tile + 1]}, product.c_registers.in(),
+              product.d_registers.out());
     EXPECT_EQ(product.d_registers.accumulators(), product_of(product.a, product.b, product.c)) << tile;
   }
   load_matrices(a_tile.rows(), true, product.a_registers.out());  // planted: .trans too much

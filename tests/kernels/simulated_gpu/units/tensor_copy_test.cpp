@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/units/tensor_copy.h"
+#include "kernels/simulated_gpu/units/tensor_map.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -83,22 +83,22 @@ struct TestRegisters {
     return std::bit_cast<float>(rows[static_cast<std::size_t>(i)][static_cast<std::size_t>(lane)]);
   }
 
-  /// A fragment of 16-bit elements, or of f32, by where place_of(lane, i) says that they are.
-  template <class PlaceOf>
-  void set_halves(Half type, const TestMatrix& matrix, const PlaceOf& place_of) {
+  /// A fragment of 16-bit elements, or of f32, by where position_of(lane, i) says that they are.
+  template <class PositionOf>
+  void set_halves(Half type, const TestMatrix& matrix, const PositionOf& position_of) {
     for (int lane = 0; lane < kLanes; ++lane) {
       for (int i = 0; i < static_cast<int>(2 * kCount); ++i) {
-        const Place place = place_of(lane, i);
-        set_half(lane, i, to_half(type, matrix.at(place.row, place.column)));
+        const Position position = position_of(lane, i);
+        set_half(lane, i, to_half(type, matrix.at(position.row, position.column)));
       }
     }
   }
   void set_accumulators(const TestMatrix& matrix) {
     for (int lane = 0; lane < kLanes; ++lane) {
       for (int i = 0; i < static_cast<int>(kCount); ++i) {
-        const Place place = place_in_accumulators(lane, i);
+        const Position position = position_in_accumulators(lane, i);
         rows[static_cast<std::size_t>(i)][static_cast<std::size_t>(lane)] =
-            std::bit_cast<std::uint32_t>(matrix.at(place.row, place.column));
+            std::bit_cast<std::uint32_t>(matrix.at(position.row, position.column));
       }
     }
   }
@@ -106,8 +106,8 @@ struct TestRegisters {
     TestMatrix matrix{.rows = 16, .columns = static_cast<int>(kCount) * 2};
     for (int lane = 0; lane < kLanes; ++lane) {
       for (int i = 0; i < static_cast<int>(kCount); ++i) {
-        const Place place = place_in_accumulators(lane, i);
-        matrix.at(place.row, place.column) = value(lane, i);
+        const Position position = position_in_accumulators(lane, i);
+        matrix.at(position.row, position.column) = value(lane, i);
       }
     }
     return matrix;

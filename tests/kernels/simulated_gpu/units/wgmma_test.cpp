@@ -7,7 +7,7 @@
 #include <memory>
 
 #include "kernels/simulated_gpu/units/mma.h"
-#include "kernels/simulated_gpu/units/tensor_copy.h"
+#include "kernels/simulated_gpu/units/tensor_map.h"
 #include "tests/kernels/simulated_gpu/units/cute_layout.h"
 #include "tests/kernels/simulated_gpu/units/test_matrix.h"
 
@@ -65,10 +65,10 @@ struct OperandPlan {
   }
   /// `matrix` is [mn, 16].
   void store(Half type, const TestMatrix& matrix, SharedMemory& shared) const {
-    const CuteLayout place = layout();
+    const CuteLayout position = layout();
     for (int k = 0; k < 16; ++k) {
       for (int mn = 0; mn < extent; ++mn) {
-        const int linear = static_cast<int>(start) + 2 * place(mn + extent * k);
+        const int linear = static_cast<int>(start) + 2 * position(mn + extent * k);
         shared.store(static_cast<std::uint32_t>(cute_swizzle(mode, 4, 3, linear)), to_half(type, matrix.at(mn, k)));
       }
     }
@@ -197,8 +197,8 @@ TEST(SimulatedWgmma, TakesAFromRegisters) {
   for (int warp = 0; warp < 4; ++warp) {
     TestRegisters<4> registers;
     registers.set_halves(Half::f16, a, [warp](int lane, int i) {
-      const Place place = place_in_a(lane, i);
-      return Place{.row = 16 * warp + place.row, .column = place.column};
+      const Position position = position_in_a(lane, i);
+      return Position{.row = 16 * warp + position.row, .column = position.column};
     });
     LeftMatrix left;
     read_fragment(Half::f16, registers.in(), left);
@@ -244,8 +244,8 @@ void copy_tile(const std::vector<std::uint16_t>& matrix, int width, int column, 
                       .steps = {1, 1},
                       .swizzle = Swizzle::bytes_128};
   std::vector<BoxChunk> chunks;
-  const std::int32_t place[] = {column, row};
-  box_chunks(map, place, to, chunks);
+  const std::int32_t position[] = {column, row};
+  box_chunks(map, position, to, chunks);
   for (const BoxChunk& chunk : chunks) {
     std::memset(&shared.bytes.at(chunk.shared), 0, kChunkBytes);
     std::memcpy(&shared.bytes.at(chunk.shared) + chunk.first, std::bit_cast<const void*>(chunk.global), chunk.bytes);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/units/wmma.h"
+#include "kernels/simulated_gpu/units/mma.h"
 
 #include <gtest/gtest.h>
 

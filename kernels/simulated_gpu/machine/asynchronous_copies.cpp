@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/machine/tensor_copies.h"
+#include "kernels/simulated_gpu/machine/asynchronous_copies.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,6 +8,50 @@
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
 namespace gradring::simulated_gpu {
+
+void ThreadCopies::start(const Operation& operation, Warp& warp, std::span<const Copy> copies) {
+  const auto start = static_cast<std::uint32_t>(starts_.size());
+  Mask lanes = 0;
+  for (const Copy& copy : copies) lanes |= kLaneBits[copy.lane];
+  starts_.push_back({&operation, warp.block().shared().clocks().at_start(warp.index(), lanes)});
+  for (const Copy& copy : copies) pending_.push_back({copy, committed_[copy.lane], start});
+}
+
+void ThreadCopies::wait(Warp& warp, Mask lanes, std::uint64_t pending, bool all) {
+  const auto stays = [&](const Pending& entry) {
+    const unsigned lane = entry.copy.lane;
+    if ((lanes & kLaneBits[lane]) == 0 || (!all && entry.group + pending >= committed_[lane])) return true;
+    land(warp, entry);
+    return false;
+  };
+  std::size_t kept = 0;
+  for (const Pending& entry : pending_)
+    if (stays(entry)) pending_[kept++] = entry;
+  pending_.resize(kept);
+  if (pending_.empty()) starts_.clear();
+}
+
+void ThreadCopies::clear() {
+  committed_.fill(0);
+  pending_.clear();
+  starts_.clear();
+}
+
+void ThreadCopies::land(Warp& warp, const Pending& pending) {
+  const Copy& copy = pending.copy;
+  SharedMemory& shared = warp.block().shared();
+  const Start& start = starts_[pending.start];
+  const unsigned thread = warp.thread_index(copy.lane);
+  shared.clocks().begin_access(warp.index());
+  const SharedFinding finding =
+      shared.note_late_write(copy.to, copy.bytes, thread, shared.clocks().stamp(thread), start.knowledge);
+  if (finding.problem != SharedFinding::Problem::none)
+    warp.fail(*start.operation, copy.lane,
+              describe_finding(warp, finding, joined(copy.bytes, " bytes at ", copy.to), "written"));
+  std::byte* const to = shared.at(copy.to);
+  std::memcpy(to, reinterpret_cast<const void*>(copy.from), copy.filled);
+  std::memset(to + copy.filled, 0, copy.bytes - copy.filled);
+}
 
 void TensorCopies::start(const Operation& operation, Warp& warp, unsigned lane, Request request) {
   pending_.push_back(
@@ -45,18 +89,18 @@ void TensorCopies::land_chunk(const Copy& copy, const BoxChunk& chunk, Stamp sta
   const Warp& warp = *copy.warp;
   const auto fail = [&](const std::string& what) { warp.fail(*copy.operation, copy.lane, what); };
   if (!shared.holds(chunk.shared, kChunkBytes))
-    fail("shared memory is written out of bounds: 16 bytes at " + std::to_string(chunk.shared));
+    fail(joined("shared memory is written out of bounds: 16 bytes at ", chunk.shared));
   if (block_.mbarriers().overlaps(chunk.shared, kChunkBytes)) fail("a copy overwrites an mbarrier");
   const SharedFinding finding =
       shared.note_late_write(chunk.shared, kChunkBytes, warp.thread_index(copy.lane), stamp, copy.knowledge);
   if (finding.problem != SharedFinding::Problem::none)
-    fail(describe_finding(warp, finding, "16 bytes at " + std::to_string(chunk.shared), "written"));
+    fail(describe_finding(warp, finding, joined("16 bytes at ", chunk.shared), "written"));
   std::byte* const to = shared.at(chunk.shared);
   std::memset(to, 0, kChunkBytes);
   if (chunk.bytes == 0) return;
   Counters& counters = block_.counters();
   counters.instructions[block_.program().position_of(*copy.operation)].bytes += chunk.bytes;
-  if (block_.counts_sectors()) counters.read.add(chunk.global, chunk.bytes);
+  if (block_.counts_sectors()) Counters::add_sectors(counters.read_sectors, chunk.global, chunk.bytes);
   const GlobalMemory::Block* const block = block_.global().find(chunk.global, chunk.bytes);
   if (block == nullptr)
     fail("global memory is read out of bounds: " + block_.global().memory().describe(chunk.global, chunk.bytes));

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// ld and st of all state spaces, also of vectors; atom and red, lane by lane, as atomics of the host, so that blocks on other
+// threads see them whole.
+#include <atomic>
+
+#include "kernels/simulated_gpu/machine/operations/access.h"
+#include "kernels/simulated_gpu/machine/operations/handlers.h"
+#include "kernels/simulated_gpu/machine/operations/operations.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+using ptx::Type;
+
+/// M in memory, extended to R in a register.
+template <class M, class R>
+void load(const Operation& operation, Warp& warp, Mask active) {
+  const auto& details = *static_cast<const AccessDetails*>(operation.details);
+  Addresses addresses = addresses_of(details.address, warp, active);
+  const bool is_one_address = resolve(operation, warp, active, details.space, Access::read, details.bytes, addresses);
+  for (unsigned i = 0; i < details.elements; ++i) {
+    R* const d = warp.row<R>(operation.slots[i]);
+    const auto value = [&](unsigned lane) {
+      return static_cast<R>(load_from<M>(addresses.lane[lane] + i * sizeof(M)));
+    };
+    if (is_one_address)
+      map_lanes(
+          active, [one = value(0)] { return one; }, d);
+    else
+      for_lanes(active, [&](unsigned lane) { d[lane] = value(lane); });
+  }
+}
+
+/// The lower bits of R as an M in memory.
+template <class M, class R>
+void store(const Operation& operation, Warp& warp, Mask active) {
+  const auto& details = *static_cast<const AccessDetails*>(operation.details);
+  const Addresses addresses = resolve_operand(operation, warp, active, Access::write);
+  for (unsigned i = 0; i < details.elements; ++i) {
+    const R* const value = warp.row<R>(operation.slots[i]);
+    for_lanes(active,
+              [&](unsigned lane) { store_to(addresses.lane[lane] + i * sizeof(M), static_cast<M>(value[lane])); });
+  }
+}
+
+/// Words that say how long data stays in a cache, or how an access is ordered: every access is immediate here.
+void take_hints(Decoder& decoder) {
+  Program& program = decoder.frame().program();
+  for (const std::string_view word : {"volatile", "relaxed", "acquire", "release"})
+    if (decoder.take(word)) program.strong_accesses.insert(program.operations.size());
+  for (const std::string_view word : {"weak", "gpu", "cta", "cluster", "sys"}) decoder.take(word);
+  for (const std::string_view word : {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc"}) decoder.take(word);
+  for (const std::string_view word : {"no_allocate", "evict_normal", "evict_first", "evict_last"})
+    decoder.take(joined("L1::", word));
+  for (const std::string_view word : {"64B", "128B", "256B"}) decoder.take(joined("L2::", word));
+}
+
+unsigned take_elements(Decoder& decoder) {
+  const std::size_t vector = decoder.take_one_of({"v2", "v4"});
+  return vector == 0 ? 2 : vector == 1 ? 4 : 1;
+}
+
+/// Rows of the values, and the width of their registers, which is the same for all of a vector.
+unsigned decode_values(Decoder& decoder, Operation& operation, const ptx::Operand& values, Type type, unsigned elements,
+                       bool is_load) {
+  const bool is_vector = values.kind == ptx::Operand::Kind::vector;
+  if ((is_vector ? values.parts.size() : 1) != elements)
+    decoder.reject("the number of registers is not that of the vector");
+  std::vector<Slot> slots;
+  unsigned width = 0;
+  for (unsigned i = 0; i < elements; ++i) {
+    const ptx::Operand& value = is_vector ? values.parts[i] : values;
+    const Decoder::Wide reg = is_load ? decoder.wide_destination(value, type) : decoder.wide_source(value, type);
+    const bool is_sink = value.kind == ptx::Operand::Kind::sink;
+    if (!is_sink && width != 0 && width != reg.width) decoder.reject("the registers of a vector have different widths");
+    if (!is_sink) width = reg.width;
+    slots.push_back(reg.slot);
+  }
+  decoder.keep(operation, std::move(slots));
+  return width == 0 ? 8 : width;
+}
+
+template <bool kLoads>
+void translate_access(Decoder& decoder, Operation& operation) {
+  take_hints(decoder);
+  const StateSpace space = take_state_space(decoder);
+  if (!kLoads && space == StateSpace::param) decoder.reject("parameters cannot be written");
+  const unsigned elements = take_elements(decoder);
+  const Type type = decoder.take_type();
+  decoder.finish(2);
+  const unsigned width = decode_values(decoder, operation, decoder.operand(kLoads ? 0 : 1), type, elements, kLoads);
+  decode_access(decoder, operation, decoder.operand(kLoads ? 1 : 0),
+                {.space = space, .bytes = static_cast<unsigned>(bytes_of(type)) * elements, .elements = elements});
+  if constexpr (kLoads)
+    operation.execute = choose_integer_or_byte(decoder, is_signed(type) ? type : bits_of(type), [&]<class M> {
+      return choose_register<M>(decoder, width, []<class R> { return &load<M, R>; });
+    });
+  else
+    operation.execute = choose_type<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(
+        decoder, bits_of(type),
+        [&]<class M> { return choose_register<M>(decoder, width, []<class R> { return &store<M, R>; }); });
+}
+
+using Add = decltype([]<class T>(T old, T b) { return static_cast<T>(old + b); });
+using And = decltype([](auto old, auto b) { return old & b; });
+using Or = decltype([](auto old, auto b) { return old | b; });
+using Xor = decltype([](auto old, auto b) { return old ^ b; });
+using Exchange = decltype([](auto, auto b) { return b; });
+/// inc: wraps to 0 behind b; dec: wraps to b behind 0.
+using Increment = decltype([](std::uint32_t old, std::uint32_t b) { return old >= b ? 0 : old + 1; });
+using Decrement = decltype([](std::uint32_t old, std::uint32_t b) { return old == 0 || old > b ? b : old - 1; });
+
+template <class F, class T>
+void update(const Operation& operation, Warp& warp, Mask active) {
+  const Addresses addresses = resolve_operand(operation, warp, active, Access::atomic);
+  T* const d = warp.row<T>(operation.d);
+  const T* const b = warp.row<T>(operation.b);
+  for_each_lane(active, [&](unsigned lane) {
+    const std::atomic_ref<T> value(*reinterpret_cast<T*>(addresses.lane[lane]));
+    T old = value.load();
+    while (!value.compare_exchange_weak(old, F{}(old, b[lane]))) {
+    }
+    d[lane] = old;
+  });
+}
+
+template <class T>
+void compare_and_swap(const Operation& operation, Warp& warp, Mask active) {
+  const Addresses addresses = resolve_operand(operation, warp, active, Access::atomic);
+  T* const d = warp.row<T>(operation.d);
+  const T* const expected = warp.row<T>(operation.b);
+  const T* const desired = warp.row<T>(operation.c);
+  for_each_lane(active, [&](unsigned lane) {
+    T old = expected[lane];
+    std::atomic_ref<T>(*reinterpret_cast<T*>(addresses.lane[lane])).compare_exchange_strong(old, desired[lane]);
+    d[lane] = old;
+  });
+}
+
+template <class F>
+Handler of_words(Decoder& decoder, Type type) {
+  return choose_type<std::uint32_t, std::uint64_t>(decoder, bits_of(type), []<class T> { return &update<F, T>; });
+}
+
+template <class F>
+Handler of_integers(Decoder& decoder, Type type) {
+  return choose_type<std::uint32_t, std::int32_t, std::uint64_t, std::int64_t>(decoder, type,
+                                                                               []<class T> { return &update<F, T>; });
+}
+
+template <class F>
+Handler of_u32(Decoder& decoder, Type type) {
+  return choose_type<std::uint32_t>(decoder, type, []<class T> { return &update<F, T>; });
+}
+
+Handler addition(Decoder& decoder, Type type) {
+  if (type != Type::f32 && type != Type::f64) return of_words<Add>(decoder, type);
+  return choose_type<float, double>(decoder, type, []<class T> { return &update<Add, T>; });
+}
+
+Handler swap_of_words(Decoder& decoder, Type type) {
+  return choose_type<std::uint32_t, std::uint64_t>(decoder, bits_of(type),
+                                                   []<class T> { return &compare_and_swap<T>; });
+}
+
+constexpr Word<Handler (*)(Decoder&, Type)> kFunctions[] = {
+    {"add", addition},
+    {"min", of_integers<IntegerMinimum>},
+    {"max", of_integers<IntegerMaximum>},
+    {"and", of_words<And>},
+    {"or", of_words<Or>},
+    {"xor", of_words<Xor>},
+    {"exch", of_words<Exchange>},
+    {"inc", of_u32<Increment>},
+    {"dec", of_u32<Decrement>},
+    {"cas", swap_of_words},
+};
+
+template <bool kReturns>
+void translate_atomic(Decoder& decoder, Operation& operation) {
+  for (const std::string_view word : {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys"})
+    decoder.take(word);
+  const StateSpace space = take_state_space(decoder);
+  if (space == StateSpace::param || space == StateSpace::local) decoder.reject("the state space has no atomics");
+  const auto function = take_from(decoder, kFunctions);
+  if (function == nullptr) decoder.reject("the function is not known");
+  const bool swaps = function == swap_of_words;
+  const Type type = decoder.take_type();
+  operation.execute = function(decoder, type);
+  const std::size_t address = kReturns ? 1 : 0;
+  decoder.finish(address + (swaps ? 3 : 2));
+  operation.d = kReturns ? decoder.destination(0, type) : decoder.frame().of_sink();
+  decode_access(decoder, operation, decoder.operand(address),
+                {.space = space, .bytes = static_cast<unsigned>(bytes_of(type))});
+  operation.b = decoder.source(address + 1, type);
+  if (swaps) operation.c = decoder.source(address + 2, type);
+}
+
+constexpr Opcode kOpcodes[] = {
+    {"ld", translate_access<true>},   {"ldu", translate_access<true>},  {"st", translate_access<false>},
+    {"atom", translate_atomic<true>}, {"red", translate_atomic<false>},
+};
+
+}  // namespace
+
+std::span<const Opcode> memory_opcodes() { return kOpcodes; }
+
+}  // namespace gradring::simulated_gpu
