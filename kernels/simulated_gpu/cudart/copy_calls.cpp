@@ -20,28 +20,28 @@ namespace {
 /// Of a copy or a clearing, besides its bytes.
 constexpr double kLeastSeconds = 1e-6;
 
-std::uint64_t place_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
+std::uint64_t address_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
 /// The block with these bytes; null for pageable memory of the host.
 ///
 /// Errors    IllegalAccess if they are not within one block, or of one that is not there.
 const GlobalMemory::Block* block_of(Runtime& rt, const void* address, std::size_t bytes, const char* what) {
-  if (const GlobalMemory::Block* block = rt.memory.find(place_of(address), bytes)) return block;
+  if (const GlobalMemory::Block* block = rt.memory.find(address_of(address), bytes)) return block;
   const MappedRanges::State state = rt.addresses.state_of(address);
   if (state == MappedRanges::State::unknown) return nullptr;
   const bool is_early = state == MappedRanges::State::live && !rt.memory.find(rt.addresses.begin_of(address), 1);
-  throw IllegalAccess(std::string(what) + " " + rt.memory.describe(place_of(address), bytes) +
-                      (is_early ? ", before the stream of cudaMallocFromPoolAsync has allocated it" : ""));
+  throw IllegalAccess(joined(what, " ", rt.memory.describe(address_of(address), bytes),
+                             (is_early ? ", before the stream of cudaMallocFromPoolAsync has allocated it" : "")));
 }
 
 bool overlap(std::uint64_t a, std::uint64_t b, std::size_t bytes) { return a < b + bytes && b < a + bytes; }
 
 /// Device memory knows which of its bytes were written: those that a copy brings are, if they were where it took them.
-void carry_written(Runtime& rt, const GlobalMemory::Block* to, std::uint64_t to_place, const GlobalMemory::Block* from,
-                   std::uint64_t from_place, std::size_t bytes) {
+void carry_written(Runtime& rt, const GlobalMemory::Block* to, std::uint64_t to_address,
+                   const GlobalMemory::Block* from, std::uint64_t from_address, std::size_t bytes) {
   if (!to || to->is_pinned_host) return;
-  if (!from || from->is_pinned_host) return rt.memory.mark_written(to_place, bytes);
-  std::memcpy(&to->written[to_place - to->address], &from->written[from_place - from->address], bytes);
+  if (!from || from->is_pinned_host) return rt.memory.mark_written(to_address, bytes);
+  std::memcpy(&to->written[to_address - to->address], &from->written[from_address - from->address], bytes);
 }
 
 /// What the host must not change between the call of a copy and its end: the bytes of a pinned source.
@@ -55,13 +55,13 @@ class PinnedSource {
   /// Errors    IllegalAccess if they are not what they were, and no work of a device wrote there.
   void require_unchanged(const Runtime& rt) const {
     if (writer(rt) == writer_ && std::hash<std::string_view>{}(bytes_) != hash_)
-      throw IllegalAccess("cudaMemcpyAsync reads " + rt.memory.describe(place_of(bytes_.data()), bytes_.size()) +
+      throw IllegalAccess("cudaMemcpyAsync reads " + rt.memory.describe(address_of(bytes_.data()), bytes_.size()) +
                           ", which the host changed after the call: wait for the copy before the buffer is used again");
   }
 
  private:
   std::uint32_t writer(const Runtime& rt) const {
-    return rt.memory.newest_writer(place_of(bytes_.data()), bytes_.size());
+    return rt.memory.newest_writer(address_of(bytes_.data()), bytes_.size());
   }
 
   std::string_view bytes_;
@@ -76,16 +76,16 @@ void count(CountedWork* counted, std::size_t bytes, double bytes_per_second) {
 }
 
 double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Card& card, CountedWork* counted) {
-  rt.copy_targets.end(place_of(to), bytes);
+  rt.copy_targets.end(address_of(to), bytes);
   const GlobalMemory::Block* const source = block_of(rt, from, bytes, "cudaMemcpyAsync reads");
   const GlobalMemory::Block* const target = block_of(rt, to, bytes, "cudaMemcpyAsync writes");
-  if (overlap(place_of(to), place_of(from), bytes))
+  if (overlap(address_of(to), address_of(from), bytes))
     throw IllegalAccess("cudaMemcpyAsync copies between overlapping ranges: " +
-                        rt.memory.describe(place_of(to), bytes));
-  rt.memory.note_use(place_of(from), bytes, false, "cudaMemcpyAsync");
-  rt.memory.note_use(place_of(to), bytes, true, "cudaMemcpyAsync");
+                        rt.memory.describe(address_of(to), bytes));
+  rt.memory.note_use(address_of(from), bytes, false, "cudaMemcpyAsync");
+  rt.memory.note_use(address_of(to), bytes, true, "cudaMemcpyAsync");
   std::memcpy(to, from, bytes);
-  carry_written(rt, target, place_of(to), source, place_of(from), bytes);
+  carry_written(rt, target, address_of(to), source, address_of(from), bytes);
   const bool within_device =
       source && target && !source->is_pinned_host && !target->is_pinned_host && source->device == target->device;
   const double bytes_per_second = within_device ? card.bytes_per_second / 2 : card.host_bytes_per_second;
@@ -96,15 +96,15 @@ double copy(Runtime& rt, void* to, const void* from, std::size_t bytes, const Ca
 double set(Runtime& rt, void* to, int value, std::size_t bytes, const Card& card, CountedWork* counted) {
   const GlobalMemory::Block* const block = block_of(rt, to, bytes, "cudaMemsetAsync writes");
   if (!block) throw IllegalAccess("cudaMemsetAsync writes pageable memory of the host, which no GPU reaches");
-  rt.memory.note_use(place_of(to), bytes, true, "cudaMemsetAsync");
+  rt.memory.note_use(address_of(to), bytes, true, "cudaMemsetAsync");
   std::memset(to, value, bytes);
-  if (!block->is_pinned_host) rt.memory.mark_written(place_of(to), bytes);
+  if (!block->is_pinned_host) rt.memory.mark_written(address_of(to), bytes);
   count(counted, bytes, card.bytes_per_second);
   return kLeastSeconds + static_cast<double>(bytes) / card.bytes_per_second;
 }
 
 bool is_on_host(const Runtime& rt, const void* address) {
-  const GlobalMemory::Block* const block = rt.memory.find(place_of(address), 1);
+  const GlobalMemory::Block* const block = rt.memory.find(address_of(address), 1);
   return block ? block->is_pinned_host : rt.addresses.state_of(address) == MappedRanges::State::unknown;
 }
 
@@ -125,10 +125,10 @@ void check_range(const Runtime& rt, const void* address, std::size_t bytes) {
   const auto next = rt.allocations.upper_bound(const_cast<void*>(address));
   if (next == rt.allocations.begin()) return;
   const auto& [begin, block] = *std::prev(next);
-  const std::uint64_t offset = place_of(address) - place_of(begin);
+  const std::uint64_t offset = address_of(address) - address_of(begin);
   if (offset >= block.bytes || bytes <= block.bytes - offset) return;
-  throw Misuse{cudaErrorInvalidValue, std::to_string(bytes) + " bytes, from " + std::to_string(offset) +
-                                          " bytes into a block of " + std::to_string(block.bytes) + " bytes"};
+  throw Misuse{cudaErrorInvalidValue,
+               joined(bytes, " bytes, from ", offset, " bytes into a block of ", block.bytes, " bytes")};
 }
 
 bool is_pageable(const Runtime& rt, const void* address) {
@@ -138,7 +138,7 @@ bool is_pageable(const Runtime& rt, const void* address) {
 StreamWork copying(Runtime& rt, void* to, std::size_t bytes, int device, std::function<double(CountedWork*)> run) {
   StreamWork work{.run = std::move(run), .kind = CountedWork::Kind::copy, .name = "cudaMemcpyAsync"};
   if (rt.options.checks_races && is_on_host(rt, to) && !is_pageable(rt, to))
-    work.enqueued = [&rt, to, target = CopyTargets::Target{place_of(to), bytes, device}] {
+    work.enqueued = [&rt, to, target = CopyTargets::Target{address_of(to), bytes, device}] {
       if (rt.addresses.state_of(to) == MappedRanges::State::live) rt.copy_targets.begin(target);
     };
   return work;

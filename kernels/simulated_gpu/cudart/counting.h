@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/simulated_gpu/counters/launch_counts.h"
@@ -26,16 +27,33 @@ struct StreamWork {
 class Counting {
  public:
   bool is_on() const { return is_on_; }
-  void begin();
+  void begin() {
+    is_on_ = true;
+    graph_launches_ = 0;
+    entries_.clear();
+  }
   /// What was enqueued since begin(), in that order; all of it must be done.
-  std::vector<CountedWork> end();
+  std::vector<CountedWork> end() {
+    is_on_ = false;
+    std::vector<CountedWork> all;
+    for (const auto& entry : std::exchange(entries_, {})) all.push_back(std::move(*entry));
+    return all;
+  }
 
   /// The number of a graph's launch, from 1.
   std::size_t next_graph_launch() { return ++graph_launches_; }
   std::size_t size() const { return entries_.size(); }
   /// What the scheduler is to run: `work`, with an entry if counting is on. `after`: entries that it waits for.
   std::function<double()> counted(const StreamWork& work, int device, std::size_t graph_launch = 0,
-                                  std::vector<std::size_t> after = {});
+                                  std::vector<std::size_t> after = {}) {
+    if (!is_on_) return [run = work.run] { return run(nullptr); };
+    entries_.push_back(std::make_shared<CountedWork>(CountedWork{.kind = work.kind,
+                                                                 .name = work.name,
+                                                                 .device = device,
+                                                                 .graph_launch = graph_launch,
+                                                                 .after = std::move(after)}));
+    return [run = work.run, entry = entries_.back()] { return run(entry.get()); };
+  }
 
  private:
   bool is_on_ = false;

@@ -2,7 +2,6 @@
 #include "kernels/simulated_gpu/cudart/device.h"
 
 #include <map>
-#include <mutex>
 #include <new>
 #include <utility>
 
@@ -30,7 +29,7 @@ void Device::fail(cudaError_t error, const std::string& what) {
   {
     FailureTexts& known = failure_texts();
     const std::lock_guard lock(known.mutex);
-    known.texts.try_emplace(error, std::string(error_text(error)) + "; the simulated GPU found: " + fault);
+    known.texts.try_emplace(error, joined(error_text(error), "; the simulated GPU found: ", fault));
   }
   cudaError_t none = cudaSuccess;
   failure_.compare_exchange_strong(none, error);

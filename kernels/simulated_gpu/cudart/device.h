@@ -4,14 +4,40 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "kernels/simulated_gpu/counters/card.h"
 #include "kernels/simulated_gpu/cudart/counting.h"
-#include "kernels/simulated_gpu/cudart/fault_log.h"
 #include "kernels/simulated_gpu/units/fault.h"
 
 namespace gradring::simulated_gpu {
+
+/// What kernels and calls did that they must not. Each is printed to stderr once, however often it happens, and kept.
+///
+/// Threads   any.
+class FaultLog {
+ public:
+  void add(const std::string& fault) {
+    const std::lock_guard lock(mutex_);
+    if (!known_.insert(fault).second) return;
+    faults_.push_back(fault);
+    std::fprintf(stderr, "simulated GPU: %s\n", fault.c_str());
+  }
+  /// In the order in which they were seen first.
+  std::vector<std::string> all() const {
+    const std::lock_guard lock(mutex_);
+    return faults_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<std::string> faults_;
+  std::set<std::string> known_;
+};
 
 /// An access of a copy to memory that is not there.
 class IllegalAccess : public Fault {
@@ -33,7 +59,7 @@ class Device {
   int index() const { return index_; }
   int number() const { return number_; }
   /// "cuda:0"
-  std::string name() const { return "cuda:" + std::to_string(index_); }
+  std::string name() const { return joined("cuda:", index_); }
 
   /// Whether a call opened its context. The runtime's lock guards it.
   bool has_context = false;

@@ -5,6 +5,8 @@
 
 #include <string>
 
+#include "kernels/simulated_gpu/ptx/error.h"
+
 namespace gradring::simulated_gpu {
 
 /// "cudaErrorInvalidValue"

@@ -5,9 +5,65 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "kernels/simulated_gpu/cudart/runtime.h"
+
+namespace gradring::simulated_gpu {
+
+Capture::Capture(Stream& origin, cudaStreamCaptureMode mode) : origin_(&origin), mode_(mode) {
+  recipe_.device = origin.device;
+  recipe_.branches = 1;
+  branches_[&origin] = 0;
+}
+
+void Capture::join(Stream& stream, const Event& event) {
+  require_valid();
+  if (branches_.emplace(&stream, recipe_.branches).second) ++recipe_.branches;
+  stream.capture = event.capture;
+  for (const std::size_t node : event.frontier)
+    if (std::ranges::find(stream.frontier, node) == stream.frontier.end()) stream.frontier.push_back(node);
+}
+
+void Capture::add(Stream& stream, StreamWork work) {
+  require_valid();
+  recipe_.nodes.push_back({.work = std::move(work),
+                           .branch = branches_.at(&stream),
+                           .after = std::exchange(stream.frontier, {recipe_.nodes.size()})});
+}
+
+std::size_t Capture::unjoined() const {
+  std::vector<bool> joined(recipe_.nodes.size(), false);
+  Frontier pending = origin_->frontier;
+  while (!pending.empty()) {
+    const std::size_t node = pending.back();
+    pending.pop_back();
+    if (joined[node]) continue;
+    joined[node] = true;
+    const Frontier& after = recipe_.nodes[node].after;
+    pending.insert(pending.end(), after.begin(), after.end());
+  }
+  return static_cast<std::size_t>(std::ranges::count(joined, false));
+}
+
+Recipe Capture::end() {
+  ended_ = true;
+  const std::size_t left = is_valid() ? unjoined() : 0;
+  for (const auto& [stream, branch] : branches_) {
+    stream->capture = nullptr;
+    stream->frontier.clear();
+  }
+  require_valid();
+  if (left > 0)
+    throw Misuse{cudaErrorStreamCaptureUnjoined,
+                 joined(left,
+                        " pieces of captured work that the first stream does not wait for: record an event "
+                        "behind them, and let the first stream wait for it")};
+  return std::move(recipe_);
+}
+
+}  // namespace gradring::simulated_gpu
 
 using namespace gradring::simulated_gpu;
 
@@ -84,24 +140,24 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
       throw Misuse{cudaErrorStreamCaptureWrongThread, "a capture that another thread began"};
     if (capture->is_global()) await_other_threads(call, *capture);
     std::erase(call.rt.captures, capture);
-    *graph = call.rt.graphs.add({std::make_shared<const Recipe>(capture->end())});
+    *graph = call.rt.graphs.add(std::make_shared<const Recipe>(capture->end()));
   });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return call("cudaGraphDestroy", [&](Call& call) {
-    call.release(call.rt.graphs.at(graph).recipe->device);
+    call.release(call.rt.graphs.at(graph)->device);
     call.rt.graphs.remove(graph);
   });
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t handle, unsigned long long flags) {
   return call("cudaGraphInstantiate", [&](Call& call) {
-    const Graph& graph = call.rt.graphs.at(handle);
-    call.on(graph.recipe->device);
+    const std::shared_ptr<const Recipe>& recipe = call.rt.graphs.at(handle);
+    call.on(recipe->device);
     if (flags != 0) throw Misuse{cudaErrorNotSupported, "flags, which are not simulated"};
-    *executable = call.rt.executables.add(
-        {.recipe = graph.recipe, .first_lane = call.rt.scheduler.new_lanes(graph.recipe->branches)});
+    *executable =
+        call.rt.executables.add({.recipe = recipe, .first_lane = call.rt.scheduler.new_lanes(recipe->branches)});
   });
 }
 
@@ -119,8 +175,8 @@ cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t handle) {
     Stream& stream = call.stream(handle);
     call.on(graph.recipe->device);
     if (stream.device != graph.recipe->device)
-      throw Misuse{cudaErrorInvalidValue, "a graph of cuda:" + std::to_string(graph.recipe->device) +
-                                              " on a stream of cuda:" + std::to_string(stream.device)};
+      throw Misuse{cudaErrorInvalidValue,
+                   joined("a graph of cuda:", graph.recipe->device, " on a stream of cuda:", stream.device)};
     if (stream.capture) throw Misuse{cudaErrorNotSupported, "a graph within a graph, which is not simulated"};
     stream.tail = graph.last = enqueue_graph(call.rt, graph, stream);
   });

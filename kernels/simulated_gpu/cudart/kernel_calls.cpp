@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels: attributes and launches.
+// Kernels: registration, attributes and launches.
 #include <cuda_runtime_api.h>
 
-#include <array>
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "kernels/simt/engine/kernel_name.h"
 #include "kernels/simulated_gpu/counters/card.h"
 #include "kernels/simulated_gpu/counters/summary.h"
 #include "kernels/simulated_gpu/cudart/kernel_table.h"
-#include "kernels/simulated_gpu/cudart/launch_rules.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 
@@ -35,6 +36,44 @@ struct Launch {
   LaunchSpec spec;
   std::vector<Piece> parameters;
 };
+
+void check_extents(const dim3& extents, const unsigned (&most)[3], const char* what) {
+  const unsigned found[3] = {extents.x, extents.y, extents.z};
+  for (int axis = 0; axis < 3; ++axis)
+    if (found[axis] == 0 || found[axis] > most[axis])
+      throw Misuse{cudaErrorInvalidConfiguration, joined(what, " of ", extents.x, " x ", extents.y, " x ", extents.z,
+                                                         ", expected 1 to ", most[axis], " on axis ", "xyz"[axis])};
+}
+
+/// Threads of a block of this kernel at most.
+unsigned most_threads(const ptx::Kernel& kernel) {
+  return kernel.most_threads > 0 ? std::min(kernel.most_threads, kMostThreadsPerBlock) : kMostThreadsPerBlock;
+}
+
+/// Dynamic shared memory that blocks may have without asking for more.
+std::size_t allowed_without_asking(const ptx::Kernel& kernel) {
+  return kSharedWithoutAsking - std::min(kSharedWithoutAsking, kernel.static_shared_bytes);
+}
+
+/// What CUDA checks of a launch when it is enqueued. `allowed_shared`: dynamic shared memory of a block at most.
+///
+/// Errors    Misuse: cudaErrorInvalidConfiguration for extents, cudaErrorInvalidValue for the rest.
+void check_launch(const cudaLaunchConfig_t& config, const ptx::Kernel& kernel, std::size_t allowed_shared) {
+  check_extents(config.gridDim, kMostGridExtents, "a grid");
+  check_extents(config.blockDim, kMostBlockExtents, "a block");
+  const std::uint64_t threads = std::uint64_t{config.blockDim.x} * config.blockDim.y * config.blockDim.z;
+  if (threads > kMostThreadsPerBlock)
+    throw Misuse{cudaErrorInvalidConfiguration,
+                 joined("a block of ", threads, " threads, expected at most ", kMostThreadsPerBlock)};
+  if (threads > most_threads(kernel))
+    throw Misuse{cudaErrorInvalidValue,
+                 joined("a block of ", threads, " threads, but the kernel's launch bounds are ", most_threads(kernel))};
+  if (config.dynamicSmemBytes > allowed_shared)
+    throw Misuse{cudaErrorInvalidValue,
+                 joined(config.dynamicSmemBytes, " bytes of dynamic shared memory, but blocks of ",
+                        "the kernel may have ", allowed_shared, ": ask for more by cudaFuncSetAttribute")};
+  if (config.numAttrs > 0) throw Misuse{cudaErrorNotSupported, "launch attributes, which are not simulated"};
+}
 
 const LoadedKernel& loaded(const void* kernel, const Device& device) {
   return kernel_table().load(kernel, device.card().compute_capability());
@@ -118,12 +157,11 @@ cudaError_t cudaFuncSetAttribute(const void* kernel, cudaFuncAttribute attribute
     const Device& device = call.on_current();
     const LoadedKernel& code = loaded(kernel, device);
     if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize)
-      throw Misuse{cudaErrorNotSupported, "attribute " + std::to_string(attribute) + ", which is not simulated"};
+      throw Misuse{cudaErrorNotSupported, joined("attribute ", attribute, ", which is not simulated")};
     const auto most = device.card().shared_bytes_per_block - static_cast<int>(code.kernel.static_shared_bytes);
     if (value < 0 || value > most)
-      throw Misuse{cudaErrorInvalidValue, std::to_string(value) + " bytes of dynamic shared memory for " +
-                                              kernel_table().name_of(kernel) + ", expected 0 to " +
-                                              std::to_string(most)};
+      throw Misuse{cudaErrorInvalidValue, joined(value, " bytes of dynamic shared memory for ",
+                                                 kernel_table().name_of(kernel), ", expected 0 to ", most)};
     call.rt.allowed_shared[{kernel, device.index()}] = value;
   });
 }
@@ -133,7 +171,7 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, const voi
   return call("cudaOccupancyMaxActiveBlocksPerMultiprocessor", [&](Call& call) {
     const Device& device = call.on_current();
     const LoadedKernel& code = loaded(kernel, device);
-    if (threads <= 0) throw Misuse{cudaErrorInvalidValue, std::to_string(threads) + " threads"};
+    if (threads <= 0) throw Misuse{cudaErrorInvalidValue, joined(threads, " threads")};
     const auto count = static_cast<unsigned>(threads);
     const Occupancy occupancy =
         occupancy_of(device.card(), {.threads = count,
@@ -148,8 +186,8 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
     Stream& stream = call.stream(config->stream);
     const Device& device = call.on(stream.device);
     if (stream.device != this_thread().device)
-      throw Misuse{cudaErrorInvalidResourceHandle, "a stream of " + device.name() + " while cuda:" +
-                                                       std::to_string(this_thread().device) + " is current"};
+      throw Misuse{cudaErrorInvalidResourceHandle,
+                   joined("a stream of ", device.name(), " while cuda:", this_thread().device, " is current")};
     const LoadedKernel& code = loaded(kernel, device);
     try {
       check_launch(*config, code.kernel, allowed_shared(call.rt, kernel, code, device.index()));
@@ -169,5 +207,37 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
                       return execute(rt, *launch, card, counted);
                     }});
   });
+}
+
+// What the host code that nvcc writes calls: before main, and for kernel<<<...>>>(...).
+
+void** __cudaRegisterFatBinary(void* wrapper) { return kernel_table().add_binary(wrapper); }
+void __cudaRegisterFatBinaryEnd(void**) {}
+/// At the end of the process.
+void __cudaUnregisterFatBinary(void**) {}
+
+void __cudaRegisterFunction(void** binary, const char* host, char*, const char* name, int, uint3*, uint3*, dim3*, dim3*,
+                            int*) {
+  kernel_table().add_kernel(binary, host, name);
+}
+
+/// kernel<<<...>>> is not simulated, as it is for the default stream; our code launches by cudaLaunchKernelEx.
+cudaError_t __cudaPopCallConfiguration(dim3*, dim3*, std::size_t*, void*) {
+  return misused("kernel<<<...>>>", {cudaErrorNotSupported, "is not simulated: launch by cudaLaunchKernelEx"});
+}
+
+cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host) {
+  *kernel = reinterpret_cast<cudaKernel_t>(const_cast<void*>(host));
+  return cudaSuccess;
+}
+
+cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
+                               cudaStream_t stream) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.dynamicSmemBytes = shared_bytes;
+  config.stream = stream;
+  return cudaLaunchKernelExC(&config, kernel, arguments);
 }
 }

@@ -105,9 +105,9 @@ const LoadedKernel& KernelTable::load(const void* host, int compute_capability) 
   const Text* const text = text_for(*found.binary, compute_capability);
   const ptx::Kernel* const kernel = text ? text->module->kernel(found.name) : nullptr;
   if (!kernel)
-    throw Misuse{cudaErrorNoKernelImageForDevice, "no PTX of " + demangled(found.name) + " for compute capability " +
-                                                      std::to_string(compute_capability / 10) + "." +
-                                                      std::to_string(compute_capability % 10)};
+    throw Misuse{cudaErrorNoKernelImageForDevice,
+                 joined("no PTX of ", demangled(found.name), " for compute capability ", compute_capability / 10, ".",
+                        compute_capability % 10)};
   auto executable = std::make_shared<const Executable>(*text->module, *kernel);
   return found.loaded
       .emplace(compute_capability, LoadedKernel{*text->module, *kernel, text->compute_capability, std::move(executable),

@@ -26,29 +26,16 @@ void MappedRanges::release(void* data) {
   const std::lock_guard lock(mutex_);
   Range& range = ranges_.at(reinterpret_cast<std::uintptr_t>(data));
   range.live = false;
-  // In the place of the pages: their memory is given back, their addresses are not.
+  // Instead of the pages: their memory is given back, their addresses are not.
   ::mmap(data, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
 MappedRanges::Ranges::const_iterator MappedRanges::find(const void* address) const {
-  const auto place = reinterpret_cast<std::uintptr_t>(address);
-  const auto next = ranges_.upper_bound(place);
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  const auto next = ranges_.upper_bound(number);
   if (next == ranges_.begin()) return ranges_.end();
   const auto found = std::prev(next);
-  return place - found->first < found->second.bytes ? found : ranges_.end();
-}
-
-MappedRanges::State MappedRanges::state_of(const void* address) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = find(address);
-  if (found == ranges_.end()) return State::unknown;
-  return found->second.live ? State::live : State::freed;
-}
-
-std::uintptr_t MappedRanges::begin_of(const void* address) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = find(address);
-  return found == ranges_.end() ? 0 : found->first;
+  return number - found->first < found->second.bytes ? found : ranges_.end();
 }
 
 }  // namespace gradring::simulated_gpu

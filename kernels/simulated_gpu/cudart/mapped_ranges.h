@@ -23,9 +23,18 @@ class MappedRanges {
   /// Zeros, aligned to a page. Null if the host has no memory for it.
   void* map(std::size_t bytes);
   void release(void* data);
-  State state_of(const void* address) const;
+  State state_of(const void* address) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = find(address);
+    if (found == ranges_.end()) return State::unknown;
+    return found->second.live ? State::live : State::freed;
+  }
   /// Of the range with this address; 0 without such a range.
-  std::uintptr_t begin_of(const void* address) const;
+  std::uintptr_t begin_of(const void* address) const {
+    const std::lock_guard lock(mutex_);
+    const auto found = find(address);
+    return found == ranges_.end() ? 0 : found->first;
+  }
 
  private:
   struct Range {

@@ -74,8 +74,8 @@ StreamWork freeing(Runtime& rt, void* data, const Allocation& block) {
 Allocation& block_at(Call& call, void* data, bool pinned) {
   const auto found = call.rt.allocations.find(data);
   if (found == call.rt.allocations.end() || (found->second.use == nullptr) != pinned)
-    throw Misuse{cudaErrorInvalidValue, std::string("an address that is not the begin of a block of ") +
-                                            (pinned ? "pinned memory" : "a memory pool")};
+    throw Misuse{cudaErrorInvalidValue, joined("an address that is not the begin of a block of ",
+                                               (pinned ? "pinned memory" : "a memory pool"))};
   if (found->second.is_freed)
     throw Misuse{cudaErrorInvalidValue, bytes_at(found->second.bytes, data) + ", which were freed before"};
   return found->second;
@@ -90,7 +90,7 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
     const int device = properties->location.id;
     if (properties->location.type != cudaMemLocationTypeDevice || properties->allocType != cudaMemAllocationTypePinned)
       throw Misuse{cudaErrorNotSupported, "a pool of something else than a device's memory, which is not simulated"};
-    if (!call.rt.has_device(device)) throw Misuse{cudaErrorInvalidValue, "device " + std::to_string(device)};
+    if (!call.rt.has_device(device)) throw Misuse{cudaErrorInvalidValue, joined("device ", device)};
     call.on(device);
     *pool = call.rt.pools.add({.device = device});
   });
@@ -109,7 +109,7 @@ cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
     const Pool& changed = call.rt.pools.at(pool);
     call.on(changed.device);
     if (attribute != cudaMemPoolAttrReleaseThreshold)
-      throw Misuse{cudaErrorNotSupported, "attribute " + std::to_string(attribute) + ", which is not simulated"};
+      throw Misuse{cudaErrorNotSupported, joined("attribute ", attribute, ", which is not simulated")};
     std::uint64_t keep = 0;
     std::memcpy(&keep, value, sizeof keep);
     changed.use->keep = keep;
@@ -125,8 +125,7 @@ cudaError_t cudaMemPoolGetAttribute(cudaMemPool_t pool, cudaMemPoolAttr attribut
       case cudaMemPoolAttrReleaseThreshold: bytes = asked.use->keep; break;
       case cudaMemPoolAttrReservedMemCurrent: bytes = asked.use->reserved; break;
       case cudaMemPoolAttrUsedMemCurrent: bytes = asked.use->used; break;
-      default:
-        throw Misuse{cudaErrorNotSupported, "attribute " + std::to_string(attribute) + ", which is not simulated"};
+      default: throw Misuse{cudaErrorNotSupported, joined("attribute ", attribute, ", which is not simulated")};
     }
     std::memcpy(value, &bytes, sizeof bytes);
   });
@@ -146,11 +145,11 @@ cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_
     void* const made = call.rt.addresses.map(bytes);
     if (!made) {
       call.rt.device(pool.device)
-          .fail(cudaErrorMemoryAllocation, "this host has no memory left for " + std::to_string(bytes) +
-                                               " bytes of device memory: lower the batch size");
+          .fail(cudaErrorMemoryAllocation,
+                joined("this host has no memory left for ", bytes, " bytes of device memory: lower the batch size"));
       throw Refusal{cudaErrorMemoryAllocation};
     }
-    const auto& [place, block] =
+    const auto& [address, block] =
         *call.rt.allocations.insert_or_assign(made, Allocation{.bytes = bytes, .device = pool.device, .use = pool.use})
              .first;
     call.rt.enqueue(stream, allocating(call.rt, made, block));

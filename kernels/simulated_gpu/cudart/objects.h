@@ -9,18 +9,19 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "kernels/simulated_gpu/cudart/counting.h"
 #include "kernels/simulated_gpu/cudart/error_text.h"
 #include "kernels/simulated_gpu/cudart/scheduler.h"
 
 namespace gradring::simulated_gpu {
 
 class Capture;
-struct Recipe;
 
-/// Places in a graph that is being captured.
+/// Nodes, by index, of a graph that is being captured.
 using Frontier = std::vector<std::size_t>;
 
 struct Stream {
@@ -40,6 +41,75 @@ struct Event {
   Frontier frontier;
 };
 
+/// What a graph consists of: work, and for each piece the others that it is behind.
+struct Recipe {
+  struct Node {
+    StreamWork work;         ///< guarded; performed at every launch
+    std::size_t branch = 0;  ///< the captured stream that it comes from
+    Frontier after;
+  };
+  int device = 0;
+  std::size_t branches = 0;
+  std::vector<Node> nodes;
+};
+
+/// One capture, shared by the streams that joined it and the events that were recorded in it.
+///
+/// Threads   the runtime's lock guards it.
+class Capture {
+ public:
+  /// Begins with `origin`.
+  Capture(Stream& origin, cudaStreamCaptureMode mode);
+
+  bool is_origin(const Stream& stream) const { return origin_ == &stream; }
+  bool is_valid() const { return broken_.empty(); }
+  bool has_ended() const { return ended_; }
+  /// Whether calls of all threads may break it.
+  bool is_global() const { return mode_ == cudaStreamCaptureModeGlobal; }
+  /// Whether an unsafe call of this thread breaks it.
+  bool forbids_this_thread() const {
+    if (is_global()) return true;
+    return mode_ == cudaStreamCaptureModeThreadLocal && thread_ == std::this_thread::get_id();
+  }
+  /// Whether only this thread may end it, and which that is.
+  bool may_end_here() const { return mode_ == cudaStreamCaptureModeRelaxed || thread_ == std::this_thread::get_id(); }
+
+  /// Nothing is captured any more; `why` is for later errors.
+  void invalidate(const std::string& why) {
+    if (is_valid()) broken_ = why;
+  }
+  /// Errors    Misuse if it was invalidated.
+  void require_valid() const {
+    if (!is_valid()) throw Misuse{cudaErrorStreamCaptureInvalidated, "a capture that was invalidated by " + broken_};
+  }
+
+  /// The same for a new stream, or one that is in it: its next work is behind `event`, too.
+  void join(Stream& stream, const Event& event);
+  /// A stream that is destroyed.
+  void leave(Stream& stream) {
+    invalidate("the destruction of a stream that was captured");
+    branches_.erase(&stream);
+    if (origin_ == &stream) origin_ = nullptr;
+  }
+  void add(Stream& stream, StreamWork work);
+
+  /// Releases its streams.
+  ///
+  /// Errors    Misuse if it was invalidated, or work of a stream is not joined with that of the first.
+  Recipe end();
+
+ private:
+  std::size_t unjoined() const;
+
+  Stream* origin_;
+  std::thread::id thread_ = std::this_thread::get_id();
+  cudaStreamCaptureMode mode_;
+  std::map<Stream*, std::size_t> branches_;  // streams that joined
+  std::string broken_;                       // why it was invalidated; empty: it was not
+  bool ended_ = false;
+  Recipe recipe_;
+};
+
 /// Bytes that blocks of a pool have: shared with work that frees them.
 struct PoolUse {
   std::atomic<std::uint64_t> used{0};
@@ -50,11 +120,6 @@ struct PoolUse {
 struct Pool {
   int device = 0;
   std::shared_ptr<PoolUse> use = std::make_shared<PoolUse>();
-};
-
-/// The definition of a graph. Launches share it.
-struct Graph {
-  std::shared_ptr<const Recipe> recipe;
 };
 
 /// A graph that can be launched.
@@ -85,7 +150,6 @@ class Handles {
 
   const std::map<std::uint64_t, Object>& all() const { return objects_; }
   std::map<std::uint64_t, Object>& all() { return objects_; }
-  const char* name() const { return name_; }
 
  private:
   static constexpr std::uint64_t kStep = 4096;  // no address, and none of the small numbers that CUDA gives a meaning

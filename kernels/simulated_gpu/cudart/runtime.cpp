@@ -54,9 +54,9 @@ void check_options(const SimulationOptions& options) {
     throw InvalidArgument("no GPU '" + options.card + "' can be simulated: expected one of " + names);
   }
   check(options.devices >= 1 && options.devices <= kMostDevices,
-        "simulated devices must be 1 to " + std::to_string(kMostDevices));
+        joined("simulated devices must be 1 to ", kMostDevices));
   check(options.threads >= 1 && options.threads <= kMostThreads,
-        "threads of a simulated GPU must be 1 to " + std::to_string(kMostThreads));
+        joined("threads of a simulated GPU must be 1 to ", kMostThreads));
 }
 
 }  // namespace
@@ -136,7 +136,7 @@ void Runtime::report_leaks() {
   for (const Device& device : devices)
     if (device.failure() != cudaSuccess) return;
   const auto report = [this](std::size_t count, const char* what) {
-    if (count > 0) faults.add("at the end of the process, not given back: " + std::to_string(count) + " of " + what);
+    if (count > 0) faults.add(joined("at the end of the process, not given back: ", count, " of ", what));
   };
   report(streams.all().size(), "cudaStreamCreateWithFlags");
   report(events.all().size(), "cudaEventCreateWithFlags");
@@ -158,9 +158,9 @@ void Call::open_context(int index) {
   Device& current = rt.device(thread.device);
   if (std::exchange(current.has_context, true)) return;
   if (index != thread.device) {
-    report("for an object of cuda:" + std::to_string(index) + ", opens a context on " + current.name() +
-           ", the current device of this thread, which takes about 0.5 GB there: call cudaSetDevice(" +
-           std::to_string(index) + ") first");
+    report(joined("for an object of cuda:", index, ", opens a context on ", current.name(),
+                  ", the current device of this thread, which takes about 0.5 GB there: call cudaSetDevice(", index,
+                  ") first"));
     return;
   }
   if (thread.has_selected) return;
@@ -201,8 +201,39 @@ cudaError_t noted(cudaError_t result) {
 }
 
 cudaError_t misused(const char* name, const Misuse& misuse) {
-  runtime().faults.add(std::string(name) + ": " + misuse.text + " (" + error_name(misuse.error) + ")");
+  runtime().faults.add(joined(name, ": ", misuse.text, " (", error_name(misuse.error), ")"));
   return noted(misuse.error);
 }
 
 }  // namespace gradring::simulated_gpu
+
+extern "C" __attribute__((visibility("default"))) const gradring::simulated_gpu::SimulatedGpu*
+gradring_simulated_gpu() {
+  using namespace gradring::simulated_gpu;
+  static const SimulatedGpu simulated_gpu = {
+      .configure = &configure,
+      .faults = [] { return runtime().faults.all(); },
+      .watch = [](const void* data,
+                  std::size_t bytes) { runtime().memory.watch().begin(reinterpret_cast<std::uintptr_t>(data), bytes); },
+      .watched =
+          [] {
+            WriteWatch::Writes writes = runtime().memory.watch().writes();
+            return WatchedWrites{writes.count, std::move(writes.last)};
+          },
+      .launches = [] { return runtime().launches.load(); },
+      .repeat_from = [](std::uint64_t launch) { runtime().launches = launch; },
+      .begin_counting =
+          [] {
+            Runtime& rt = runtime();
+            const std::lock_guard lock(rt.mutex);
+            rt.counting.begin();
+          },
+      .end_counting =
+          [] {
+            Runtime& rt = runtime();
+            rt.scheduler.wait_for_all();
+            const std::lock_guard lock(rt.mutex);
+            return rt.counting.end();
+          }};
+  return &simulated_gpu;
+}

@@ -7,7 +7,6 @@
 #include <cstddef>
 #include <deque>
 #include <exception>
-#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -16,12 +15,10 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/simulated_gpu/cudart/capture.h"
 #include "kernels/simulated_gpu/cudart/copy_targets.h"
 #include "kernels/simulated_gpu/cudart/counting.h"
 #include "kernels/simulated_gpu/cudart/device.h"
 #include "kernels/simulated_gpu/cudart/error_text.h"
-#include "kernels/simulated_gpu/cudart/fault_log.h"
 #include "kernels/simulated_gpu/cudart/mapped_ranges.h"
 #include "kernels/simulated_gpu/cudart/objects.h"
 #include "kernels/simulated_gpu/cudart/scheduler.h"
@@ -81,7 +78,7 @@ struct Runtime {
   Handles<Stream, cudaStream_t> streams{"a stream"};
   Handles<Event, cudaEvent_t> events{"an event"};
   Handles<Pool, cudaMemPool_t> pools{"a memory pool"};
-  Handles<Graph, cudaGraph_t> graphs{"a graph"};
+  Handles<std::shared_ptr<const Recipe>, cudaGraph_t> graphs{"a graph"};  ///< their launches share it
   Handles<GraphExecutable, cudaGraphExec_t> executables{"an executable graph"};
   std::map<void*, Allocation> allocations;         ///< those that were freed, too: their addresses do not come back
   std::vector<std::shared_ptr<Capture>> captures;  ///< those that have not ended
@@ -130,7 +127,7 @@ class Call {
   Stream& stream(cudaStream_t handle);
 
   /// Reports a mistake that CUDA lets pass.
-  void report(const std::string& mistake) { rt.faults.add(std::string(name_) + ": " + mistake); }
+  void report(const std::string& mistake) { rt.faults.add(joined(name_, ": ", mistake)); }
 
   Runtime& rt;
   std::unique_lock<std::mutex> lock;

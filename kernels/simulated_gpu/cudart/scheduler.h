@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -9,7 +8,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <set>
 #include <span>
 #include <thread>
@@ -19,23 +17,17 @@
 
 namespace gradring::simulated_gpu {
 
-/// The enqueued work of all devices of a process, and the thread that performs it.
+/// The enqueued work of all devices of a process, and the threads that perform it (README.md, "When work runs").
 ///
-/// Work waits for the work that it was enqueued behind, and for nothing else. Of what may run, the next is drawn from the seed.
+/// Work waits for the work that it was enqueued behind, and for nothing else. It is held back until a call asks for its end
+/// (request), or until no call came for a while and none waits. What is performed for a request was enqueued before it, so the
+/// order depends on the seed and the calls alone, not on the speed of the machine. The exception: if a request waits for a function
+/// of the host, which may wait for another process, later work runs after the same delay.
 ///
-/// A GPU runs behind the host. This one runs as far behind as it may: work is held back until a call asks for its end (request),
-/// or until no call came for a while and none waits, as a GPU needs no call to go on. So a host that does not wait where it must
-/// is found out, and the order depends on the seed and the calls alone, not on the speed of the machine: what is performed for a
-/// request was enqueued before it. The exception: if a request waits for a function of the host, which may wait for another
-/// process, later work runs after the same delay.
-///
-/// The order: work belongs to lanes (a stream, a branch of a graph). Each lane has a priority, drawn from the seed, and new ones
-/// are drawn after every few pieces of work. A missing dependency between two lanes is thus seen with about every second seed,
-/// however long the lanes are (Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs", 2010).
-/// Drawing each piece of work by itself would nearly always alternate between lanes.
-///
-/// The thread is one of its own, not the caller's: calls of CUDA do not block, and do not run work that may call back. Functions
-/// of the host run on a second thread, as they may wait for another process while the device goes on.
+/// Work belongs to lanes (a stream, a branch of a graph). Each lane has a priority, drawn from the seed, and new ones are drawn
+/// after every few pieces of work. A missing dependency between two lanes is thus seen with about every second seed, however long
+/// the lanes are (Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs", 2010). Drawing each
+/// piece of work by itself would nearly always alternate between lanes.
 ///
 /// Threads   any.
 class Scheduler {

@@ -3,7 +3,6 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
-#include <vector>
 
 #include "kernels/simulated_gpu/cudart/host_function.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
@@ -79,7 +78,7 @@ void gradring::simulated_gpu::note_use(const char* call, const void* data, std::
   const auto address = reinterpret_cast<std::uintptr_t>(data);
   GlobalMemory& memory = runtime().memory;
   if (!memory.find(address, bytes))
-    throw IllegalAccess(std::string(call) + (is_write ? " writes " : " reads ") + memory.describe(address, bytes));
+    throw IllegalAccess(joined(call, (is_write ? " writes " : " reads "), memory.describe(address, bytes)));
   memory.note_use(address, bytes, is_write, call);
   if (is_write) memory.mark_written(address, bytes);
 }
@@ -90,7 +89,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
   return call("cudaStreamCreateWithFlags", [&](Call& call) {
     const Device& device = call.on_current();
     if (flags != cudaStreamNonBlocking && flags != cudaStreamDefault)
-      throw Misuse{cudaErrorInvalidValue, "unknown flags " + std::to_string(flags)};
+      throw Misuse{cudaErrorInvalidValue, joined("unknown flags ", flags)};
     *stream = call.rt.streams.add({.device = device.index(), .lane = call.rt.scheduler.new_lanes(1)});
   });
 }
@@ -139,7 +138,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
   return call("cudaEventCreateWithFlags", [&](Call& call) {
     const Device& device = call.on_current();
     if ((flags & ~static_cast<unsigned>(cudaEventBlockingSync | cudaEventDisableTiming)) != 0)
-      throw Misuse{cudaErrorNotSupported, "flags " + std::to_string(flags) + ", which are not simulated"};
+      throw Misuse{cudaErrorNotSupported, joined("flags ", flags, ", which are not simulated")};
     *event = call.rt.events.add({.device = device.index(), .has_timing = (flags & cudaEventDisableTiming) == 0});
   });
 }
@@ -159,8 +158,8 @@ cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle
     const Stream& stream = call.stream(stream_handle);
     call.on(stream.device);
     if (event.device != stream.device)
-      throw Misuse{cudaErrorInvalidResourceHandle, "an event of cuda:" + std::to_string(event.device) +
-                                                       " in a stream of cuda:" + std::to_string(stream.device)};
+      throw Misuse{cudaErrorInvalidResourceHandle,
+                   joined("an event of cuda:", event.device, " in a stream of cuda:", stream.device)};
     if (stream.capture) stream.capture->require_valid();
     event.is_recorded = true;
     event.work = stream.capture ? nullptr : stream.tail;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels: which PTX is taken, launches and their limits, faults.
+#include <cudaTypedefs.h>
+
 #include <array>
 
-#include "kernels/simulated_gpu/cudart/driver.h"
 #include "tests/kernels/simulated_gpu/cudart/cudart_test.h"
 #include "tests/kernels/simulated_gpu/cudart/registered_kernels.h"
 
@@ -313,12 +314,12 @@ TEST_F(Kernels, WithUnknownInstructionsAreNamed) {
 
 class Driver : public Cudart {
  protected:
-  static simulated_gpu::EncodeTiled encode() {
+  static PFN_cuTensorMapEncodeTiled_v12000 encode() {
     void* function = nullptr;
     cudaDriverEntryPointQueryResult found{};
     ok(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000, cudaEnableDefault, &found));
     EXPECT_EQ(found, cudaDriverEntryPointSuccess);
-    return reinterpret_cast<simulated_gpu::EncodeTiled>(function);
+    return reinterpret_cast<PFN_cuTensorMapEncodeTiled_v12000>(function);
   }
   /// Of a matrix of 64 x 64 elements of 16 bits.
   static CUresult encode_matrix(void* address) {
