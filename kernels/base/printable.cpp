@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/base/printable.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <memory>
 
 namespace gradring {
 namespace {
@@ -94,6 +98,15 @@ std::string printable_json(std::string_view json) {
   return escaped(json, "\n", [](const Character& character, char) {
     return formatted("\\u%04x", static_cast<unsigned>(character.code.value_or(0xFFFD)));
   });
+}
+
+std::string demangled(const char* name) {
+  struct Free {
+    void operator()(char* text) const { std::free(text); }
+  };
+  int failed = 0;
+  const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &failed));
+  return failed == 0 ? text.get() : name;
 }
 
 }  // namespace gradring

@@ -37,4 +37,7 @@ std::string printable(std::string_view text, std::string_view kept = {});
 /// The same for JSON, whose strings have \u escapes: equal for a parser. `json` is UTF-8.
 std::string printable_json(std::string_view json);
 
+/// A mangled name as C++ writes it; any other name as it is.
+std::string demangled(const char* name);
+
 }  // namespace gradring

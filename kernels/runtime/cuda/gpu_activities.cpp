@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/runtime/cuda/gpu_activities.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
-#include <memory>
 #include <string>
 #include <tuple>
+
+#include "kernels/base/printable.h"
 
 namespace gradring::kernels {
 namespace {
@@ -18,16 +16,6 @@ constexpr std::int64_t kMillisecond = 1'000'000;
 
 /// More than NTP changes the speed of a clock (500 ppm), and less than a step of it in a short trace.
 constexpr double kMostDrift = 1e-3;
-
-struct Free {
-  void operator()(char* text) const { std::free(text); }
-};
-
-std::string demangled(const char* name) {
-  int failed = 0;
-  const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &failed));
-  return failed == 0 ? text.get() : name;
-}
 
 /// From CUPTI's clock to the host's.
 class Clock {

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simt/engine/kernel_name.h"
 
-#include <cxxabi.h>
-
-#include <cstdlib>
-#include <memory>
-
 namespace gradring::simt {
 namespace {
 
@@ -31,15 +26,6 @@ std::string_view argument_of(std::string_view tag) {
 }
 
 }  // namespace
-
-std::string demangled(const char* name) {
-  struct Free {
-    void operator()(char* text) const { std::free(text); }
-  };
-  int failed = 0;
-  const std::unique_ptr<char, Free> text(abi::__cxa_demangle(name, nullptr, nullptr, &failed));
-  return failed == 0 ? text.get() : name;
-}
 
 std::string short_name_of(std::string_view demangled) {
   const std::string text = without_anonymous(demangled);

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <typeinfo>
 
+#include "kernels/base/printable.h"
+
 namespace gradring::simt {
 
 namespace detail {
@@ -16,8 +18,7 @@ struct KernelTag {};
 std::string name_in(const std::type_info& tag);
 }  // namespace detail
 
-/// A mangled name as C++ writes it; any other name as it is.
-std::string demangled(const char* name);
+using gradring::demangled;
 
 /// The kernel's name with its template arguments, without namespaces, parameters and result:
 /// "void a::(anonymous namespace)::sum_kernel<float, 4>(float const*)" is "sum_kernel<float, 4>".
