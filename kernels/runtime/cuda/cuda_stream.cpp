@@ -28,9 +28,6 @@ bool CudaEvent::reached() const {
   return true;
 }
 
-HostWork::Item::Item(std::function<void()> function_to_call, std::shared_ptr<DeviceFailure> failure_to_note)
-    : function(std::move(function_to_call)), failure(std::move(failure_to_note)) {}
-
 void HostWork::Item::run(void* item) noexcept {
   Item& self = *static_cast<Item*>(item);
   try {
@@ -40,11 +37,6 @@ void HostWork::Item::run(void* item) noexcept {
   }
   self.done.store(true, std::memory_order_release);  // last: from here on the item may be destroyed
 }
-
-HostWork::HostWork(std::shared_ptr<DeviceFailure> failure)
-    : failure_(std::move(failure)), items_(std::make_unique<std::deque<Item>>()) {}
-
-HostWork::~HostWork() = default;
 
 void HostWork::enqueue(std::function<void()> function, cudaStream_t stream) {
   while (!items_->empty() && items_->front().done.load(std::memory_order_acquire)) items_->pop_front();

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <string_view>
+#include <utility>
 
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/runtime/stream.h"
@@ -40,9 +41,8 @@ class CudaEvent final : public Event {
 /// Threads   one thread enqueues and destroys; CUDA's calls.
 class HostWork {
  public:
-  explicit HostWork(std::shared_ptr<DeviceFailure> failure);
-  /// Expects that none is left to run; see abandon.
-  ~HostWork();
+  /// When it is destroyed, none may be left to run; see abandon.
+  explicit HostWork(std::shared_ptr<DeviceFailure> failure) : failure_(std::move(failure)) {}
 
   /// Errors    DeviceError if the stream does not take it.
   void enqueue(std::function<void()> function, cudaStream_t stream);
@@ -52,7 +52,8 @@ class HostWork {
 
  private:
   struct Item {
-    Item(std::function<void()> function, std::shared_ptr<DeviceFailure> failure);
+    Item(std::function<void()> function_to_call, std::shared_ptr<DeviceFailure> failure_to_note)
+        : function(std::move(function_to_call)), failure(std::move(failure_to_note)) {}
     static void CUDART_CB run(void* item) noexcept;
 
     std::function<void()> function;
@@ -60,7 +61,8 @@ class HostWork {
     std::atomic<bool> done{false};
   };
   std::shared_ptr<DeviceFailure> failure_;
-  std::unique_ptr<std::deque<Item>> items_;  // a deque: CUDA holds addresses of its items
+  // a deque: CUDA holds addresses of its items
+  std::unique_ptr<std::deque<Item>> items_ = std::make_unique<std::deque<Item>>();
 };
 
 /// A cudaStream_t that does not wait for the legacy default stream. Asynchronous, whatever mode was asked for. After an
