@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
+#include <new>
 
 namespace gradring::simt::detail {
 
@@ -12,21 +14,21 @@ inline constexpr std::size_t kMostStaticSharedBytes = 48 * 1024;
 /// Enough for TMA, and for every vector type.
 inline constexpr std::size_t kSharedAlignment = 128;
 
+struct FreeShared {
+  void operator()(unsigned char* data) const { ::operator delete(data, std::align_val_t{kSharedAlignment}); }
+};
+using SharedBytes = std::unique_ptr<unsigned char, FreeShared>;
+
 /// The dynamic shared memory of the blocks that one worker runs, one after the other. Allocated to the exact size, so
 /// that AddressSanitizer sees the first byte past its end.
 class DynamicShared {
  public:
-  DynamicShared() = default;
-  ~DynamicShared();
-  DynamicShared(const DynamicShared&) = delete;
-  DynamicShared& operator=(const DynamicShared&) = delete;
-
   void resize(std::size_t bytes);
   void poison() const;
-  unsigned char* data() const { return data_; }
+  unsigned char* data() const { return data_.get(); }
 
  private:
-  unsigned char* data_ = nullptr;
+  SharedBytes data_;
   std::size_t bytes_ = 0;
 };
 
