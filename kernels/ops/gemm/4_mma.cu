@@ -85,13 +85,14 @@ __global__ void __launch_bounds__(kThreads)
   const int first_row = static_cast<int>(blockIdx.x) * kTileRows;
   const int first_column = static_cast<int>(blockIdx.y) * kTileColumns;
   const lib::KOfBlock k_range(problem.k, k_of_slice);
+  const int first_k_tile = k_range.begin / kTileK;
   const int k_tiles = (k_range.end - k_range.begin + kTileK - 1) / kTileK;
   const int row = warp / 2 * kWarpRows;
   const int column = warp % 2 * kWarpColumns;
 
   lib::MmaAccumulators<kWarpRows, kWarpColumns> sums;
   lib::mma_main_loop<kTileK>(sums, stages_a, row, stages_b, column, k_tiles, [&](int k_tile, A& a, B& b) {
-    const int k = k_range.begin + k_tile * kTileK;
+    const int k = (first_k_tile + k_tile) * kTileK;
     a.template start<kThreads>(problem.a, first_row, k);
     b.template start<kThreads>(problem.b, first_column, k);
   });
