@@ -90,35 +90,20 @@ constexpr std::optional<DType> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
+/// The DType of a host type: dtype_of<float> is DType::f32. Of other types there is none.
 template <class T>
-struct DTypeOf;
+extern const DType dtype_of;
 template <>
-struct DTypeOf<float> {
-  static constexpr DType value = DType::f32;
-};
+inline constexpr DType dtype_of<float> = DType::f32;
 template <>
-struct DTypeOf<Half> {
-  static constexpr DType value = DType::f16;
-};
+inline constexpr DType dtype_of<Half> = DType::f16;
 template <>
-struct DTypeOf<BFloat16> {
-  static constexpr DType value = DType::bf16;
-};
+inline constexpr DType dtype_of<BFloat16> = DType::bf16;
 template <>
-struct DTypeOf<std::int32_t> {
-  static constexpr DType value = DType::i32;
-};
+inline constexpr DType dtype_of<std::int32_t> = DType::i32;
 template <>
-struct DTypeOf<std::int64_t> {
-  static constexpr DType value = DType::i64;
-};
+inline constexpr DType dtype_of<std::int64_t> = DType::i64;
 template <>
-struct DTypeOf<std::uint8_t> {
-  static constexpr DType value = DType::u8;
-};
-
-/// The DType of a host type: dtype_of<float> is DType::f32.
-template <class T>
-inline constexpr DType dtype_of = DTypeOf<T>::value;
+inline constexpr DType dtype_of<std::uint8_t> = DType::u8;
 
 }  // namespace gradring::kernels
