@@ -18,8 +18,8 @@ namespace gradring::kernels {
 /// Throws unless `result` is cudaSuccess. `call` is the name of the function that returned it, as in NVIDIA's
 /// reference. The runtime's own note of the error is cleared, so that a later, innocent call does not report it again.
 ///
-/// Errors    DeviceError: the call, CUDA's name and text of the error, and the caller's source location. Work runs after the
-///           call that enqueued it; so an error that a kernel made may be reported by a later call of another kind.
+/// Errors    DeviceError: the call, CUDA's name and text of the error, and the caller's source location. Work runs after
+///           the call that enqueued it; so an error that a kernel made may be reported by a later call of another kind.
 /// Example   cuda_check(cudaEventRecord(event, stream), "cudaEventRecord");
 void cuda_check(cudaError_t result, std::string_view call,
                 std::source_location where = std::source_location::current());

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Barriers; shuffles, votes, matches and reductions within a warp. `site` is the caller's source location, for messages; kernels
-// do not pass it.
+// Barriers; shuffles, votes, matches and reductions within a warp. `site` is the caller's source location, for messages;
+// kernels do not pass it.
 #pragma once
 
 #include <cstring>

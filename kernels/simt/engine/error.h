@@ -23,8 +23,8 @@ struct Site {
 };
 
 /// A kernel broke a rule of the CUDA execution model, or was launched in a way that no GPU accepts. The message names
-/// the threads and, as file:line, the source locations. Thrown by launch on an in-place stream, by the next call on a threaded
-/// one.
+/// the threads and, as file:line, the source locations. Thrown by launch on an in-place stream, by the next call on a
+/// threaded one.
 class Error : public DeviceError {
  public:
   Error(const std::string& message, Site site) : DeviceError(message), site_(site) {}
