@@ -6,7 +6,8 @@
 
 #include "kernels/bench/statistics.h"
 
-namespace gradring::kernels::bench::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::bench {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 void fill(float* y, std::size_t elements, float value) {
@@ -125,4 +126,5 @@ PlainLoops plain_loops() {
   };
 }
 
-}  // namespace gradring::kernels::bench::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::bench

@@ -7,7 +7,8 @@
 #include "kernels/simt/cpu/memory.h"
 #endif
 
-namespace gradring::kernels::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// Starts to copy 16 bytes from global to shared memory without a detour through registers. They land some time before
 /// async_wait returns; the CPU lets them land only there, so that a missing wait shows.
@@ -48,4 +49,5 @@ __device__ inline void async_wait() {
 #endif
 }
 
-}  // namespace gradring::kernels::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels

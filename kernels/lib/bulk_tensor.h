@@ -19,7 +19,8 @@
 /// for the third. To wait for parity 1 at once is to wait for the phase before the first, which has ended.
 ///
 /// `site` is the caller's source location, for messages; kernels do not pass it.
-namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// Order     what a thread did before it arrives, and what the expected copies wrote, is visible after a wait.
 /// Errors    on the CPU simt::Error: not initialised, or twice; more arrivals or bytes than a phase has; a phase that
@@ -158,4 +159,5 @@ __device__ inline void bulk_load(void* shared, const simt::TensorMap& map, int r
 #endif
 }
 
-}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::lib

@@ -12,7 +12,8 @@
 
 /// The types of activations inside kernels. A kernel is a template on its element type T, reads with to_f32, computes
 /// in float, and writes with from_f32<T>; a launch wrapper picks the instance with with_element.
-namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib {
+inline namespace GRADRING_KERNEL_COPY {
 
 __device__ inline float to_f32(float value) { return value; }
 __device__ inline float to_f32(__half value) { return __half2float(value); }
@@ -105,4 +106,5 @@ inline bool supports_hopper_half(const Device& device, DType dtype) {
 /// The same for a kernel that has only one type, or treats all alike.
 inline bool supports_any(const Device& device, DType) { return device.id().kind == kCopyKind; }
 
-}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::lib

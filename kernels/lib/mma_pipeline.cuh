@@ -15,7 +15,8 @@
 ///   Element               __half or __nv_bfloat16
 ///   kKMajor               whether K is the contiguous dimension (A as stored, B transposed), else M or N is
 ///   at(row, column)       the address of the 16-byte vector that begins at that row and column in memory's order
-namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// Loads 16 x 16 elements from (mn, k) on: a fragment of A, or two of B side by side. See kernels/lib/tensor_core.h.
 template <bool kIsA, class Tile>
@@ -96,4 +97,5 @@ __device__ void mma_main_loop(MmaAccumulators<kRows, kColumns>& sums, MmaStages<
   }
 }
 
-}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::lib

@@ -18,7 +18,8 @@
 ///   for (std::size_t i : lib::rest_range(elements)) ... from[i] ...
 ///
 /// launched with lib::grid_for_packs(stream, elements).
-namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib {
+inline namespace GRADRING_KERNEL_COPY {
 
 inline constexpr std::size_t kPackAlignment = 4;  // elements
 
@@ -112,4 +113,5 @@ inline simt::Config grid_for_packs(Stream& stream, std::size_t elements) {
 #endif
 }
 
-}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::lib

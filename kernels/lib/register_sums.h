@@ -6,7 +6,8 @@
 
 #include "kernels/lib/element.h"
 
-namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib {
+inline namespace GRADRING_KERNEL_COPY {
 
 inline constexpr int kLanes = 8;
 
@@ -158,4 +159,5 @@ class Dots {
   float rest_[kRows] = {};
 };
 
-}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::lib

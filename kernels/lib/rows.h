@@ -16,7 +16,8 @@
 ///
 /// launched with lib::rows_for(stream, rows, work), grid.y and grid.z free for the kernel's own use. No barriers
 /// inside: threads take different numbers of turns.
-namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// `work` is the number of elements, or of multiplications where one element costs many: it decides how many threads
 /// pay.
@@ -76,4 +77,5 @@ __device__ inline void block_sum(const T (&values)[kWidth], Visit visit) {
   }
 }
 
-}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::lib

@@ -5,7 +5,8 @@
 
 #include "kernels/lib/element.h"
 
-namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kGroup = 32;
@@ -55,4 +56,5 @@ void sum_slices(Stream& stream, float* slices, int count, std::int64_t elements,
   sum_in_order(stream, slices, count, grouped ? kGroup : 1, elements, to, accumulate);
 }
 
-}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::lib

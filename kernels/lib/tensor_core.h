@@ -25,7 +25,8 @@
 ///                                  K-major [column][k]   matrices_across    ldmatrix_x4        b[0, 1] and b[2, 3]
 ///
 /// `site` is the caller's source location, for messages; kernels do not pass it.
-namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// Loads four 8 x 8 matrices. Lane 8 i + r points at row r of matrix i, 8 elements of 16 bits; register i of lane l
 /// gets elements 2 (l % 4) and the next one, in its upper half, of row l / 4 of matrix i.
@@ -94,4 +95,5 @@ __device__ inline void mma_m16n8k16(float (&c)[4], const std::uint32_t (&a)[4], 
 #endif
 }
 
-}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::lib

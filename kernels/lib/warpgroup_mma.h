@@ -30,7 +30,8 @@
 /// Example   tests/kernels/lib/tensor_core_test.cpp
 ///
 /// `site` is the caller's source location, for messages; kernels do not pass it.
-namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::lib {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// An address in shared memory as descriptors count it.
 __device__ inline std::uint32_t shared_address(const void* pointer) {
@@ -149,4 +150,5 @@ __device__ inline void warpgroup_mma_m64n128k16(float (&d)[kSumsOf64x128], simt:
 
 #undef GRADRING_WGMMA_M64N128K16
 
-}  // namespace gradring::kernels::lib::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::lib

@@ -28,7 +28,8 @@
 #define SIMT_UNROLL _Pragma("unroll")
 #define SIMT_UNROLL_ON_GPU SIMT_UNROLL
 
-namespace gradring::simt::inline on_cuda {
+namespace gradring::simt {
+inline namespace on_cuda {
 
 struct Config {
   dim3 grid{1};
@@ -126,4 +127,5 @@ __device__ inline void store_as(T* address, const Wide& value) {
   *reinterpret_cast<Wide*>(address) = value;
 }
 
-}  // namespace gradring::simt::inline on_cuda
+}  // namespace on_cuda
+}  // namespace gradring::simt

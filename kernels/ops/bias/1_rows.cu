@@ -14,7 +14,8 @@
 #include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::bias::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::bias {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kStrip = 8;
@@ -69,4 +70,5 @@ void grad(Stream& stream, const GradArgs& args) {
 
 Variant rows() { return {"rows", add, grad, lib::supports_floating}; }
 
-}  // namespace gradring::kernels::bias::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::bias

@@ -19,7 +19,8 @@
 #include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv2d {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kFilters = 8;        // of a thread in the forward pass
@@ -213,4 +214,5 @@ std::size_t no_workspace(const Geometry&) { return 0; }
 
 Variant direct() { return {"direct", forward, dgrad, wgrad, no_workspace, lib::supports_floating}; }
 
-}  // namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv2d

@@ -12,7 +12,8 @@
 
 #include "kernels/ops/conv2d/products.cuh"
 
-namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv2d {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr TileShape kTile{.rows = 128, .columns = 64, .k = 16};
@@ -129,4 +130,5 @@ Variant tiled() {
           lib::is_floating};
 }
 
-}  // namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv2d

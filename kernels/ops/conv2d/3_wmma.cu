@@ -14,7 +14,8 @@
 
 #include "kernels/ops/conv2d/products.cuh"
 
-namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv2d {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 namespace wmma = nvcuda::wmma;
@@ -122,4 +123,5 @@ Variant wmma_tiles() {
           lib::is_half};
 }
 
-}  // namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv2d

@@ -16,7 +16,8 @@
 
 #include "kernels/ops/conv2d/mma_product.cuh"
 
-namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv2d {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 template <class Tile, class C, class P>
@@ -71,4 +72,5 @@ Variant mma() {
           lib::is_half};
 }
 
-}  // namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv2d

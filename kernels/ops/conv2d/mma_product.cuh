@@ -5,7 +5,8 @@
 #include "kernels/ops/conv2d/products.cuh"
 
 /// A block's tile of a product of views (products.cuh) on tensor cores, by lib/mma_pipeline.cuh.
-namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv2d {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// A block's tile of C: each warp computes 32 rows and all columns.
 template <int kWarpsOfBlock, int kColumnsOfTile, int kTileK>
@@ -63,4 +64,5 @@ __device__ void add_mma_product(typename Tile::Accumulators& sums, const A& a, c
   async_wait<0>();
 }
 
-}  // namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv2d

@@ -7,7 +7,8 @@
 #include "kernels/ops/conv2d/conv2d.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv2d {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// Divides by a number that is known at launch: a multiplication, an addition and a shift, where a GPU, which has no
 /// instruction for it, takes some twenty.
@@ -181,4 +182,5 @@ inline Patches Patches::of_inputs(const Geometry& g, const Outputs& outputs) {
            .dilation = static_cast<int>(g.stride)}};
 }
 
-}  // namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv2d

@@ -23,7 +23,8 @@
 /// once for each row; `at(row, column)` is the address of an element, or null where it is missing (padding, or outside
 /// of the matrix): it counts as 0. In an `aligned` operand, 16-byte vectors at columns that are multiples of 8 are
 /// contiguous and aligned, and exist or not as a whole.
-namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv2d {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// The contiguous dimension of an operand: K, or M of A and N of B.
 enum class Major { k, mn };
@@ -266,4 +267,5 @@ struct ProductPasses {
   }
 };
 
-}  // namespace gradring::kernels::conv2d::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv2d

@@ -10,7 +10,8 @@
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv_relu_pool {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 /// An index of a four-dimensional array whose last extent changes fastest, taken apart.
@@ -196,4 +197,5 @@ std::size_t no_workspace(const Geometry&) { return 0; }
 
 Variant direct() { return {"direct", forward, backward, no_workspace, lib::supports_floating, lib::is_floating}; }
 
-}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool

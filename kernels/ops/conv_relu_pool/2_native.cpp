@@ -20,7 +20,8 @@
 #include "kernels/ops/conv_relu_pool/native.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv_relu_pool {
+inline namespace GRADRING_KERNEL_COPY {
 namespace native {
 namespace {
 
@@ -271,4 +272,5 @@ Variant native_cpu() {
   return {"native", native::forward, native::backward, native::workspace_bytes, native::supports, native::computes};
 }
 
-}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool

@@ -14,7 +14,8 @@
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv_relu_pool/mma.cuh"
 
-namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv_relu_pool {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 using conv2d::is_small;
@@ -139,4 +140,5 @@ std::size_t workspace_bytes(const Geometry& g) {
 
 }  // namespace mma
 
-}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool

@@ -16,7 +16,8 @@
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv_relu_pool/mma.cuh"
 
-namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv_relu_pool {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 using conv2d::Wide;
@@ -143,4 +144,5 @@ Variant mma_tiles() {
   return {"mma", mma::forward, mma::backward, mma::workspace_bytes, lib::supports_cuda_half, lib::is_half};
 }
 
-}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool

@@ -7,7 +7,8 @@
 #include "kernels/ops/conv2d/products.cuh"
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
 
-namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::conv_relu_pool {
+inline namespace GRADRING_KERNEL_COPY {
 /// The passes of the variant "mma".
 namespace mma {
 
@@ -186,4 +187,5 @@ struct PatchesAndOnes : conv2d::PatchMatrix<T, conv2d::Major::mn> {
   }
 };
 
-}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool

@@ -11,7 +11,9 @@
 #include "kernels/lib/native_vector.h"
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
 
-namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY::native {
+namespace gradring::kernels::conv_relu_pool {
+inline namespace GRADRING_KERNEL_COPY {
+namespace native {
 
 /// Output channels that are computed together: two vectors.
 inline constexpr int kBlock = 2 * lib::kNativeLanes;
@@ -122,4 +124,6 @@ struct Backward {
 /// kBlock] where the layout has few taps), and of db after it, at the end of gradient_elements().
 void backward_samples(const Layout& layout, const Backward& pass, std::int64_t begin, std::int64_t end, float* scratch);
 
-}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY::native
+}  // namespace native
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool

@@ -6,7 +6,9 @@
 #include "kernels/ops/conv_relu_pool/native.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY::native {
+namespace gradring::kernels::conv_relu_pool {
+inline namespace GRADRING_KERNEL_COPY {
+namespace native {
 namespace {
 
 using lib::kNativeLanes;
@@ -345,4 +347,6 @@ void backward_samples(const Layout& layout, const Backward& pass, std::int64_t b
   }
 }
 
-}  // namespace gradring::kernels::conv_relu_pool::inline GRADRING_KERNEL_COPY::native
+}  // namespace native
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool

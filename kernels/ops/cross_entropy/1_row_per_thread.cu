@@ -15,7 +15,8 @@
 #include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::softmax_cross_entropy::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::softmax_cross_entropy {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kTotalThreads = 32;  // one warp: batches have some hundred rows, and every thread has its price on a CPU
@@ -97,4 +98,5 @@ void run(Stream& stream, const Args& args) {
 
 Variant row_per_thread() { return {"row_per_thread", run, lib::supports_floating}; }
 
-}  // namespace gradring::kernels::softmax_cross_entropy::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::softmax_cross_entropy

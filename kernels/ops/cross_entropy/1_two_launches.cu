@@ -20,7 +20,8 @@
 #include "kernels/ops/cross_entropy/cross_entropy.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::linear_cross_entropy::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::linear_cross_entropy {
+inline namespace GRADRING_KERNEL_COPY {
 
 struct RowVerdict {
   float loss;
@@ -221,4 +222,5 @@ void run(Stream& stream, const Args& args) {
 
 Variant two_launches() { return {"two_launches", run, lib::supports_floating}; }
 
-}  // namespace gradring::kernels::linear_cross_entropy::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::linear_cross_entropy

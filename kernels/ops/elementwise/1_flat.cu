@@ -17,7 +17,8 @@
 #include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::fill::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::fill {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 template <class Word>
@@ -47,9 +48,11 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, lib::supports_any}; }
 
-}  // namespace gradring::kernels::fill::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::fill
 
-namespace gradring::kernels::scale::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::scale {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 template <class T>
@@ -70,9 +73,11 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, lib::supports_floating}; }
 
-}  // namespace gradring::kernels::scale::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::scale
 
-namespace gradring::kernels::accumulate::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::accumulate {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 /// Whole numbers wrap around.
@@ -114,9 +119,11 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, supports}; }
 
-}  // namespace gradring::kernels::accumulate::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::accumulate
 
-namespace gradring::kernels::cast::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::cast {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 template <class From, class To>
@@ -143,9 +150,11 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, lib::supports_floating}; }
 
-}  // namespace gradring::kernels::cast::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::cast
 
-namespace gradring::kernels::relu::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::relu {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 template <class T>
@@ -184,4 +193,5 @@ void backward(Stream& stream, const BackwardArgs& args) {
 
 Variant flat() { return {"flat", forward, backward, lib::supports_floating}; }
 
-}  // namespace gradring::kernels::relu::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::relu

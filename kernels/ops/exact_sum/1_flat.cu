@@ -12,7 +12,8 @@
 #include "kernels/lib/element.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::exact_sum::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::exact_sum {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 using Count = unsigned long long;  // what atomicAdd has; whole numbers add up alike with and without a sign
@@ -59,4 +60,5 @@ void read(Stream& stream, const ReadArgs& args) {
 
 Variant flat() { return {"flat", add, read, lib::supports_any}; }
 
-}  // namespace gradring::kernels::exact_sum::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::exact_sum

@@ -16,7 +16,8 @@
 #include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gather_batch::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gather_batch {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 /// Divisions, not products with reciprocals: those round differently, and the bits are to be the loader's.
@@ -79,4 +80,5 @@ void advance(Stream& stream, const AdvanceArgs& args) {
 
 Variant rows() { return {"rows", run, advance, lib::supports_floating}; }
 
-}  // namespace gradring::kernels::gather_batch::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::gather_batch

@@ -16,7 +16,8 @@
 #include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gemm {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kDots = 8;
@@ -95,4 +96,5 @@ void run(Stream& stream, const Args& args) {
 
 Variant strips() { return {"strips", run, lib::supports_floating}; }
 
-}  // namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::gemm

@@ -16,7 +16,8 @@
 #include "kernels/ops/gemm/tiles.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gemm {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kTile = 64;  // rows and columns of C
@@ -96,4 +97,5 @@ void run(Stream& stream, const Args& args) {
 
 Variant tiled() { return {"tiled", run, lib::supports_cuda_floating, lib::is_floating}; }
 
-}  // namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::gemm

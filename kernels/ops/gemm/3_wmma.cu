@@ -14,7 +14,8 @@
 #include "kernels/ops/gemm/tiles.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gemm {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 namespace wmma = nvcuda::wmma;
@@ -125,4 +126,5 @@ void run(Stream& stream, const Args& args) {
 
 Variant wmma_fragments() { return {"wmma", run, lib::supports_cuda_half, lib::is_half}; }
 
-}  // namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::gemm

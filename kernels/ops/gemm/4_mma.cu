@@ -21,7 +21,8 @@
 #include "kernels/ops/gemm/tiles.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gemm {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 /// A k-tile of an operand in shared memory: rows in memory's order without padding. The 16-byte vectors of a row are
@@ -125,4 +126,5 @@ Variant mma() {
           .workspace_bytes = workspace_bytes(kTileRows, kTileColumns)};
 }
 
-}  // namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::gemm

@@ -20,7 +20,8 @@
 #include "kernels/ops/gemm/tiles.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gemm {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// A k-tile of an operand in shared memory, as TMA writes it and wgmma reads it: boxes of 64 (M or N) x 64 (K) elements
 /// one after the other, each with 64 swizzled rows of 128 bytes in memory's order. A box has one size whether the
@@ -184,4 +185,5 @@ Variant wgmma() {
           .workspace_bytes = workspace_bytes(kTileRows, kTileColumns)};  // more than mma needs
 }
 
-}  // namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::gemm

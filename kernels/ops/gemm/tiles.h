@@ -16,7 +16,8 @@
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gemm {
+inline namespace GRADRING_KERNEL_COPY {
 
 template <class T>
 struct alignas(16) Vector {
@@ -183,4 +184,5 @@ void with_slices(Stream& stream, const Args& args, const Problem<T>& problem, in
   c.is_f32 ? sum_to(static_cast<float*>(c.data)) : sum_to(static_cast<T*>(c.data));
 }
 
-}  // namespace gradring::kernels::gemm::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::gemm

@@ -19,7 +19,8 @@
 #include "kernels/ops/gradient_statistics/gradient_statistics.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::gradient_statistics::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::gradient_statistics {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kSums = lib::kPack < 8 ? lib::kPack : 8;
@@ -171,4 +172,5 @@ void run(Stream& stream, const Args& args) {
 
 Variant two_stage() { return {"two_stage", run, run_blocks, run_total, lib::supports_floating}; }
 
-}  // namespace gradring::kernels::gradient_statistics::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::gradient_statistics

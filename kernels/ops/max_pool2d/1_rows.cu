@@ -15,7 +15,8 @@
 #include "kernels/lib/rows.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::max_pool2d::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::max_pool2d {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 /// kWindow 0: any window, known at run time only. A known one is unrolled, and the channel loop around it vectorises.
@@ -127,4 +128,5 @@ void backward(Stream& stream, const BackwardArgs& args) {
 
 Variant rows() { return {"rows", forward, backward, lib::supports_floating}; }
 
-}  // namespace gradring::kernels::max_pool2d::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::max_pool2d

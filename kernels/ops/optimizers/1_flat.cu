@@ -14,7 +14,8 @@
 #include "kernels/ops/optimizers/update.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::adam::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::adam {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 /// Copy is the type of the copy; with float there is none, and `copy` is not touched.
@@ -45,9 +46,11 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, lib::supports_any}; }
 
-}  // namespace gradring::kernels::adam::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::adam
 
-namespace gradring::kernels::sgd::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::sgd {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 template <bool kMomentum, class Copy>
@@ -82,9 +85,11 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, lib::supports_any}; }
 
-}  // namespace gradring::kernels::sgd::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::sgd
 
-namespace gradring::kernels::ema::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::ema {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 __global__ void ema_run_flat_kernel(std::size_t elements, const float* __restrict__ weights,
@@ -108,4 +113,5 @@ void run(Stream& stream, const Args& args) {
 
 Variant flat() { return {"flat", run, lib::supports_any}; }
 
-}  // namespace gradring::kernels::ema::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::ema

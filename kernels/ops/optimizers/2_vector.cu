@@ -16,7 +16,8 @@
 #include "kernels/ops/optimizers/update.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::adam::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::adam {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 /// Copy is the type of the copy; with float there is none, and `copy` is not touched.
@@ -65,9 +66,11 @@ void run(Stream& stream, const Args& args) {
 
 Variant vector() { return {"vector", run, lib::supports_any}; }
 
-}  // namespace gradring::kernels::adam::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::adam
 
-namespace gradring::kernels::sgd::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::sgd {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 template <bool kWide, bool kMomentum, class Copy>
@@ -120,4 +123,5 @@ void run(Stream& stream, const Args& args) {
 
 Variant vector() { return {"vector", run, lib::supports_any}; }
 
-}  // namespace gradring::kernels::sgd::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::sgd

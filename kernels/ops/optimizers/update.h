@@ -8,7 +8,8 @@
 
 /// The arithmetic of one weight, which all kernels of this folder share, so that they give the same bits. The fused
 /// multiplications are written out: a compiler that chooses them may choose others in another kernel.
-namespace gradring::kernels::adam::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::adam {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// Hyper in the form the kernels need, rounded to float once, after all differences are taken.
 struct Coefficients {
@@ -65,9 +66,11 @@ __device__ inline float updated(const Step& s, float weight, float gradient, flo
   return fmaf(weight, s.shrink, -(s.step_size * m / (sqrtf(v) / s.root2 + s.epsilon)));
 }
 
-}  // namespace gradring::kernels::adam::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::adam
 
-namespace gradring::kernels::sgd::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::sgd {
+inline namespace GRADRING_KERNEL_COPY {
 
 /// Hyper in float.
 struct Coefficients {
@@ -107,4 +110,5 @@ __device__ inline float turned(const Step& s, float g, float& buffer) {
 
 __device__ inline float moved(const Step& s, float weight, float g) { return fmaf(-s.lr, g, weight); }
 
-}  // namespace gradring::kernels::sgd::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::sgd

@@ -18,7 +18,8 @@
 #include "kernels/simt/engine/tensor_layout.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::peak::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::peak {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kResults = 4;  // of a tile, in each lane: simt::mma_position_in_c
@@ -141,4 +142,5 @@ Variant multiply_adds() {
 
 Variant mma() { return {.name = "mma", .run = run_mma, .supports = lib::supports_cuda_half, .computes = lib::is_half}; }
 
-}  // namespace gradring::kernels::peak::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::peak

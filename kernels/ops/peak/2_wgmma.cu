@@ -15,7 +15,8 @@
 #include "kernels/simt/engine/tensor_layout.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::peak::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::peak {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kGroupThreads = 128;
@@ -107,4 +108,5 @@ Variant wgmma() {
   return {.name = "wgmma", .run = run, .supports = lib::supports_hopper_half, .computes = lib::is_half};
 }
 
-}  // namespace gradring::kernels::peak::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::peak

@@ -11,7 +11,8 @@
 #include "kernels/lib/element.h"
 #include "kernels/simt/simt.h"
 
-namespace gradring::kernels::step_state::inline GRADRING_KERNEL_COPY {
+namespace gradring::kernels::step_state {
+inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 __device__ void follow(StepState& state, const LossScalePolicy& policy) {
@@ -58,4 +59,5 @@ void advance(Stream& stream, const AdvanceArgs& args) {
 
 Variant one_thread() { return {"one_thread", prepare, advance, lib::supports_any}; }
 
-}  // namespace gradring::kernels::step_state::inline GRADRING_KERNEL_COPY
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::step_state

@@ -15,7 +15,8 @@
 #include "kernels/runtime/cuda/cuda_error.h"
 #include "kernels/simt/engine/tensor_layout.h"
 
-namespace gradring::simt::inline on_cuda {
+namespace gradring::simt {
+inline namespace on_cuda {
 
 using TensorMap = CUtensorMap;
 
@@ -61,4 +62,5 @@ inline TensorMap make_tensor_map(const TensorBox& box) {
   return map;
 }
 
-}  // namespace gradring::simt::inline on_cuda
+}  // namespace on_cuda
+}  // namespace gradring::simt
