@@ -20,13 +20,6 @@ VariantChoice checked(VariantChoice choice) {
   return choice;
 }
 
-/// The choice of our kernels: auto where the library is named, for what it does not plan.
-VariantChoice ours(VariantChoice choice) {
-  for (std::string* name : {&choice.conv, &choice.gemm})
-    if (*name == CpuBackend::kLibrary) *name = kAuto;
-  return choice;
-}
-
 /// For vector loads and oneDNN.
 constexpr std::size_t kAlignmentBytes = 64;
 
@@ -137,7 +130,7 @@ class WidenedPlan final : public Plan {
 
 CpuBackend::CpuBackend(const kernels::Device& device, unsigned threads, const VariantChoice& choice)
     : choice_(checked(choice)),
-      plans_(kernels::kernel_set(), device, ours(choice)),
+      plans_(kernels::kernel_set(), device, without_libraries(choice, kLibrary, kLibrary)),
       relu_(kernels::pick_variant(kernels::kernel_set().relu, device, kernels::DType::f32)),
       cast_(kernels::pick_variant(kernels::kernel_set().cast, device, kernels::DType::f32)) {
   set_onednn_threads(threads);

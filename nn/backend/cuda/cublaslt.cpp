@@ -4,8 +4,6 @@
 #include <string>
 
 #include "kernels/base/error.h"
-#include "kernels/base/shared_library.h"
-#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 namespace {
@@ -41,23 +39,7 @@ cublasLtEpilogue_t cublas_epilogue(Epilogue epilogue) {
 }  // namespace
 
 CublasLtApi CublasLtApi::load() {
-  const SharedLibrary library("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR), nvidia_library_folders());
-  CublasLtApi api;
-  library.find("cublasLtGetVersion", api.get_version);
-  library.find("cublasLtGetStatusString", api.get_status_string);
-  library.find("cublasLtCreate", api.create);
-  library.find("cublasLtDestroy", api.destroy);
-  library.find("cublasLtMatmulDescCreate", api.matmul_create);
-  library.find("cublasLtMatmulDescDestroy", api.matmul_destroy);
-  library.find("cublasLtMatmulDescSetAttribute", api.matmul_set);
-  library.find("cublasLtMatrixLayoutCreate", api.layout_create);
-  library.find("cublasLtMatrixLayoutDestroy", api.layout_destroy);
-  library.find("cublasLtMatmulPreferenceCreate", api.preference_create);
-  library.find("cublasLtMatmulPreferenceDestroy", api.preference_destroy);
-  library.find("cublasLtMatmulPreferenceSetAttribute", api.preference_set);
-  library.find("cublasLtMatmulAlgoGetHeuristic", api.get_heuristic);
-  library.find("cublasLtMatmul", api.matmul);
-  return api;
+  return {.from = LibraryFunctions("libcublasLt.so." + std::to_string(CUBLAS_VER_MAJOR))};
 }
 
 void cublas_check(const CublasLtApi& api, cublasStatus_t status, std::string_view call, std::source_location where) {
@@ -67,16 +49,9 @@ void cublas_check(const CublasLtApi& api, cublasStatus_t status, std::string_vie
 }
 
 CublasLt::CublasLt(CublasLtApi api, const kernels::Device& device)
-    : api_(api), device_(device), handle_(make_handle()) {}
-
-CublasLt::Handle CublasLt::make_handle() {
-  make_current(device_);
-  cublasLtHandle_t handle = nullptr;
-  cublas_check(api_, api_.create(&handle), "cublasLtCreate");
-  return Handle(handle, Destroy{&api_, device_.id()});
-}
-
-void CublasLt::Destroy::operator()(cublasLtHandle_t handle) const noexcept { destroy_on(device, api->destroy, handle); }
+    : api_(api), device_(device), handle_(make_handle(device, api_.create, api_.destroy, [this](cublasStatus_t status) {
+        cublas_check(api_, status, "cublasLtCreate");
+      })) {}
 
 std::optional<CublasLtMatmul> CublasLtMatmul::make(std::shared_ptr<CublasLt> cublas, const MatmulSpec& spec) {
   CublasLtMatmul matmul(std::move(cublas), spec);
@@ -148,7 +123,7 @@ bool CublasLtMatmul::choose_algorithm() {
   return result.state == CUBLAS_STATUS_SUCCESS;
 }
 
-void CublasLtMatmul::enqueue(kernels::Stream& stream, const MatmulPointers& pointers) {
+void CublasLtMatmul::enqueue(kernels::Stream& stream, const MatmulPointers& pointers) const {
   const CublasLtApi& api = cublas_->api();
   make_current(cublas_->device());
   if (spec_.epilogue != Epilogue::none)

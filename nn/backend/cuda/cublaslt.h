@@ -11,25 +11,27 @@
 
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
+#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 
 /// The functions of cuBLASLt that we call, looked up when a backend is made, as CudnnApi.
 struct CublasLtApi {
-  decltype(&::cublasLtGetVersion) get_version = nullptr;
-  decltype(&::cublasLtGetStatusString) get_status_string = nullptr;
-  decltype(&::cublasLtCreate) create = nullptr;
-  decltype(&::cublasLtDestroy) destroy = nullptr;
-  decltype(&::cublasLtMatmulDescCreate) matmul_create = nullptr;
-  decltype(&::cublasLtMatmulDescDestroy) matmul_destroy = nullptr;
-  decltype(&::cublasLtMatmulDescSetAttribute) matmul_set = nullptr;
-  decltype(&::cublasLtMatrixLayoutCreate) layout_create = nullptr;
-  decltype(&::cublasLtMatrixLayoutDestroy) layout_destroy = nullptr;
-  decltype(&::cublasLtMatmulPreferenceCreate) preference_create = nullptr;
-  decltype(&::cublasLtMatmulPreferenceDestroy) preference_destroy = nullptr;
-  decltype(&::cublasLtMatmulPreferenceSetAttribute) preference_set = nullptr;
-  decltype(&::cublasLtMatmulAlgoGetHeuristic) get_heuristic = nullptr;
-  decltype(&::cublasLtMatmul) matmul = nullptr;
+  LibraryFunctions from = {};
+  decltype(&::cublasLtGetVersion) get_version = from["cublasLtGetVersion"];
+  decltype(&::cublasLtGetStatusString) get_status_string = from["cublasLtGetStatusString"];
+  decltype(&::cublasLtCreate) create = from["cublasLtCreate"];
+  decltype(&::cublasLtDestroy) destroy = from["cublasLtDestroy"];
+  decltype(&::cublasLtMatmulDescCreate) matmul_create = from["cublasLtMatmulDescCreate"];
+  decltype(&::cublasLtMatmulDescDestroy) matmul_destroy = from["cublasLtMatmulDescDestroy"];
+  decltype(&::cublasLtMatmulDescSetAttribute) matmul_set = from["cublasLtMatmulDescSetAttribute"];
+  decltype(&::cublasLtMatrixLayoutCreate) layout_create = from["cublasLtMatrixLayoutCreate"];
+  decltype(&::cublasLtMatrixLayoutDestroy) layout_destroy = from["cublasLtMatrixLayoutDestroy"];
+  decltype(&::cublasLtMatmulPreferenceCreate) preference_create = from["cublasLtMatmulPreferenceCreate"];
+  decltype(&::cublasLtMatmulPreferenceDestroy) preference_destroy = from["cublasLtMatmulPreferenceDestroy"];
+  decltype(&::cublasLtMatmulPreferenceSetAttribute) preference_set = from["cublasLtMatmulPreferenceSetAttribute"];
+  decltype(&::cublasLtMatmulAlgoGetHeuristic) get_heuristic = from["cublasLtMatmulAlgoGetHeuristic"];
+  decltype(&::cublasLtMatmul) matmul = from["cublasLtMatmul"];
 
   /// Errors    DeviceError if libcublasLt of this build's major version is missing or lacks one of them.
   static CublasLtApi load();
@@ -54,17 +56,9 @@ class CublasLt {
   const kernels::Device& device() const { return device_; }
 
  private:
-  struct Destroy {
-    const CublasLtApi* api;
-    kernels::DeviceId device;
-    void operator()(cublasLtHandle_t handle) const noexcept;
-  };
-  using Handle = std::unique_ptr<std::remove_pointer_t<cublasLtHandle_t>, Destroy>;
-  Handle make_handle();
-
   CublasLtApi api_;
   const kernels::Device& device_;
-  Handle handle_;
+  LibraryHandle<cublasLtHandle_t> handle_;
 };
 
 /// What is computed with a product.
@@ -107,7 +101,7 @@ class CublasLtMatmul {
   static std::optional<CublasLtMatmul> make(std::shared_ptr<CublasLt> cublas, const MatmulSpec& spec);
 
   /// Errors    DeviceError if it cannot be enqueued.
-  void enqueue(kernels::Stream& stream, const MatmulPointers& pointers);
+  void enqueue(kernels::Stream& stream, const MatmulPointers& pointers) const;
 
  private:
   struct Destroy {

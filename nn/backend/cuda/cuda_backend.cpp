@@ -2,7 +2,6 @@
 #include "nn/backend/cuda/cuda_backend.h"
 
 #include "kernels/base/error.h"
-#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 namespace {
@@ -10,13 +9,6 @@ namespace {
 VariantChoice checked(const CudaBackendOptions& options, const kernels::KernelSet& kernels) {
   const VariantChoice choice{.conv = options.conv, .gemm = options.gemm};
   check_choice(choice, kernels, CudaBackend::kConvLibrary, CudaBackend::kGemmLibrary);
-  return choice;
-}
-
-/// The choice of our kernels: auto where a library is named, for what it does not plan.
-VariantChoice ours(VariantChoice choice) {
-  if (choice.conv == CudaBackend::kConvLibrary) choice.conv = kAuto;
-  if (choice.gemm == CudaBackend::kGemmLibrary) choice.gemm = kAuto;
   return choice;
 }
 
@@ -64,7 +56,7 @@ CudaBackend::CudaBackend(const kernels::KernelSet& kernels, kernels::Device& dev
     : kernels_(kernels),
       device_(device),
       choice_(checked(options, kernels)),
-      plans_(kernels, device, ours(choice_)),
+      plans_(kernels, device, without_libraries(choice_, kConvLibrary, kGemmLibrary)),
       libraries_(std::move(libraries)) {}
 
 std::unique_ptr<Plan> CudaBackend::plan(std::span<const NodeSpec> nodes) {

@@ -4,8 +4,11 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
+#include <type_traits>
 
 #include "kernels/base/error.h"
+#include "kernels/base/shared_library.h"
 #include "kernels/lib/variant.h"
 #include "kernels/ops/conv2d/conv2d.h"
 #include "kernels/ops/kernel_set.h"
@@ -21,13 +24,52 @@ inline void make_current(const kernels::Device& device) {
   if (device.id().kind == kernels::DeviceKind::cuda) kernels::make_current(device.id().index);
 }
 
-/// Destroys a library's handle by `destroy`, a function of its API table, with the handle's device current on whatever
-/// thread. If the device cannot be made current, as after a failure, the handle is not destroyed: on another device
+/// A library's handle, which owns it.
+template <class Handle>
+using LibraryHandle = std::unique_ptr<std::remove_pointer_t<Handle>, std::function<void(Handle)>>;
+
+/// Makes a handle on `device`; `check` gets the status of `create`. The handle is destroyed with its device current on
+/// whatever thread. If the device cannot be made current, as after a failure, it is not destroyed: on another device
 /// that would be wrong, and nothing of the failed one is left to free.
-template <class Handle, class Status>
-void destroy_on(kernels::DeviceId device, Status (*destroy)(Handle), Handle handle) noexcept {
-  if (device.kind != kernels::DeviceKind::cuda || kernels::try_make_current(device.index)) (void)destroy(handle);
+template <class Handle, class Status, class Check>
+LibraryHandle<Handle> make_handle(const kernels::Device& device, Status (*create)(Handle*), Status (*destroy)(Handle),
+                                  const Check& check) {
+  make_current(device);
+  Handle handle = nullptr;
+  check(create(&handle));
+  return {handle, [destroy, id = device.id()](Handle made) {
+            if (id.kind != kernels::DeviceKind::cuda || kernels::try_make_current(id.index)) (void)destroy(made);
+          }};
 }
+
+/// A library's functions by their names, as initializers of a table of pointers to them. Without a library all are
+/// null: tests set them.
+class LibraryFunctions {
+ public:
+  LibraryFunctions() = default;
+  explicit LibraryFunctions(const std::string& file_name)
+      : library_(std::make_shared<SharedLibrary>(file_name, nvidia_library_folders())) {}
+
+  /// Converts to a pointer to the function, of whatever type the table says.
+  ///
+  /// Errors    DeviceError if the library lacks it.
+  auto operator[](const char* name) const { return Found{library_.get(), name}; }
+
+ private:
+  struct Found {
+    const SharedLibrary* library;
+    const char* name;
+
+    template <class Function>
+    operator Function*() const {  // NOLINT(google-explicit-constructor)
+      Function* function = nullptr;
+      if (library) library->find(name, function);
+      return function;
+    }
+  };
+
+  std::shared_ptr<const SharedLibrary> library_;
+};
 
 /// Our kernels for what a library does not fuse.
 struct HelperKernels {
@@ -65,7 +107,7 @@ using EnqueuedPass = std::function<void(kernels::Stream&)>;
 /// Single passes of a convolution by cuDNN, with the contracts of kernels/ops/conv2d, for benchmarks. Empty if cuDNN has no
 /// engine. `device` must outlive the pass.
 ///
-/// Errors    CudnnError if it cannot be enqueued.
+/// Errors    DeviceError if it cannot be enqueued.
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device,
                         const kernels::conv2d::ForwardArgs& args);
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::DgradArgs& args);

@@ -2,11 +2,9 @@
 #include "nn/backend/cuda/cuda_peers.h"
 
 #include <string>
-#include <utility>
 
 #include "kernels/base/error.h"
 #include "kernels/lib/variant.h"
-#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 namespace {

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/cuda/cudnn.h"
 
-#include <algorithm>
 #include <functional>
 #include <limits>
-#include <map>
 
 #include "kernels/runtime/timed_calls.h"
-#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 namespace {
@@ -119,17 +116,9 @@ Cudnn::Cudnn(CudnnApi api, kernels::Device& device, const CudaBackendOptions& op
       reproducible_(options.reproducible),
       autotune_(options.autotune),
       share_choice_(options.share_choice),
-      handle_(make_handle()),
+      handle_(make_handle(device, api_.create, api_.destroy,
+                          [this](cudnnStatus_t status) { cudnn_check(api_, status, "cudnnCreate"); })),
       cache_(options.plan_cache, device.description() + "; cuDNN " + std::to_string(api_.get_version())) {}
-
-Cudnn::Handle Cudnn::make_handle() {
-  make_current(device_);
-  cudnnHandle_t handle = nullptr;
-  cudnn_check(api_, api_.create(&handle), "cudnnCreate");
-  return Handle(handle, Destroy{&api_, device_.id()});
-}
-
-void Cudnn::Destroy::operator()(cudnnHandle_t handle) const noexcept { destroy_on(device, api->destroy, handle); }
 
 std::vector<CudnnEngine> Cudnn::candidates(const std::vector<CudnnEngineConfig>& configs, const CudnnEngineRules& rules,
                                            std::size_t most) {

@@ -50,7 +50,7 @@ inline constexpr std::int64_t kCudnnAlignment = 16;
 /// A finalized graph of a problem: memory in NHWC and OHWI, extents in cuDNN's order NCHW and OIHW. Without a handle
 /// cuDNN checks the graph, but engines cannot be chosen for it.
 ///
-/// Errors    CudnnError if cuDNN does not support the convolution.
+/// Errors    DeviceError if cuDNN does not support the convolution.
 CudnnDescriptor make_graph(const CudnnApi& api, cudnnHandle_t handle, const ConvProblem& problem);
 
 /// A cuDNN engine with its knobs set: one way to compute a graph, not yet compiled.
@@ -120,7 +120,7 @@ class PlanCache {
 /// Threads   one at a time: cuDNN's handle belongs to one stream at a time.
 class Cudnn {
  public:
-  /// Errors    CudnnError if cuDNN does not start on this device.
+  /// Errors    DeviceError if cuDNN does not start on this device.
   Cudnn(CudnnApi api, kernels::Device& device, const CudaBackendOptions& options);
 
   /// The engine for a problem: the one named `preferred` if it compiles, else the first of engine_configs that does;
@@ -134,21 +134,13 @@ class Cudnn {
   /// The result of `choose` on the rank that chooses for all (CudaBackendOptions::share_choice).
   std::string share(const Chooser& choose) const { return share_choice_(choose); }
 
-  /// Errors    CudnnError if it cannot be enqueued.
+  /// Errors    DeviceError if it cannot be enqueued.
   void enqueue(kernels::Stream& stream, const CudnnEngine& engine, const std::vector<CudnnPointer>& tensors,
                void* workspace);
 
   const CudnnApi& api() const { return api_; }
 
  private:
-  struct Destroy {
-    const CudnnApi* api;
-    kernels::DeviceId device;
-    void operator()(cudnnHandle_t handle) const noexcept;
-  };
-  using Handle = std::unique_ptr<std::remove_pointer_t<cudnnHandle_t>, Destroy>;
-
-  Handle make_handle();
   /// The first `most` that compile.
   std::vector<CudnnEngine> candidates(const std::vector<CudnnEngineConfig>& configs, const CudnnEngineRules& rules,
                                       std::size_t most);
@@ -161,7 +153,7 @@ class Cudnn {
   bool reproducible_;
   bool autotune_;
   std::function<std::string(const Chooser&)> share_choice_;
-  Handle handle_;
+  LibraryHandle<cudnnHandle_t> handle_;
   PlanCache cache_;
 };
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <array>
 
-#include "kernels/base/shared_library.h"
-
 namespace gradring::nn {
 namespace {
 
@@ -17,32 +15,16 @@ cudnnBackendDescriptor_t created(const CudnnApi& api, cudnnBackendDescriptorType
 
 }  // namespace
 
-CudnnApi CudnnApi::load() {
-  const SharedLibrary library("libcudnn.so." + std::to_string(CUDNN_MAJOR), nvidia_library_folders());
-  CudnnApi api;
-  library.find("cudnnGetVersion", api.get_version);
-  library.find("cudnnGetErrorString", api.get_error_string);
-  library.find("cudnnGetLastErrorString", api.get_last_error_string);
-  library.find("cudnnCreate", api.create);
-  library.find("cudnnDestroy", api.destroy);
-  library.find("cudnnSetStream", api.set_stream);
-  library.find("cudnnBackendCreateDescriptor", api.create_descriptor);
-  library.find("cudnnBackendDestroyDescriptor", api.destroy_descriptor);
-  library.find("cudnnBackendFinalize", api.finalize);
-  library.find("cudnnBackendSetAttribute", api.set_attribute);
-  library.find("cudnnBackendGetAttribute", api.get_attribute);
-  library.find("cudnnBackendExecute", api.execute);
-  return api;
-}
+CudnnApi CudnnApi::load() { return {.from = LibraryFunctions("libcudnn.so." + std::to_string(CUDNN_MAJOR))}; }
 
 void cudnn_check(const CudnnApi& api, cudnnStatus_t status, std::string_view call, std::source_location where) {
-  if (status == CUDNN_STATUS_SUCCESS) [[likely]]
-    return;
-  std::array<char, 512> text{};
-  api.get_last_error_string(text.data(), text.size());
-  std::string message = std::string(call) + " failed: " + api.get_error_string(status);
-  if (text[0] != '\0') message += std::string(", ") + text.data();
-  throw CudnnError(status, message + " [" + where.file_name() + ":" + std::to_string(where.line()) + "]");
+  const auto message = [&] {
+    std::array<char, 512> text{};
+    api.get_last_error_string(text.data(), text.size());
+    const std::string failed = std::string(call) + " failed: " + api.get_error_string(status);
+    return text[0] == '\0' ? failed : failed + ", " + text.data();
+  };
+  check<DeviceError>(status == CUDNN_STATUS_SUCCESS, message, where);
 }
 
 CudnnDescriptor::CudnnDescriptor(const CudnnApi& api, cudnnBackendDescriptorType_t type)

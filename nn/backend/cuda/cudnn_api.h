@@ -11,39 +11,34 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "nn/backend/cuda/cuda_libraries.h"
 
 namespace gradring::nn {
 
 /// The functions of cuDNN that we call, looked up when a backend is made, so that a machine without cuDNN can use the
 /// rest. Tests replace them.
 struct CudnnApi {
-  decltype(&::cudnnGetVersion) get_version = nullptr;
-  decltype(&::cudnnGetErrorString) get_error_string = nullptr;
-  decltype(&::cudnnGetLastErrorString) get_last_error_string = nullptr;
-  decltype(&::cudnnCreate) create = nullptr;
-  decltype(&::cudnnDestroy) destroy = nullptr;
-  decltype(&::cudnnSetStream) set_stream = nullptr;
-  decltype(&::cudnnBackendCreateDescriptor) create_descriptor = nullptr;
-  decltype(&::cudnnBackendDestroyDescriptor) destroy_descriptor = nullptr;
-  decltype(&::cudnnBackendFinalize) finalize = nullptr;
-  decltype(&::cudnnBackendSetAttribute) set_attribute = nullptr;
-  decltype(&::cudnnBackendGetAttribute) get_attribute = nullptr;
-  decltype(&::cudnnBackendExecute) execute = nullptr;
+  LibraryFunctions from = {};
+  decltype(&::cudnnGetVersion) get_version = from["cudnnGetVersion"];
+  decltype(&::cudnnGetErrorString) get_error_string = from["cudnnGetErrorString"];
+  decltype(&::cudnnGetLastErrorString) get_last_error_string = from["cudnnGetLastErrorString"];
+  decltype(&::cudnnCreate) create = from["cudnnCreate"];
+  decltype(&::cudnnDestroy) destroy = from["cudnnDestroy"];
+  decltype(&::cudnnSetStream) set_stream = from["cudnnSetStream"];
+  decltype(&::cudnnBackendCreateDescriptor) create_descriptor = from["cudnnBackendCreateDescriptor"];
+  decltype(&::cudnnBackendDestroyDescriptor) destroy_descriptor = from["cudnnBackendDestroyDescriptor"];
+  decltype(&::cudnnBackendFinalize) finalize = from["cudnnBackendFinalize"];
+  decltype(&::cudnnBackendSetAttribute) set_attribute = from["cudnnBackendSetAttribute"];
+  decltype(&::cudnnBackendGetAttribute) get_attribute = from["cudnnBackendGetAttribute"];
+  decltype(&::cudnnBackendExecute) execute = from["cudnnBackendExecute"];
 
   /// Errors    DeviceError if libcudnn.so.9 is missing or lacks one of them.
   static CudnnApi load();
 };
 
-/// A cuDNN error with its status.
-class CudnnError : public DeviceError {
- public:
-  CudnnError(cudnnStatus_t result, const std::string& message) : DeviceError(message), status(result) {}
-  cudnnStatus_t status;
-};
-
 /// Throws unless `status` is success. `call` is the name of the function that returned it.
 ///
-/// Errors    CudnnError: the call, cuDNN's name for the error, its last error string, and the caller's location.
+/// Errors    DeviceError: the call, cuDNN's name for the error, its last error string, and the caller's location.
 void cudnn_check(const CudnnApi& api, cudnnStatus_t status, std::string_view call,
                  std::source_location where = std::source_location::current());
 
@@ -56,7 +51,7 @@ class CudnnDescriptor {
 
   cudnnBackendDescriptor_t get() const { return handle_.get(); }
 
-  /// Errors    CudnnError if the descriptor has no such attribute, or not of this type.
+  /// Errors    DeviceError if the descriptor has no such attribute, or not of this type.
   CudnnDescriptor& set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, std::int64_t count,
                        const void* values);
   template <class T>
@@ -67,7 +62,7 @@ class CudnnDescriptor {
   CudnnDescriptor& set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values);
   CudnnDescriptor& set(cudnnBackendAttributeName_t name, std::span<const CudnnDescriptor> values);
 
-  /// Errors    CudnnError if an attribute is missing or unsupported.
+  /// Errors    DeviceError if an attribute is missing or unsupported.
   CudnnDescriptor& finalize();
   /// The same, but false instead of an error.
   bool try_finalize();

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/backend/cuda/cuda_libraries.h"
-
 #include <algorithm>
-#include <array>
 #include <map>
 #include <sstream>
 #include <string>
 #include <utility>
 
 #include "nn/backend/cuda/cudnn.h"
+#include "nn/backend/cuda/library_plan.h"
 #include "nn/backend/kernels/kernel_plans.h"
 
 namespace gradring::nn {
@@ -19,17 +17,9 @@ using kernels::conv2d::Geometry;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
-/// The engines for one batch size, of the passes that will be asked for.
-struct Engines {
-  std::optional<CudnnEngine> forward;
-  bool adds_bias = false;  ///< as part of forward
-  std::optional<CudnnEngine> dgrad;
-  std::optional<CudnnEngine> wgrad;
+struct Engines : LibraryPasses<CudnnEngine> {
   DType dw_dtype = DType::f32;
 
-  bool complete(Backward backward) const {
-    return forward && (wgrad || backward == Backward::none) && (dgrad || backward != Backward::all);
-  }
   std::size_t workspace_bytes() const {
     std::size_t most = 0;
     for (const auto* engine : {&forward, &dgrad, &wgrad})
@@ -56,55 +46,30 @@ struct Names {
   }
 };
 
-class CudnnConv2dPlan final : public Plan {
+class CudnnConv2dPlan final : public LibraryPlan<Engines> {
  public:
-  CudnnConv2dPlan(const NodeSpec& node, bool relu, std::shared_ptr<Cudnn> cudnn, const HelperKernels& helpers)
-      : dtype_(node.dtype),
-        geometry_(conv2d_geometry(node)),
-        backward_(node.backward),
-        relu_(relu),
-        cudnn_(std::move(cudnn)),
-        helpers_(helpers) {
+  CudnnConv2dPlan(std::span<const NodeSpec> nodes, std::shared_ptr<Cudnn> cudnn, const HelperKernels& helpers)
+      : LibraryPlan(nodes, helpers, {.library_computes = "cuDNN computes this convolution", .option = "--conv"}),
+        geometry_(conv2d_geometry(node_)),
+        cudnn_(std::move(cudnn)) {
     if (cudnn_->autotunes()) preferred_ = Names::parse(cudnn_->share([this] { return tune().text(); }));
-    const Engines& engines = engines_for(geometry_.batch);
-    most_workspace_ = engines.workspace_bytes();
+    most_workspace_ = passes_for(geometry_.batch).workspace_bytes();  // a smaller batch uses that, too
   }
 
-  bool complete() { return engines_for(geometry_.batch).complete(backward_); }
-
-  std::size_t nodes() const override { return relu_ ? 2 : 1; }
-  std::size_t saved_bytes() const override { return 0; }
   std::size_t workspace_bytes() const override { return aligned(most_workspace_) + dw_bytes(); }
-
   std::string description() const override { return "cudnn"; }
+
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {
-    const Geometry geometry = geometry_for(pass.batch);
-    const Engines& engines = engines_for(pass.batch);
+    const Engines& engines = passes_for(pass.batch);
     std::vector<CudnnPointer> tensors = {{kTensorX, pass.x}, {kTensorW, pass.parameters[0]}, {kTensorY, pass.y}};
     if (engines.adds_bias) tensors.push_back({kTensorB, pass.parameters[1]});
     cudnn_->enqueue(stream, *engines.forward, tensors, pass.workspace);
-    if (!engines.adds_bias)
-      helpers_.bias.add(stream, {.dtype = dtype_,
-                                 .rows = rows(geometry),
-                                 .channels = geometry.out_channels,
-                                 .x = pass.y,
-                                 .bias = pass.parameters[1],
-                                 .y = pass.y});
-    if (relu_)  // ours keeps a NaN; cuDNN does not say that its own does
-      helpers_.relu.forward(stream, {.dtype = dtype_, .x = pass.y, .y = pass.y, .elements = out_elements(geometry)});
+    enqueue_after_forward(stream, pass, engines.adds_bias);
   }
 
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override {
-    const Geometry geometry = geometry_for(pass.batch);
-    const Engines& engines = engines_for(pass.batch);
-    if (relu_)
-      helpers_.relu.backward(
-          stream, {.dtype = dtype_, .y = pass.y, .dy = pass.dy, .dx = pass.dy, .elements = out_elements(geometry)});
-    helpers_.bias.grad(stream, {.dtype = dtype_,
-                                .rows = rows(geometry),
-                                .channels = geometry.out_channels,
-                                .dy = pass.dy,
-                                .db = pass.gradients[1]});
+    const Engines& engines = passes_for(pass.batch);
+    enqueue_before_backward(stream, pass, false);
     enqueue_wgrad(stream, engines, pass);
     if (pass.dx)
       cudnn_->enqueue(stream, *engines.dgrad,
@@ -124,41 +89,20 @@ class CudnnConv2dPlan final : public Plan {
                                  .elements = static_cast<std::size_t>(geometry_.weight_elements())});
   }
 
-  Geometry geometry_for(std::int64_t batch) const {
-    Geometry geometry = geometry_;
-    geometry.batch = batch;
-    return geometry;
-  }
-  static std::int64_t rows(const Geometry& geometry) {
-    return geometry.batch * geometry.out_height() * geometry.out_width();
-  }
-  static std::size_t out_elements(const Geometry& geometry) {
-    return static_cast<std::size_t>(geometry.out_elements());
-  }
   /// For dw before its conversion to f32; a smaller batch may need it though the largest does not.
   std::size_t dw_bytes() const {
-    return dtype_ == DType::f32 || backward_ == Backward::none
+    return node_.dtype == DType::f32 || node_.backward == Backward::none
                ? 0
-               : static_cast<std::size_t>(geometry_.weight_elements()) * kernels::size_of(dtype_);
-  }
-
-  /// An epoch has two batch sizes, the full one and the short last one, which uses the workspace of the first.
-  const Engines& engines_for(std::int64_t batch) {
-    const auto known = engines_.find(batch);
-    if (known != engines_.end()) return known->second;
-    Engines engines = choose(geometry_for(batch));
-    check<DeviceError>(batch == geometry_.batch || engines.complete(backward_), [&] {
-      return "cuDNN computes this convolution for the full batch but not for " + std::to_string(batch) +
-             " samples: name one of our variants with --conv";
-    });
-    return engines_.emplace(batch, std::move(engines)).first->second;
+               : static_cast<std::size_t>(geometry_.weight_elements()) * kernels::size_of(node_.dtype);
   }
 
   ConvProblem problem(ConvPass pass, const Geometry& geometry, DType dw_dtype) const {
-    return {.pass = pass, .geometry = geometry, .dtype = dtype_, .dw_dtype = dw_dtype};
+    return {.pass = pass, .geometry = geometry, .dtype = node_.dtype, .dw_dtype = dw_dtype};
   }
 
-  Engines choose(const Geometry& geometry) {
+  Engines choose(std::int64_t batch) override {
+    Geometry geometry = geometry_;
+    geometry.batch = batch;
     const auto find = [&](ConvPass pass, DType dw_dtype = DType::f32) {
       return cudnn_->choose(problem(pass, geometry, dw_dtype), most_workspace_, preferred_.of[pass]);
     };
@@ -166,12 +110,12 @@ class CudnnConv2dPlan final : public Plan {
     engines.forward = find(ConvPass::forward_bias);
     engines.adds_bias = engines.forward.has_value();
     if (!engines.forward) engines.forward = find(ConvPass::forward);
-    if (backward_ == Backward::none) return engines;
-    if (backward_ == Backward::all) engines.dgrad = find(ConvPass::dgrad);
+    if (node_.backward == Backward::none) return engines;
+    if (node_.backward == Backward::all) engines.dgrad = find(ConvPass::dgrad);
     engines.wgrad = find(ConvPass::wgrad);
-    if (!engines.wgrad && dtype_ != DType::f32) {
-      engines.dw_dtype = dtype_;
-      engines.wgrad = find(ConvPass::wgrad, dtype_);
+    if (!engines.wgrad && node_.dtype != DType::f32) {
+      engines.dw_dtype = node_.dtype;
+      engines.wgrad = find(ConvPass::wgrad, node_.dtype);
     }
     return engines;
   }
@@ -184,49 +128,30 @@ class CudnnConv2dPlan final : public Plan {
     Names names;
     names.of[ConvPass::forward_bias] = fastest(ConvPass::forward_bias);
     if (names.of[ConvPass::forward_bias].empty()) names.of[ConvPass::forward] = fastest(ConvPass::forward);
-    if (backward_ == Backward::none) return names;
-    if (backward_ == Backward::all) names.of[ConvPass::dgrad] = fastest(ConvPass::dgrad);
+    if (node_.backward == Backward::none) return names;
+    if (node_.backward == Backward::all) names.of[ConvPass::dgrad] = fastest(ConvPass::dgrad);
     names.of[ConvPass::wgrad] = fastest(ConvPass::wgrad);
-    if (names.of[ConvPass::wgrad].empty() && dtype_ != DType::f32)
-      names.of[ConvPass::wgrad] = fastest(ConvPass::wgrad, dtype_);
+    if (names.of[ConvPass::wgrad].empty() && node_.dtype != DType::f32)
+      names.of[ConvPass::wgrad] = fastest(ConvPass::wgrad, node_.dtype);
     return names;
   }
 
-  DType dtype_;
   Geometry geometry_;
-  Backward backward_;
-  bool relu_;
   std::shared_ptr<Cudnn> cudnn_;  // one handle, shared with other plans
-  HelperKernels helpers_;
   std::size_t most_workspace_ = kMostCudnnWorkspaceBytes;
   Names preferred_;  // empty without autotune
-  std::map<std::int64_t, Engines> engines_;
 };
 
-using kernels::Stream;
-
-/// An engine for one problem and its workspace.
-struct OnePass {
-  std::shared_ptr<Cudnn> cudnn;
-  CudnnEngine engine;
-  kernels::Buffer workspace;
-
-  void enqueue(Stream& stream, const std::array<CudnnPointer, 3>& tensors) {
-    cudnn->enqueue(stream, engine, {tensors[0], tensors[1], tensors[2]}, workspace.data());
-  }
-};
-
-/// Null if there is no engine.
-std::shared_ptr<OnePass> one_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const ConvProblem& problem) {
+/// Executes one problem on `tensors`; empty if there is no engine.
+EnqueuedPass one_pass(const std::shared_ptr<Cudnn>& cudnn, kernels::Device& device, const ConvProblem& problem,
+                      const std::vector<CudnnPointer>& tensors) {
   auto engine = cudnn->choose(problem, kMostCudnnWorkspaceBytes, cudnn->tune(problem, kMostCudnnWorkspaceBytes));
-  if (!engine) return nullptr;
-  kernels::Buffer workspace = device.allocate(engine->workspace_bytes);
-  return std::make_shared<OnePass>(OnePass{std::move(cudnn), std::move(*engine), std::move(workspace)});
-}
-
-EnqueuedPass bound(std::shared_ptr<OnePass> pass, const std::array<CudnnPointer, 3>& tensors) {
-  if (!pass) return {};
-  return [pass = std::move(pass), tensors](Stream& stream) { pass->enqueue(stream, tensors); };
+  if (!engine) return {};
+  const auto workspace = std::make_shared<kernels::Buffer>(device.allocate(engine->workspace_bytes));
+  const auto shared = std::make_shared<CudnnEngine>(std::move(*engine));
+  return [cudnn, shared, workspace, tensors](kernels::Stream& stream) {
+    cudnn->enqueue(stream, *shared, tensors, workspace->data());
+  };
 }
 
 }  // namespace
@@ -237,28 +162,24 @@ std::shared_ptr<Cudnn> open_cudnn(kernels::Device& device, const CudaBackendOpti
 
 std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec> nodes, std::shared_ptr<Cudnn> cudnn,
                                         const HelperKernels& helpers) {
-  const bool relu = nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer);
-  auto plan = std::make_unique<CudnnConv2dPlan>(nodes.front(), relu, std::move(cudnn), helpers);
+  auto plan = std::make_unique<CudnnConv2dPlan>(nodes, std::move(cudnn), helpers);
   return plan->complete() ? std::move(plan) : nullptr;
 }
 
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device,
                         const kernels::conv2d::ForwardArgs& args) {
-  const ConvProblem problem{.pass = ConvPass::forward, .geometry = args.geometry, .dtype = args.dtype};
-  return bound(one_pass(std::move(cudnn), device, problem),
-               {{{kTensorX, args.x}, {kTensorW, args.w}, {kTensorY, args.y}}});
+  return one_pass(cudnn, device, {.pass = ConvPass::forward, .geometry = args.geometry, .dtype = args.dtype},
+                  {{kTensorX, args.x}, {kTensorW, args.w}, {kTensorY, args.y}});
 }
 
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::DgradArgs& args) {
-  const ConvProblem problem{.pass = ConvPass::dgrad, .geometry = args.geometry, .dtype = args.dtype};
-  return bound(one_pass(std::move(cudnn), device, problem),
-               {{{kTensorY, args.dy}, {kTensorW, args.w}, {kTensorX, args.dx}}});
+  return one_pass(cudnn, device, {.pass = ConvPass::dgrad, .geometry = args.geometry, .dtype = args.dtype},
+                  {{kTensorY, args.dy}, {kTensorW, args.w}, {kTensorX, args.dx}});
 }
 
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, const kernels::conv2d::WgradArgs& args) {
-  const ConvProblem problem{.pass = ConvPass::wgrad, .geometry = args.geometry, .dtype = args.dtype};
-  return bound(one_pass(std::move(cudnn), device, problem),
-               {{{kTensorX, args.x}, {kTensorY, args.dy}, {kTensorW, args.dw}}});
+  return one_pass(cudnn, device, {.pass = ConvPass::wgrad, .geometry = args.geometry, .dtype = args.dtype},
+                  {{kTensorX, args.x}, {kTensorY, args.dy}, {kTensorW, args.dw}});
 }
 
 }  // namespace gradring::nn

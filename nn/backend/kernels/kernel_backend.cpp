@@ -114,6 +114,12 @@ void check_choice(const VariantChoice& choice, const kernels::KernelSet& kernels
   throw_unknown("gemm", choice.gemm, names);
 }
 
+VariantChoice without_libraries(VariantChoice choice, std::string_view conv_library, std::string_view gemm_library) {
+  if (choice.conv == conv_library) choice.conv = kAuto;
+  if (choice.gemm == gemm_library) choice.gemm = kAuto;
+  return choice;
+}
+
 ReferenceBackend::ReferenceBackend(const kernels::Device& device)
     : KernelBackend(reference_kernels(), device, "reference") {}
 

@@ -38,6 +38,9 @@ struct ConvChoice {
 void check_choice(const VariantChoice& choice, const kernels::KernelSet& kernels, std::string_view conv_library,
                   std::string_view gemm_library);
 
+/// The choice of our kernels: auto where a library is named, for what that does not plan.
+VariantChoice without_libraries(VariantChoice choice, std::string_view conv_library, std::string_view gemm_library);
+
 /// Geometry of a convolution node.
 kernels::conv2d::Geometry conv2d_geometry(const NodeSpec& node);
 

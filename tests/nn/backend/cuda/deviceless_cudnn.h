@@ -48,7 +48,7 @@ class DevicelessCudnn {
   /// Why it cannot be used here: the library is missing or too old; nullopt if it can.
   static std::optional<std::string> missing();
 
-  /// Errors    DeviceError if `missing`; CudnnError if cuDNN does not take the description.
+  /// Errors    DeviceError if `missing`, or if cuDNN does not take the description.
   explicit DevicelessCudnn(const GpuModel& gpu);
   ~DevicelessCudnn();
   DevicelessCudnn(const DevicelessCudnn&) = delete;
