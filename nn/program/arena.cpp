@@ -43,18 +43,15 @@ ArenaLayout::ArenaLayout(std::span<const Parameter> parameters, std::span<const 
 }
 
 Gradients gradients_in(const Arena& arena) {
-  Gradients gradients{.layout = arena.layout, .buckets = {}, .piggyback = arena.piggyback().data()};
-  for (int bucket = 0; bucket < arena.layout.buckets(); ++bucket)
-    gradients.buckets.push_back(arena.bucket(bucket).data());
-  return gradients;
+  return {.layout = arena.layout,
+          .buckets = arena.layout.each_bucket([&](int bucket) { return arena.bucket(bucket).data(); }),
+          .piggyback = arena.piggyback().data()};
 }
 
 Weights weights_at(const ArenaLayout& layout, kernels::DType dtype, const void* data) {
-  Weights weights{.layout = layout, .dtype = dtype, .buckets = {}};
-  for (int bucket = 0; bucket < layout.buckets(); ++bucket)
-    weights.buckets.push_back(static_cast<const std::byte*>(data) +
-                              layout.bucket(bucket).offset * kernels::size_of(dtype));
-  return weights;
+  const auto* const bytes = static_cast<const std::byte*>(data);
+  const auto begin_of = [&](int bucket) { return bytes + layout.bucket(bucket).offset * kernels::size_of(dtype); };
+  return {.layout = layout, .dtype = dtype, .buckets = layout.each_bucket(begin_of)};
 }
 
 }  // namespace gradring::nn

@@ -40,6 +40,13 @@ class ArenaLayout {
   int buckets() const { return static_cast<int>(buckets_.size()); }
   const Slice& bucket(int index) const { return buckets_.at(static_cast<std::size_t>(index)); }
   const Slice& piggyback() const { return piggyback_; }
+  /// of(bucket) for every bucket.
+  template <class Of>
+  auto each_bucket(const Of& of) const {
+    std::vector<decltype(of(0))> all;
+    for (int bucket = 0; bucket < buckets(); ++bucket) all.push_back(of(bucket));
+    return all;
+  }
 
   /// Elements between a bucket's start and one of its parameters.
   std::size_t offset_in_bucket(int index) const { return parameter(index).offset - bucket(bucket_of(index)).offset; }

@@ -66,26 +66,23 @@ struct LinearPrimitives {
         weights(describe_backward<dnnl::inner_product_backward_weights>(context.engine, forward_desc, x, w, b, y)) {}
 
   void run_forward(const void* x_data, const void* w_data, const void* b_data, void* y_data) {
-    forward.execute(context.stream, {{DNNL_ARG_SRC, context.view(x, x_data)},
-                                     {DNNL_ARG_WEIGHTS, context.view(w, w_data)},
-                                     {DNNL_ARG_BIAS, context.view(b, b_data)},
-                                     {DNNL_ARG_DST, context.view(y, y_data)}});
-    context.stream.wait();
+    context.run(forward, {{DNNL_ARG_SRC, context.view(x, x_data)},
+                          {DNNL_ARG_WEIGHTS, context.view(w, w_data)},
+                          {DNNL_ARG_BIAS, context.view(b, b_data)},
+                          {DNNL_ARG_DST, context.view(y, y_data)}});
   }
 
   void run_weights(const void* x_data, const void* dy, float* dw, float* db) {
-    weights.execute(context.stream, {{DNNL_ARG_SRC, context.view(x, x_data)},
-                                     {DNNL_ARG_DIFF_DST, context.view(y, dy)},
-                                     {DNNL_ARG_DIFF_WEIGHTS, context.view(w, dw)},
-                                     {DNNL_ARG_DIFF_BIAS, context.view(b, db)}});
-    context.stream.wait();
+    context.run(weights, {{DNNL_ARG_SRC, context.view(x, x_data)},
+                          {DNNL_ARG_DIFF_DST, context.view(y, dy)},
+                          {DNNL_ARG_DIFF_WEIGHTS, context.view(w, dw)},
+                          {DNNL_ARG_DIFF_BIAS, context.view(b, db)}});
   }
 
   void run_data(const void* dy, const void* w_data, void* dx) {
-    data.execute(context.stream, {{DNNL_ARG_DIFF_DST, context.view(y, dy)},
-                                  {DNNL_ARG_WEIGHTS, context.view(w, w_data)},
-                                  {DNNL_ARG_DIFF_SRC, context.view(x, dx)}});
-    context.stream.wait();
+    context.run(data, {{DNNL_ARG_DIFF_DST, context.view(y, dy)},
+                       {DNNL_ARG_WEIGHTS, context.view(w, w_data)},
+                       {DNNL_ARG_DIFF_SRC, context.view(x, dx)}});
   }
 };
 
@@ -101,8 +98,6 @@ class WeightedPlan final : public Plan {
   }
 
   std::size_t nodes() const override { return relu_ ? 2 : 1; }
-  std::size_t saved_bytes() const override { return 0; }
-  std::size_t workspace_bytes() const override { return 0; }
 
   std::string description() const override { return "onednn"; }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {

@@ -3,6 +3,7 @@
 
 #include <oneapi/dnnl/dnnl.hpp>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -66,6 +67,11 @@ struct Context {
   /// A view of memory that it does not own.
   dnnl::memory view(const dnnl::memory::desc& desc, const void* data) const {
     return {desc, engine, const_cast<void*>(data)};
+  }
+  /// Executes a primitive and waits for it.
+  void run(const dnnl::primitive& primitive, const std::unordered_map<int, dnnl::memory>& arguments) {
+    primitive.execute(stream, arguments);
+    stream.wait();
   }
 };
 
@@ -163,27 +169,25 @@ struct Conv2dPrimitives {
         dw(context, t.w, weights_desc.diff_weights_desc()) {}
 
   void run_forward(const void* x_data, const void* w, const void* b, void* y_data) {
-    forward.execute(context.stream, {{DNNL_ARG_SRC, context.view(t.x, x_data)},
-                                     {DNNL_ARG_WEIGHTS, forward_w.load(context, w)},
-                                     {DNNL_ARG_BIAS, context.view(t.b, b)},
-                                     {DNNL_ARG_DST, context.view(t.y, y_data)}});
-    context.stream.wait();
+    context.run(forward, {{DNNL_ARG_SRC, context.view(t.x, x_data)},
+                          {DNNL_ARG_WEIGHTS, forward_w.load(context, w)},
+                          {DNNL_ARG_BIAS, context.view(t.b, b)},
+                          {DNNL_ARG_DST, context.view(t.y, y_data)}});
   }
 
   void run_weights(const void* x, const void* dy, float* dw_data, float* db) {
-    weights.execute(context.stream, {{DNNL_ARG_SRC, context.view(t.x, x)},
-                                     {DNNL_ARG_DIFF_DST, context.view(t.y, dy)},
-                                     {DNNL_ARG_DIFF_WEIGHTS, dw.target(context, dw_data)},
-                                     {DNNL_ARG_DIFF_BIAS, context.view(t.b, db)}});
+    context.run(weights, {{DNNL_ARG_SRC, context.view(t.x, x)},
+                          {DNNL_ARG_DIFF_DST, context.view(t.y, dy)},
+                          {DNNL_ARG_DIFF_WEIGHTS, dw.target(context, dw_data)},
+                          {DNNL_ARG_DIFF_BIAS, context.view(t.b, db)}});
     dw.store(context, dw_data);
     context.stream.wait();
   }
 
   void run_data(const void* dy, const void* w, void* dx) {
-    data.execute(context.stream, {{DNNL_ARG_DIFF_DST, context.view(t.y, dy)},
-                                  {DNNL_ARG_WEIGHTS, data_w.load(context, w)},
-                                  {DNNL_ARG_DIFF_SRC, context.view(t.x, dx)}});
-    context.stream.wait();
+    context.run(data, {{DNNL_ARG_DIFF_DST, context.view(t.y, dy)},
+                       {DNNL_ARG_WEIGHTS, data_w.load(context, w)},
+                       {DNNL_ARG_DIFF_SRC, context.view(t.x, dx)}});
   }
 };
 

@@ -65,11 +65,6 @@ Shards::Slice Shards::in_bucket(int bucket) const {
   return {index_ * each, each};
 }
 
-Shards::Slice Shards::in_arena(int bucket) const {
-  const Slice slice = in_bucket(bucket);
-  return {layout_.bucket(bucket).offset + slice.offset, slice.elements};
-}
-
 Shards::Slice Shards::packed(int bucket) const {
   return {layout_.bucket(bucket).offset / count_, layout_.bucket(bucket).elements / count_};
 }
@@ -99,10 +94,7 @@ int Shards::owner(int bucket, std::size_t element) const {
 }
 
 ShardPointers packed_shards(const Shards& shards, float* data) {
-  ShardPointers pointers;
-  for (int bucket = 0; bucket < shards.layout().buckets(); ++bucket)
-    pointers.push_back(data + shards.packed(bucket).offset);
-  return pointers;
+  return shards.layout().each_bucket([&](int bucket) { return data + shards.packed(bucket).offset; });
 }
 
 BucketMemory::BucketMemory(const BucketMemorySpec& spec, comm::ProcessGroup& group, const nn::ArenaLayout& layout)
@@ -126,23 +118,18 @@ std::byte* BucketMemory::data(int bucket) const {
 }
 
 ShardPointers shards_within(const Shards& shards, const BucketMemory& memory) {
-  ShardPointers pointers;
-  for (int bucket = 0; bucket < memory.layout().buckets(); ++bucket)
-    pointers.push_back(reinterpret_cast<float*>(memory.data(bucket)) + shards.in_bucket(bucket).offset);
-  return pointers;
+  return memory.layout().each_bucket(
+      [&](int bucket) { return reinterpret_cast<float*>(memory.data(bucket)) + shards.in_bucket(bucket).offset; });
 }
 
 nn::Gradients gradients_within(const BucketMemory& memory, float* piggyback) {
-  nn::Gradients gradients{.layout = memory.layout(), .buckets = {}, .piggyback = piggyback};
-  for (int bucket = 0; bucket < memory.layout().buckets(); ++bucket)
-    gradients.buckets.push_back(reinterpret_cast<float*>(memory.data(bucket)));
-  return gradients;
+  const auto begin_of = [&](int bucket) { return reinterpret_cast<float*>(memory.data(bucket)); };
+  return {.layout = memory.layout(), .buckets = memory.layout().each_bucket(begin_of), .piggyback = piggyback};
 }
 
 nn::Weights weights_within(const BucketMemory& memory) {
-  nn::Weights weights{.layout = memory.layout(), .dtype = memory.dtype(), .buckets = {}};
-  for (int bucket = 0; bucket < memory.layout().buckets(); ++bucket) weights.buckets.push_back(memory.data(bucket));
-  return weights;
+  const auto begin_of = [&](int bucket) -> const std::byte* { return memory.data(bucket); };
+  return {.layout = memory.layout(), .dtype = memory.dtype(), .buckets = memory.layout().each_bucket(begin_of)};
 }
 
 void ShardTransfer::scatter(const float* of_rank_0, const ShardPointers& to, Deadline deadline) {

@@ -50,9 +50,8 @@ class Shards {
   /// Whether every rank owns everything.
   bool whole() const { return count_ == 1; }
 
-  /// This rank's shard of a bucket: relative to the bucket, to the arena, and to packed memory.
+  /// This rank's shard of a bucket: relative to the bucket, and to packed memory.
   Slice in_bucket(int bucket) const;
-  Slice in_arena(int bucket) const;
   Slice packed(int bucket) const;
   /// The part of a parameter, and of the padding after it, that is in this rank's shard of a bucket.
   struct Part {
