@@ -58,10 +58,6 @@ std::vector<PlannedFault> take_faults_of(std::int64_t step, std::vector<PlannedF
 
 void print_and_perform(const PlannedFault& fault) {
   print_to_stderr(fmt::format("gradring train: --inject: {}\n", to_string(fault)));
-  perform_fault(fault);
-}
-
-void perform_fault(const PlannedFault& fault) {
   switch (fault.kind) {
     case FaultKind::kill:
       ::kill(::getpid(), SIGKILL);
@@ -72,9 +68,6 @@ void perform_fault(const PlannedFault& fault) {
     case FaultKind::nan: break;
   }
 }
-
-InjectedFaults::InjectedFaults(std::span<const Fault> faults, const FaultedRun& run, int rank)
-    : InjectedFaults(faults, run, rank, print_and_perform) {}
 
 InjectedFaults::InjectedFaults(std::span<const Fault> faults, const FaultedRun& run, int rank, Perform perform)
     : plan_(plan_faults(faults, run)), unannounced_(plan_), perform_(std::move(perform)) {

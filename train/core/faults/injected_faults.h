@@ -12,11 +12,8 @@
 
 namespace gradring::train {
 
-/// Performs a fault on this process. Returns after a delay, and after a stopped process continues. NaN faults are
-/// performed by InjectedFaults::backend.
-void perform_fault(const PlannedFault& fault);
-
-/// The same, and says so on stderr before.
+/// Performs a fault on this process, and says so on stderr before. Returns after a delay, and after a stopped process
+/// continues. NaN faults are performed by InjectedFaults::backend.
 void print_and_perform(const PlannedFault& fault);
 
 /// Injects the faults of one rank: at the boundary before a step, when all ranks have made the step before it and none
@@ -31,8 +28,7 @@ class InjectedFaults final : public StepHook {
   /// By default a fault is printed on stderr and performed on this process.
   ///
   /// Errors    as plan_faults.
-  InjectedFaults(std::span<const Fault> faults, const FaultedRun& run, int rank);
-  InjectedFaults(std::span<const Fault> faults, const FaultedRun& run, int rank, Perform perform);
+  InjectedFaults(std::span<const Fault> faults, const FaultedRun& run, int rank, Perform perform = print_and_perform);
   InjectedFaults(const InjectedFaults&) = delete;
   InjectedFaults& operator=(const InjectedFaults&) = delete;
 

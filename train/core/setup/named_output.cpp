@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <system_error>
@@ -47,8 +48,7 @@ bool is_name_of_run(const fs::path& run, const fs::path& name) {
          is_config_name(text);
 }
 
-}  // namespace
-
+/// The run directory to whose files `path` belongs, whether it exists or not.
 std::optional<fs::path> run_that_owns(const fs::path& path) {
   std::error_code ignored;
   fs::path part = fs::weakly_canonical(fs::absolute(path), ignored);
@@ -57,6 +57,8 @@ std::optional<fs::path> run_that_owns(const fs::path& path) {
       return part.parent_path();
   return std::nullopt;
 }
+
+}  // namespace
 
 void check_output(const NamedOutput& file, Replace replace) {
   if (file.path.empty()) return;

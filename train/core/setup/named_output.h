@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
-#include <optional>
 #include <string_view>
 
 #include "train/options/command_line.h"
@@ -40,8 +39,5 @@ void check_output(const NamedOutput& file, Replace replace);
 
 /// --force, of a command that writes files which the user names.
 Option force_option(Replace& replace);
-
-/// The run directory to whose files `path` belongs, whether it exists or not.
-std::optional<std::filesystem::path> run_that_owns(const std::filesystem::path& path);
 
 }  // namespace gradring::train
