@@ -25,9 +25,6 @@ struct ExactSums {
   void fill(std::byte* array, std::size_t elements, kernels::DType dtype, int rank) const;
   /// The number of elements that differ from the sum of all ranks' contributions.
   std::size_t count_wrong(const std::byte* array, std::size_t elements, kernels::DType dtype) const;
-
-  int contribution(int rank, std::size_t element) const;
-  int sum(std::size_t element) const;
 };
 
 /// Unmeasured and measured iterations.
@@ -58,7 +55,6 @@ class AllReduceBench {
   /// numbers then go through pinned memory of the same size.
   AllReduceBench(ProcessGroup& group, kernels::Stream& stream, std::size_t largest_bytes,
                  AllReduceAlgorithm algorithm = AllReduceAlgorithm::automatic, kernels::Device* gpu = nullptr);
-  ~AllReduceBench();
 
   /// The wrong elements of one all_reduce, counted over all ranks: every rank checks every element.
   std::size_t wrong_elements(const Payload& payload);

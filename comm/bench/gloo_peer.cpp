@@ -13,20 +13,23 @@ namespace {
 
 ChildCommand command_of(const ProcessGroup& group, const GlooPeerSpec& spec) {
   const double seconds = std::chrono::duration<double>(spec.timeout).count();
-  ChildCommand command;
-  command.words = {spec.python, "-c", kGlooScript};
-  command.variables = {{"RANK", std::to_string(group.rank())},
-                       {"WORLD_SIZE", std::to_string(group.world_size())},
-                       {"GRADRING_GLOO_STORE", spec.store_file},
-                       {"GRADRING_GLOO_TIMEOUT", fmt::format("{}", seconds)},
-                       {"OMP_NUM_THREADS", "1"}};
+  ChildCommand command = rank_in_python(spec.python, kGlooScript, group.rank(), group.world_size());
+  command.variables.emplace_back("GRADRING_GLOO_STORE", spec.store_file);
+  command.variables.emplace_back("GRADRING_GLOO_TIMEOUT", fmt::format("{}", seconds));
   // The host name may not resolve; the loopback interface always exists.
   if (!std::getenv("GLOO_SOCKET_IFNAME")) command.variables.emplace_back("GLOO_SOCKET_IFNAME", "lo");
-  command.keep_stderr = true;
   return command;
 }
 
 }  // namespace
+
+ChildCommand rank_in_python(const std::string& python, const char* script, int rank, int world_size) {
+  return {.words = {python, "-c", script},
+          .variables = {{"RANK", std::to_string(rank)},
+                        {"WORLD_SIZE", std::to_string(world_size)},
+                        {"OMP_NUM_THREADS", "1"}},
+          .keep_stderr = true};
+}
 
 GlooPeer::GlooPeer(ProcessGroup& group, const GlooPeerSpec& spec)
     : group_(group), timeout_(spec.timeout), python_(command_of(group, spec)) {

@@ -12,6 +12,9 @@ namespace gradring::comm::bench {
 /// The text of comm/bench/gloo_peer.py, embedded in the binary.
 extern const char* const kGlooScript;
 
+/// A rank of a script in Python, with one thread; its stderr goes to ours.
+ChildCommand rank_in_python(const std::string& python, const char* script, int rank, int world_size);
+
 struct GlooPeerSpec {
   std::string python;      ///< an interpreter that imports torch
   std::string store_file;  ///< rendezvous file of the gloo processes: fresh, and the same on all ranks
