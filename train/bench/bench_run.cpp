@@ -2,7 +2,6 @@
 #include "train/bench/bench_run.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -14,7 +13,6 @@
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/cpu_level.h"
 #include "train/core/setup/resume_command.h"
-#include "train/records/metrics/csv.h"
 #include "train/records/metrics/named_file.h"
 
 namespace gradring::train::bench {
@@ -37,11 +35,6 @@ std::string processor() {
   return description.substr(0, description.rfind(", ", description.rfind(", ") - 1));
 }
 
-/// Six digits: more would be noise.
-double six_digits(double value) { return std::stod(fmt::format("{:.6g}", value)); }
-
-std::string shown_number(double value) { return fmt::format("{:.6g}", value); }
-
 /// Pretty JSON, but each measurement on a line of its own.
 std::string text_of(const nlohmann::ordered_json& envelope, const std::vector<BenchMeasurement>& measurements) {
   constexpr auto kReplace = nlohmann::ordered_json::error_handler_t::replace;
@@ -53,21 +46,11 @@ std::string text_of(const nlohmann::ordered_json& envelope, const std::vector<Be
   return text + (measurements.empty() ? "]\n}\n" : "\n  ]\n}\n");
 }
 
-constexpr const char* kStatistics[] = {"unit", "count", "least", "median",       "p95",
-                                       "p99",  "most",  "mean",  "noise_percent"};
-
-bool is_result(std::string_view head) { return head.starts_with("{\n  \"schema\": 1,\n  \"benchmark\": "); }
-
-/// Whether the first line ends with the columns of every benchmark.
-bool is_csv(std::string_view head) {
-  return head.substr(0, head.find('\n')).ends_with(fmt::format("{}", fmt::join(kStatistics, ",")));
-}
-
 }  // namespace
 
 void check_files(const BenchFiles& files) {
-  check_output({.option = "--json-file", .path = files.json, .is_ours = is_result}, files.replace);
-  check_output({.option = "--csv-file", .path = files.csv, .is_ours = is_csv}, files.replace);
+  check_output({.option = "--json-file", .path = files.json, .is_ours = is_result_json}, files.replace);
+  check_output({.option = "--csv-file", .path = files.csv, .is_ours = is_result_csv}, files.replace);
 }
 
 BenchRun::BenchRun(std::string benchmark, BenchFiles files, std::optional<int> gpu)
@@ -127,33 +110,6 @@ void BenchRun::finish(const nlohmann::json& results) {
   }
   if (!files_.json.empty()) write_named_file(files_.json, text_of(envelope(results), measurements_));
   if (!files_.csv.empty()) write_named_file(files_.csv, to_csv(measurements_));
-}
-
-nlohmann::ordered_json to_json(const BenchMeasurement& measurement) {
-  nlohmann::ordered_json key = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : measurement.key) key[name] = value;
-  nlohmann::ordered_json json = {{"key", key}, {"unit", measurement.unit}};
-  if (measurement.higher_is_better) json["better"] = "higher";
-  json["samples"] = nlohmann::ordered_json::array();
-  for (const double sample : measurement.samples) json["samples"].push_back(six_digits(sample));
-  return json;
-}
-
-std::string to_csv(const std::vector<BenchMeasurement>& measurements) {
-  const std::vector<std::string> names = key_names(measurements);
-  std::vector<std::string> header = names;
-  for (const char* name : kStatistics) header.emplace_back(name);
-  std::string text = csv_line(header);
-  for (const BenchMeasurement& measurement : measurements) {
-    std::vector<std::string> fields;
-    for (const std::string& name : names) fields.push_back(value_of(measurement.key, name));
-    const auto s = kernels::bench::statistics_of(measurement.samples);
-    fields.insert(fields.end(), {measurement.unit, std::to_string(s.count)});
-    for (const double value : {s.least, s.median, s.p95, s.p99, s.most, s.mean, 100 * s.noise()})
-      fields.push_back(shown_number(value));
-    text += csv_line(fields);
-  }
-  return text;
 }
 
 }  // namespace gradring::train::bench

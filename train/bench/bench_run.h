@@ -9,7 +9,7 @@
 
 #include "kernels/bench/statistics.h"
 #include "train/bench/machine_state.h"
-#include "train/bench/measurement.h"
+#include "train/bench/result_file.h"
 #include "train/core/setup/named_output.h"
 
 namespace gradring::train::bench {
@@ -69,12 +69,5 @@ class BenchRun {
   std::vector<std::string> warnings_;
   std::vector<BenchMeasurement> measurements_;
 };
-
-/// {"key": {"name": "fill"}, "unit": "us", "samples": [...]}; samples have six digits.
-nlohmann::ordered_json to_json(const BenchMeasurement& measurement);
-
-/// The measurements as CSV with a header line: a column for each name of a key, then unit, count, least, median, p95,
-/// p99, most, mean, noise_percent.
-std::string to_csv(const std::vector<BenchMeasurement>& measurements);
 
 }  // namespace gradring::train::bench

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "train/bench/counters_table.h"
-#include "train/bench/measurement.h"
+#include "train/bench/result_file.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train::bench {
@@ -19,16 +19,10 @@ namespace {
 using simulated_gpu::CountedWork;
 using simulated_gpu::LaunchCounts;
 
-std::string_view name_of(CountedWork::Kind kind) {
-  switch (kind) {
-    case CountedWork::Kind::kernel: return "kernel";
-    case CountedWork::Kind::copy: return "copy";
-    case CountedWork::Kind::clear: return "clear";
-    case CountedWork::Kind::allocation: return "allocation";
-    case CountedWork::Kind::host_function: return "host_function";
-  }
-  return "";
-}
+/// In the order of CountedWork::Kind.
+constexpr std::string_view kKinds[] = {"kernel", "copy", "clear", "allocation", "host_function"};
+
+std::string_view name_of(CountedWork::Kind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 
 bool is_counted(const CountedWork& node) {
   return node.kind == CountedWork::Kind::kernel ? node.launch.has_value()
@@ -52,8 +46,8 @@ struct Way {
 /// The longest way over these nodes, which are in an order in which they could run. Launches of graphs follow each other.
 std::vector<std::size_t> longest_way(std::span<const CountedWork> work, const std::vector<bool>& excluded) {
   std::vector<Way> ways(work.size());
-  std::size_t last_graph = 0, best = Way::kNone,
-              best_before = Way::kNone;  // best_before: of the launches before this one
+  std::size_t last_graph = 0, best = Way::kNone;
+  std::size_t best_before = Way::kNone;  // of the launches before this one
   for (std::size_t i = 0; i < work.size(); ++i) {
     if (work[i].graph_launch == 0) continue;
     if (work[i].graph_launch != std::exchange(last_graph, work[i].graph_launch)) best_before = best;

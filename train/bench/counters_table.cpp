@@ -11,7 +11,7 @@
 #include <set>
 #include <utility>
 
-#include "train/bench/measurement.h"
+#include "train/bench/result_file.h"
 
 namespace gradring::train::bench {
 namespace {

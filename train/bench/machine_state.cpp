@@ -2,15 +2,18 @@
 #include "train/bench/machine_state.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <utility>
 
 #include "kernels/base/child_process.h"
 #include "kernels/base/deadline.h"
@@ -82,6 +85,13 @@ std::string visible_device(int index) {
   return std::to_string(index);
 }
 
+/// In the order in which nvidia-smi is asked for them, with their names in JSON.
+constexpr std::pair<const char*, double GpuState::*> kGpuNumbers[] = {{"sm_mhz", &GpuState::sm_mhz},
+                                                                      {"most_sm_mhz", &GpuState::most_sm_mhz},
+                                                                      {"memory_mhz", &GpuState::memory_mhz},
+                                                                      {"celsius", &GpuState::celsius},
+                                                                      {"utilization", &GpuState::utilization}};
+
 /// "NVIDIA H100, 1980, 1980, 2619, 35, 0"
 std::optional<GpuState> parse_gpu_state(const std::string& line) {
   GpuState gpu;
@@ -89,8 +99,8 @@ std::optional<GpuState> parse_gpu_state(const std::string& line) {
   if (comma == std::string::npos) return std::nullopt;
   gpu.name = line.substr(0, comma);
   std::istringstream numbers(line.substr(comma));
-  for (double* each : {&gpu.sm_mhz, &gpu.most_sm_mhz, &gpu.memory_mhz, &gpu.celsius, &gpu.utilization})
-    if (char separator = 0; !(numbers >> separator >> *each)) return std::nullopt;
+  for (const auto& [name, number] : kGpuNumbers)
+    if (char separator = 0; !(numbers >> separator >> gpu.*number)) return std::nullopt;
   return gpu;
 }
 
@@ -125,6 +135,13 @@ std::optional<GpuState> read_gpu_state(int index) {
   } catch (const DeviceError&) {
     return std::nullopt;  // no nvidia-smi, or it knows no such GPU
   }
+}
+
+std::size_t number_in_status(const std::string& process, std::string_view field) {
+  std::ifstream status("/proc/" + process + "/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.starts_with(field)) return std::strtoull(line.c_str() + field.size(), nullptr, 10);
+  return 0;
 }
 
 double processor_seconds_of_children() { return processor_seconds(RUSAGE_CHILDREN); }
@@ -172,9 +189,7 @@ std::string to_string(const MachineState& state) {
   if (state.gpu)
     parts.push_back(fmt::format("SM clock {:.0f} of {:.0f} MHz", state.gpu->sm_mhz, state.gpu->most_sm_mhz));
   if (state.load_averages) parts.push_back(fmt::format("load average {:.2f}", state.load_averages->front()));
-  std::string text;
-  for (const std::string& part : parts) text += (text.empty() ? "" : ", ") + part;
-  return text;
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 nlohmann::json load_to_json(const MachineState& state) {
@@ -187,13 +202,10 @@ nlohmann::json clocks_to_json(const MachineState& state) {
   nlohmann::json json = nlohmann::json::object();
   if (state.cpu_mhz) json["cpu_mhz"] = *state.cpu_mhz;
   if (!state.governor.empty()) json["governor"] = state.governor;
-  if (state.gpu)
-    json["gpu"] = {{"name", state.gpu->name},
-                   {"sm_mhz", state.gpu->sm_mhz},
-                   {"most_sm_mhz", state.gpu->most_sm_mhz},
-                   {"memory_mhz", state.gpu->memory_mhz},
-                   {"celsius", state.gpu->celsius},
-                   {"utilization", state.gpu->utilization}};
+  if (state.gpu) {
+    json["gpu"]["name"] = state.gpu->name;
+    for (const auto& [name, number] : kGpuNumbers) json["gpu"][name] = *state.gpu.*number;
+  }
   return json;
 }
 

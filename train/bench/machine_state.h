@@ -6,6 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gradring::train::bench {
@@ -37,6 +38,10 @@ MachineState read_machine_state(const std::filesystem::path& root = "/");
 
 /// Asks nvidia-smi for a GPU: its number among those that this process sees. Nothing without nvidia-smi.
 std::optional<GpuState> read_gpu_state(int index);
+
+/// The number after a field of /proc/PROCESS/status, such as "VmHWM:", the peak resident memory in KiB; 0 if the process
+/// has ended.
+std::size_t number_in_status(const std::string& process, std::string_view field);
 
 /// CPU seconds of the children of this process that have ended.
 double processor_seconds_of_children();

@@ -5,9 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
-#include <fstream>
 #include <iterator>
 #include <map>
 #include <thread>
@@ -32,29 +30,20 @@ namespace fs = std::filesystem;
 constexpr std::chrono::milliseconds kSampleInterval{50};
 constexpr std::size_t kMostSummaryBytes = 1 << 20;
 
-/// The number after `field` in /proc/<process>/status; 0 if the process has ended.
-std::size_t number_in_status(int process, std::string_view field) {
-  std::ifstream status(fmt::format("/proc/{}/status", process));
-  for (std::string line; std::getline(status, line);)
-    if (line.starts_with(field)) return std::strtoull(line.c_str() + field.size(), nullptr, 10);
-  return 0;
-}
-
-/// Every process and its parent.
-std::map<int, int> parents() {
-  std::map<int, int> found;
+/// Every process and its parent, by their names in /proc.
+std::map<std::string, std::string> parents() {
+  std::map<std::string, std::string> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator("/proc", ignored)) {
     const std::string name = entry.path().filename().string();
-    int process = 0;
-    const auto [end, failed] = std::from_chars(name.data(), name.data() + name.size(), process);
-    if (failed == std::errc() && end == name.data() + name.size())
-      found[process] = static_cast<int>(number_in_status(process, "PPid:"));
+    if (name.find_first_not_of("0123456789") == name.npos)
+      found[name] = std::to_string(number_in_status(name, "PPid:"));
   }
   return found;
 }
 
-bool descends(int process, int ancestor, const std::map<int, int>& parent_of) {
+bool descends(const std::string& process, const std::string& ancestor,
+              const std::map<std::string, std::string>& parent_of) {
   for (auto found = parent_of.find(process); found != parent_of.end(); found = parent_of.find(found->second))
     if (found->first == ancestor) return true;
   return false;
@@ -94,10 +83,10 @@ std::optional<double> TrainingRow::median(std::optional<double> Measurement::*nu
 }
 
 std::size_t resident_bytes_of(int process) {
-  const std::map<int, int> parent_of = parents();
+  const auto parent_of = parents();
   std::size_t kibibytes = 0;
   for (const auto& [each, parent] : parent_of)
-    if (descends(each, process, parent_of)) kibibytes += number_in_status(each, "VmHWM:");
+    if (descends(each, std::to_string(process), parent_of)) kibibytes += number_in_status(each, "VmHWM:");
   return kibibytes * 1024;
 }
 

@@ -67,6 +67,8 @@ struct Contestant {
   TrainingLayout layout;
   std::string framework = "gradring";
   std::function<Measurement()> train;
+  /// What PyTorch multiplies matrices by: the file of its BLAS library, or the name of what it contains ("MKL 2024.2").
+  std::string blas{};
 };
 
 /// Our training in this layout. It trains a single step first, which warms the machine up; the CPU seconds of that

@@ -3,9 +3,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <vector>
 
-#include "kernels/base/error.h"
+#include "comm/bench/gloo_peer.h"
+#include "kernels/base/child_process.h"
 #include "train/records/metrics/line_file.h"
 
 namespace gradring::train::bench {
@@ -37,49 +41,42 @@ nlohmann::json settings_of(const TrainingLayout& layout, const TrainingTask& tas
           {"store", store}};
 }
 
-ChildCommand rank_of(const std::string& python, int rank, int ranks) {
-  ChildCommand command;
-  command.words = {python, "-c", kPyTorchScript};
-  command.variables = {{"RANK", std::to_string(rank)},
-                       {"WORLD_SIZE", std::to_string(ranks)},
-                       {"OMP_NUM_THREADS", "1"},
-                       {"PYTHONWARNINGS", "ignore"}};
-  command.keep_stderr = true;
-  return command;
-}
+/// The processes of one training.
+class PyTorchPeer {
+ public:
+  PyTorchPeer(const std::string& python, const TrainingLayout& layout, const TrainingTask& task, const RawDataset& data,
+              PyTorchStyle style);
 
-}  // namespace
+  Measurement train();
 
-RawDataset RawDataset::write(const data::Dataset& dataset, const fs::path& folder) {
-  std::string images;
-  std::string labels;
-  for (std::int64_t i = 0; i < dataset.size(); ++i) {
-    const data::Sample sample = dataset.get(i);
-    images.append(sample.pixels.begin(), sample.pixels.end());
-    labels.push_back(static_cast<char>(sample.label));
-  }
-  RawDataset raw{
-      .images = folder / "images", .labels = folder / "labels", .shape = dataset.shape(), .classes = dataset.classes()};
-  write_file_whole(raw.images, images);
-  write_file_whole(raw.labels, labels);
-  return raw;
-}
+  std::string blas;  ///< as Contestant's
+
+ private:
+  std::vector<std::unique_ptr<ChildProcess>> ranks_;
+  double epochs_;
+  std::int64_t samples_;  // of an epoch
+};
 
 PyTorchPeer::PyTorchPeer(const std::string& python, const TrainingLayout& layout, const TrainingTask& task,
-                         const RawDataset& data, PyTorchStyle style) {
+                         const RawDataset& data, PyTorchStyle style)
+    : samples_(data.samples) {
+  const std::int64_t steps_per_epoch = (samples_ + layout.global_batch - 1) / layout.global_batch;
+  const std::int64_t all = task.epochs * steps_per_epoch;
+  epochs_ =
+      static_cast<double>(task.steps > 0 ? std::min(task.steps, all) : all) / static_cast<double>(steps_per_epoch);
   const fs::path store =
       data.images.parent_path() / fmt::format("store_{:d}_{:d}", style.channels_last, style.dataloader);
   fs::remove(store);  // left by an earlier peer
   const std::string settings = settings_of(layout, task, data, style, store).dump();
   for (int rank = 0; rank < layout.ranks; ++rank) {
-    ranks_.push_back(std::make_unique<ChildProcess>(rank_of(python, rank, layout.ranks)));
+    ChildCommand command = comm::bench::rank_in_python(python, kPyTorchScript, rank, layout.ranks);
+    command.variables.emplace_back("PYTHONWARNINGS", "ignore");
+    ranks_.push_back(std::make_unique<ChildProcess>(command));
     ranks_.back()->write_line(settings);
   }
   for (auto& rank : ranks_)
-    blas_ = nlohmann::json::parse(rank->read_line(Deadline::after(kPatience))).at("blas").get<std::string>();
+    blas = nlohmann::json::parse(rank->read_line(Deadline::after(kPatience))).at("blas").get<std::string>();
 }
-
-PyTorchPeer::~PyTorchPeer() = default;
 
 Measurement PyTorchPeer::train() {
   for (auto& rank : ranks_) rank->write_line("train");
@@ -97,21 +94,47 @@ Measurement PyTorchPeer::train() {
     if (answer.contains("accuracy")) accuracy = answer.at("accuracy").get<double>();
   }
   return {.seconds = seconds.front(),
+          .seconds_per_epoch = seconds.front() / epochs_,
+          .samples_per_second = static_cast<double>(samples_) * epochs_ / seconds.front(),
           .processor_seconds = processor_seconds,
           .accuracy = accuracy,
           .loss = losses / static_cast<double>(ranks_.size()),
           .resident_bytes = resident_bytes};
 }
 
+}  // namespace
+
+RawDataset RawDataset::write(const data::Dataset& dataset, const fs::path& folder) {
+  std::string images;
+  std::string labels;
+  for (std::int64_t i = 0; i < dataset.size(); ++i) {
+    const data::Sample sample = dataset.get(i);
+    images.append(sample.pixels.begin(), sample.pixels.end());
+    labels.push_back(static_cast<char>(sample.label));
+  }
+  RawDataset raw{.images = folder / "images",
+                 .labels = folder / "labels",
+                 .shape = dataset.shape(),
+                 .classes = dataset.classes(),
+                 .samples = dataset.size()};
+  write_file_whole(raw.images, images);
+  write_file_whole(raw.labels, labels);
+  return raw;
+}
+
+Contestant pytorch_contestant(const std::string& python, const TrainingLayout& layout, const TrainingTask& task,
+                              const RawDataset& data, PyTorchStyle style) {
+  const auto peer = std::make_shared<PyTorchPeer>(python, layout, task, data, style);
+  return {.layout = layout, .framework = "PyTorch", .train = [peer] { return peer->train(); }, .blas = peer->blas};
+}
+
 FormatTrial try_memory_formats(const std::string& python, const TrainingLayout& layout, TrainingTask task,
                                const RawDataset& data) {
   task.epochs = 1;
   task.steps = kTrialSteps;
-  PyTorchPeer contiguous(python, layout, task, data, {.channels_last = false});
-  PyTorchPeer channels_last(python, layout, task, data, {.channels_last = true});
-  const auto rows =
-      measure_rounds({{.train = [&] { return contiguous.train(); }}, {.train = [&] { return channels_last.train(); }}},
-                     kTrialRounds, [](int, const Contestant&, const Measurement&) {});
+  const auto rows = measure_rounds({pytorch_contestant(python, layout, task, data, {.channels_last = false}),
+                                    pytorch_contestant(python, layout, task, data, {.channels_last = true})},
+                                   kTrialRounds, [](int, const Contestant&, const Measurement&) {});
   return {.contiguous = *rows[0].median(&Measurement::seconds),
           .channels_last = *rows[1].median(&Measurement::seconds)};
 }

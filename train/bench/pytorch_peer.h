@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "data/datasets/dataset.h"
-#include "kernels/base/child_process.h"
 #include "train/bench/measured_training.h"
 
 namespace gradring::train::bench {
@@ -21,6 +19,7 @@ struct RawDataset {
   std::filesystem::path labels;
   kernels::Shape shape;
   int classes = 0;
+  std::int64_t samples = 0;
   std::filesystem::path test_images{};  ///< of the test set; empty: PyTorch is not evaluated
   std::filesystem::path test_labels{};
 
@@ -36,27 +35,13 @@ struct PyTorchStyle {
   bool dataloader = false;     ///< uses torch.utils.data.DataLoader; false: indexes the tensor of all images
 };
 
-/// The same training by PyTorch in eager mode, with DDP over gloo for several ranks. One process per rank runs
-/// pytorch_training.py and blocks on stdin between trainings.
+/// The same training by PyTorch in eager mode, with DDP over gloo for several ranks, started and warm. One process per
+/// rank runs pytorch_training.py and blocks on stdin between trainings, which start from the same weights each time.
+/// Seconds are those of rank 0, processor seconds those of all ranks.
 ///
-/// Errors    DeviceError if a Python process ends or does not answer; the reason is on stderr.
-class PyTorchPeer {
- public:
-  /// Returns when all have loaded the data and warmed up.
-  PyTorchPeer(const std::string& python, const TrainingLayout& layout, const TrainingTask& task, const RawDataset& data,
-              PyTorchStyle style);
-  ~PyTorchPeer();
-
-  /// Starts from the same weights each time. Seconds of rank 0, processor seconds of all ranks, mean loss.
-  Measurement train();
-
-  /// What PyTorch multiplies matrices by: the file of its BLAS library, or the name of what it contains ("MKL 2024.2").
-  const std::string& blas() const { return blas_; }
-
- private:
-  std::string blas_;
-  std::vector<std::unique_ptr<ChildProcess>> ranks_;
-};
+/// Errors    DeviceError if a Python process ends or does not answer, also of trainings; the reason is on stderr.
+Contestant pytorch_contestant(const std::string& python, const TrainingLayout& layout, const TrainingTask& task,
+                              const RawDataset& data, PyTorchStyle style = {});
 
 /// The seconds of a short training in each memory format.
 struct FormatTrial {

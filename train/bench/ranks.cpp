@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/bench/ranks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -12,6 +14,10 @@
 
 #include "comm/transport/error.h"
 #include "train/bench/machine_state.h"
+#include "train/launch/launcher.h"
+#include "train/options/environment_variable.h"
+#include "train/options/exit_code.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train::bench {
 namespace {
@@ -39,6 +45,22 @@ double processor_seconds_of_others(comm::ProcessGroup& group, double begin) {
   double others = -mine;
   for (const double each : seconds) others += each;
   return others;
+}
+
+int run_as_processes(const std::string& benchmark, Arguments args, int given, int by_default,
+                     const std::function<void(const WorkerEnvironment&)>& run_rank) {
+  const int ranks = given > 0 ? given : by_default;
+  if (ranks > 1 && !system_variable("RANK")) {
+    std::vector<std::string> command = {"bench", benchmark};
+    command.insert(command.end(), args.begin(), args.end());
+    return spawn_ranks(ranks, command);
+  }
+  const auto environment = WorkerEnvironment::from_environment(system_variable);
+  if (given > 0 && given != environment.world_size)
+    throw UsageError(
+        fmt::format("--nprocs is {}, but the launcher started {} ranks: leave it out", given, environment.world_size));
+  run_rank(environment);
+  return kOk;
 }
 
 void run_as_threads(int world_size, const std::function<void(int rank)>& run_rank) {

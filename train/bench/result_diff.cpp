@@ -96,34 +96,28 @@ RowsByKey rows_by_key(const Rows& rows, const BenchResult& result, const std::ve
   return by_key;
 }
 
-/// A row of the new file and its counterpart.
+/// A row of each file.
 struct Pair {
-  const BenchMeasurement* before = nullptr;  ///< null: none yet
-  const BenchMeasurement* after = nullptr;
-  MeasurementKey key{};  ///< what both have in common
+  const BenchMeasurement* before;
+  const BenchMeasurement* after;
+  MeasurementKey key;  ///< what both have in common
 };
 
-/// Finds a counterpart for each row of `pairs` that has none among `rows`, and returns the rows that are left.
-Rows match(std::vector<Pair>& pairs, const Rows& rows, const BenchResult& old_result, const BenchResult& new_result,
-           const std::vector<std::string>& ignored) {
-  Rows unmatched;
-  for (const Pair& pair : pairs)
-    if (pair.before == nullptr) unmatched.push_back(pair.after);
-  rows_by_key(unmatched, new_result, ignored);  // checks the keys
-  RowsByKey by_key = rows_by_key(rows, old_result, ignored);
-  for (Pair& pair : pairs) {
-    if (pair.before != nullptr) continue;
-    MeasurementKey key = without(pair.after->key, ignored);
-    const auto found = by_key.find(sorted_key(key));
-    if (found == by_key.end() || found->second->unit != pair.after->unit) continue;
-    pair.before = found->second;
-    pair.key = std::move(key);
-    by_key.erase(found);
-  }
-  Rows left;
-  for (const BenchMeasurement* row : rows)
-    if (by_key.contains(sorted_key(without(row->key, ignored)))) left.push_back(row);
-  return left;
+/// Moves the rows that have the same key, without the ignored members, and unit from both files' rows to `pairs`.
+void match(Rows& before, Rows& after, std::vector<Pair>& pairs, const BenchResult& old_result,
+           const BenchResult& new_result, const std::vector<std::string>& ignored) {
+  rows_by_key(after, new_result, ignored);  // checks the keys
+  RowsByKey unmatched = rows_by_key(before, old_result, ignored);
+  std::erase_if(after, [&](const BenchMeasurement* row) {
+    MeasurementKey key = without(row->key, ignored);
+    const auto found = unmatched.find(sorted_key(key));
+    if (found == unmatched.end() || found->second->unit != row->unit) return false;
+    pairs.push_back({found->second, row, std::move(key)});
+    unmatched.erase(found);
+    return true;
+  });
+  std::erase_if(
+      before, [&](const BenchMeasurement* row) { return !unmatched.contains(sorted_key(without(row->key, ignored))); });
 }
 
 /// The spread of a difference of independent values.
@@ -192,13 +186,8 @@ std::vector<std::string> warnings_of(const BenchResult& before, const BenchResul
 }  // namespace
 
 std::string_view name_of(DiffVerdict verdict) {
-  switch (verdict) {
-    case DiffVerdict::same: return "same";
-    case DiffVerdict::faster: return "faster";
-    case DiffVerdict::slower: return "slower";
-    case DiffVerdict::unknown: return "unknown";
-  }
-  return "";
+  constexpr std::string_view kNames[] = {"same", "faster", "slower", "unknown"};
+  return kNames[static_cast<std::size_t>(verdict)];
 }
 
 std::size_t ResultDiff::count(DiffVerdict verdict) const {
@@ -210,21 +199,18 @@ ResultDiff diff_results(const BenchResult& old_result, const BenchResult& new_re
     throw UsageError(fmt::format("{} is a result of bench {}, but {} of bench {}: compare results of one benchmark",
                                  old_result.path.string(), old_result.benchmark, new_result.path.string(),
                                  new_result.benchmark));
-  Rows rows;
-  for (const BenchMeasurement& each : old_result.measurements) rows.push_back(&each);
+  Rows before, after;
+  for (const BenchMeasurement& each : old_result.measurements) before.push_back(&each);
+  for (const BenchMeasurement& each : new_result.measurements) after.push_back(&each);
   std::vector<Pair> pairs;
-  for (const BenchMeasurement& each : new_result.measurements) pairs.push_back({.after = &each});
-  rows = match(pairs, rows, old_result, new_result, {});
-  rows = match(pairs, rows, old_result, new_result, spec.ignored);
+  match(before, after, pairs, old_result, new_result, {});
+  match(before, after, pairs, old_result, new_result, spec.ignored);
+  std::ranges::sort(pairs, {}, &Pair::after);  // in the new file's order
   ResultDiff diff{.rows = {}, .only_old = {}, .only_new = {}, .warnings = warnings_of(old_result, new_result)};
   const double least_change = old_result.files > 1 && new_result.files > 1 ? 0 : kRunToRun;
-  for (const Pair& pair : pairs) {
-    if (pair.before == nullptr)
-      diff.only_new.push_back(pair.after->key);
-    else
-      diff.rows.push_back(compared(pair, spec, least_change));
-  }
-  for (const BenchMeasurement* row : rows) diff.only_old.push_back(row->key);
+  for (const Pair& pair : pairs) diff.rows.push_back(compared(pair, spec, least_change));
+  for (const BenchMeasurement* row : before) diff.only_old.push_back(row->key);
+  for (const BenchMeasurement* row : after) diff.only_new.push_back(row->key);
   return diff;
 }
 

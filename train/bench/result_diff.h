@@ -31,8 +31,7 @@ std::string_view name_of(DiffVerdict verdict);
 /// With fewer repetitions on either side, even a rank test of separated samples has p > kSignificance.
 inline constexpr std::size_t kLeastRepetitions = 5;
 inline constexpr double kSignificance = 0.02;
-/// Medians of one program's runs differ by as much although the repetitions of each agree: memory lies elsewhere, clocks
-/// change. A single run on a side cannot show it.
+/// Medians of one program's runs differ by as much although the repetitions of each agree (docs/benchmarks.md).
 inline constexpr double kRunToRun = 0.03;
 
 /// One measurement that both results have.
@@ -66,9 +65,6 @@ struct ResultDiff {
 /// Compares two results row by row. Without a threshold, a row is slower or faster if the medians differ by more than the
 /// spread (Statistics::spread) of both, the root of the sum of their squares, and the rank test also finds a difference
 /// (p < kSignificance). If a side is one run, they must also differ by more than kRunToRun.
-///
-/// A spread, not an error of the median: repetitions in one process are not independent, so the median of another run
-/// moves more than they tell.
 ///
 /// Errors    UsageError if the results are of different benchmarks, or if, without the ignored members, two rows of a
 ///           file have the same key, of those whose whole keys one file lacks.

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/bench/result_file.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "data/files/byte_source.h"
 #include "kernels/base/file.h"
 #include "kernels/bench/statistics.h"
+#include "train/records/metrics/csv.h"
 
 namespace gradring::train::bench {
 namespace {
 
 using nlohmann::ordered_json;
+
+constexpr const char* kStatistics[] = {"unit", "count", "least", "median",       "p95",
+                                       "p99",  "most",  "mean",  "noise_percent"};
 
 constexpr const char* kAdvice = "name a file that `gradring bench ... -J FILE` of this version has written";
 
@@ -54,6 +61,46 @@ void check_measurements(const BenchResult& result) {
 }
 
 }  // namespace
+
+/// Six digits: more would be noise.
+double six_digits(double value) { return std::stod(fmt::format("{:.6g}", value)); }
+
+ordered_json to_json(const MeasurementKey& key) {
+  ordered_json json = ordered_json::object();
+  for (const auto& [name, value] : key) json[name] = value;
+  return json;
+}
+
+ordered_json to_json(const BenchMeasurement& measurement) {
+  ordered_json json = {{"key", to_json(measurement.key)}, {"unit", measurement.unit}};
+  if (measurement.higher_is_better) json["better"] = "higher";
+  json["samples"] = ordered_json::array();
+  for (const double sample : measurement.samples) json["samples"].push_back(six_digits(sample));
+  return json;
+}
+
+std::string to_csv(const std::vector<BenchMeasurement>& measurements) {
+  const std::vector<std::string> names = key_names(measurements);
+  std::vector<std::string> header = names;
+  for (const char* name : kStatistics) header.emplace_back(name);
+  std::string text = csv_line(header);
+  for (const BenchMeasurement& measurement : measurements) {
+    std::vector<std::string> fields;
+    for (const std::string& name : names) fields.push_back(value_of(measurement.key, name));
+    const auto s = kernels::bench::statistics_of(measurement.samples);
+    fields.insert(fields.end(), {measurement.unit, std::to_string(s.count)});
+    for (const double value : {s.least, s.median, s.p95, s.p99, s.most, s.mean, 100 * s.noise()})
+      fields.push_back(fmt::format("{:.6g}", value));
+    text += csv_line(fields);
+  }
+  return text;
+}
+
+bool is_result_json(std::string_view head) { return head.starts_with("{\n  \"schema\": 1,\n  \"benchmark\": "); }
+
+bool is_result_csv(std::string_view head) {
+  return head.substr(0, head.find('\n')).ends_with(fmt::format("{}", fmt::join(kStatistics, ",")));
+}
 
 BenchResult read_bench_result(const std::filesystem::path& path) {
   const std::string text = whole_text(path);

@@ -2,9 +2,8 @@
 #include "train/bench/step_bench.h"
 
 #include <algorithm>
-#include <array>
 #include <chrono>
-#include <fstream>
+#include <list>
 #include <span>
 #include <string>
 
@@ -13,6 +12,7 @@
 #include "data/loader/normalize.h"
 #include "kernels/base/error.h"
 #include "kernels/ops/kernel_set.h"
+#include "train/bench/machine_state.h"
 #include "train/core/input_pipeline/batch_loader.h"
 #include "train/core/trainer/replica.h"
 #include "train/records/metrics/environment_error.h"
@@ -62,8 +62,7 @@ ReplicaDecorators timed_parts(const StepBenchParts& parts, StepTimes& times) {
 class TimedRank {
  public:
   TimedRank(const StepBenchSpec& spec, const StepBenchParts& parts, std::int64_t steps_of_measurement)
-      : spec_(spec),
-        steps_of_measurement_(steps_of_measurement),
+      : steps_of_measurement_(steps_of_measurement),
         batches_(parts.dataset, parts.device, spec.batch_size),
         single_(parts.group != nullptr ? nullptr : single_rank_group()),
         group_(parts.group != nullptr ? *parts.group : *single_),
@@ -129,8 +128,6 @@ class TimedRank {
     return report;
   }
 
-  const StepBenchSpec& spec() const { return spec_; }
-
  private:
   void enqueue_step() {
     const data::Batch& batch = batches_.next();
@@ -142,7 +139,6 @@ class TimedRank {
     while (!replica_.step().idle()) report_.loss = replica_.step().wait(Deadline::after(group_.timeout())).loss;
   }
 
-  StepBenchSpec spec_;
   std::int64_t steps_of_measurement_;
   PreparedBatches batches_;
   StepReport report_;
@@ -156,17 +152,6 @@ class TimedRank {
   std::int64_t enqueued_ = 0;  // since begin_
   std::chrono::steady_clock::time_point begin_;
 };
-
-/// Interleaves the steps of the ranks, which have equal numbers of steps.
-void run(std::span<TimedRank* const> ranks) {
-  const StepBenchSpec& spec = ranks.front()->spec();
-  check(spec.steps > 0 && spec.warmup >= 0, "the numbers of steps and of warm-up steps are " +
-                                                std::to_string(spec.steps) + " and " + std::to_string(spec.warmup) +
-                                                ", expected 1 or more and 0 or more");
-  for (std::int64_t step = -spec.warmup; step < spec.steps; ++step)
-    for (TimedRank* rank : ranks) rank->run(step);
-  for (TimedRank* rank : ranks) rank->finish();
-}
 
 }  // namespace
 
@@ -186,32 +171,31 @@ PreparedBatches::PreparedBatches(const data::Dataset& dataset, kernels::Device& 
 
 ResidentMemory resident_memory() {
   constexpr std::size_t kKilobyte = 1024;
-  ResidentMemory memory;
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("VmRSS:")) memory.now_bytes = std::stoull(line.substr(line.find(':') + 1)) * kKilobyte;
-    if (line.starts_with("VmHWM:")) memory.most_bytes = std::stoull(line.substr(line.find(':') + 1)) * kKilobyte;
-  }
+  const ResidentMemory memory{.now_bytes = number_in_status("self", "VmRSS:") * kKilobyte,
+                              .most_bytes = number_in_status("self", "VmHWM:") * kKilobyte};
   if (memory.now_bytes == 0 || memory.most_bytes == 0)
     throw EnvironmentError("cannot read VmRSS and VmHWM from /proc/self/status: mount /proc");
   return memory;
 }
 
-StepReport bench_steps(const StepBenchSpec& spec, const StepBenchParts& parts) {
-  TimedRank rank(spec, parts, computes_on_gpu(parts) ? kStepsOfMeasurement : 1);
-  run(std::array{&rank});
-  if (parts.counter) rank.count(*parts.counter);
-  return rank.report();
-}
-
-std::pair<StepReport, StepReport> bench_steps_in_turns(const StepBenchSpec& one, const StepBenchSpec& other,
-                                                       const StepBenchParts& parts) {
-  check(one.steps == other.steps && one.warmup == other.warmup,
-        "interleaved benchmarks have " + std::to_string(one.steps) + " and " + std::to_string(other.steps) +
-            " steps, expected as many, with equal warm-up");
-  TimedRank first(one, parts, 1), second(other, parts, 1);
-  run(std::array{&first, &second});
-  return {first.report(), second.report()};
+std::vector<StepReport> bench_steps(std::span<const StepBenchSpec> specs, const StepBenchParts& parts) {
+  const std::int64_t steps = specs.front().steps, warmup = specs.front().warmup;
+  check(steps > 0 && warmup >= 0, "the numbers of steps and of warm-up steps are " + std::to_string(steps) + " and " +
+                                      std::to_string(warmup) + ", expected 1 or more and 0 or more");
+  std::list<TimedRank> ranks;
+  for (const StepBenchSpec& spec : specs) {
+    check(spec.steps == steps && spec.warmup == warmup, "interleaved benchmarks have " + std::to_string(steps) +
+                                                            " and " + std::to_string(spec.steps) +
+                                                            " steps, expected as many, with equal warm-up");
+    ranks.emplace_back(spec, parts, computes_on_gpu(parts) && specs.size() == 1 ? kStepsOfMeasurement : 1);
+  }
+  for (std::int64_t step = -warmup; step < steps; ++step)
+    for (TimedRank& rank : ranks) rank.run(step);
+  for (TimedRank& rank : ranks) rank.finish();
+  if (parts.counter) ranks.front().count(*parts.counter);
+  std::vector<StepReport> reports;
+  for (const TimedRank& rank : ranks) reports.push_back(rank.report());
+  return reports;
 }
 
 }  // namespace gradring::train::bench

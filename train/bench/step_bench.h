@@ -3,8 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "comm/process_group.h"
@@ -79,17 +79,14 @@ struct StepReport {
 };
 
 /// Times the trainer's TrainStep without a loader: batches of the dataset's first samples are ready in memory. Collective
-/// if there is a group; then the report is this rank's.
+/// if there is a group; then the reports are this rank's. Several specs run with interleaved steps, so that other load
+/// affects all equally; the resident memory includes all.
 ///
-/// On a GPU, the host enqueues up to eight steps before it waits, and a measurement is the mean of these; the parts of a
-/// step run asynchronously, so the table has none.
+/// On a GPU, the host enqueues up to eight steps of a single spec before it waits, and a measurement is the mean of these;
+/// the parts of a step run asynchronously, so the table has none.
 ///
-/// Errors    InvalidArgument for an unknown model, a batch larger than the data set, or steps < 1; DeviceError.
-StepReport bench_steps(const StepBenchSpec& spec, const StepBenchParts& parts);
-
-/// The same for two specs, with interleaved steps, so that other load affects both equally. The resident memory
-/// includes both.
-std::pair<StepReport, StepReport> bench_steps_in_turns(const StepBenchSpec& one, const StepBenchSpec& other,
-                                                       const StepBenchParts& parts);
+/// Errors    InvalidArgument for an unknown model, a batch larger than the data set, steps < 1, or unequal numbers of
+///           steps; DeviceError.
+std::vector<StepReport> bench_steps(std::span<const StepBenchSpec> specs, const StepBenchParts& parts);
 
 }  // namespace gradring::train::bench

@@ -12,7 +12,6 @@
 #include "kernels/bench/statistics.h"
 #include "kernels/runtime/stream.h"
 #include "nn/backend/decorators.h"
-#include "train/bench/step_times.h"
 #include "train/core/optim/optimizer.h"
 
 namespace gradring::train::bench {

@@ -18,22 +18,6 @@ constexpr const char* kSweepForms = "expected a number, or a sweep such as 16:51
   throw UsageError(fmt::format("--{} is '{}', {}: {}", option, text, why, kSweepForms));
 }
 
-/// How a sweep goes on.
-struct SweepStep {
-  bool multiplies = false;
-  std::int64_t by = 0;
-
-  std::int64_t after(std::int64_t value) const { return multiplies ? value * by : value + by; }
-};
-
-SweepStep parse_sweep_step(std::string_view option, std::string_view text, std::string_view whole) {
-  if (text.size() < 2 || (text.front() != '*' && text.front() != '+'))
-    throw_bad_sweep(option, whole, "whose step is neither *FACTOR nor +INCREMENT");
-  const bool multiplies = text.front() == '*';
-  return {.multiplies = multiplies,
-          .by = parse_integer(std::string(option) + " step", text.substr(1), {.least = multiplies ? 2 : 1})};
-}
-
 }  // namespace
 
 std::vector<std::int64_t> parse_values(std::string_view option, std::string_view text) {
@@ -43,10 +27,14 @@ std::vector<std::int64_t> parse_values(std::string_view option, std::string_view
   if (last_end == text.npos) throw_bad_sweep(option, text, "which has no step");
   const std::int64_t first = parse_integer(option, text.substr(0, first_end), {.least = 1});
   const std::int64_t last = parse_integer(option, text.substr(first_end + 1, last_end - first_end - 1), {.least = 1});
-  const SweepStep step = parse_sweep_step(option, text.substr(last_end + 1), text);
+  const std::string_view step = text.substr(last_end + 1);
+  if (step.size() < 2 || (step.front() != '*' && step.front() != '+'))
+    throw_bad_sweep(option, text, "whose step is neither *FACTOR nor +INCREMENT");
+  const bool multiplies = step.front() == '*';
+  const std::int64_t by = parse_integer(std::string(option) + " step", step.substr(1), {.least = multiplies ? 2 : 1});
   if (first > last) throw_bad_sweep(option, text, fmt::format("whose first value is above its last, {}", last));
   std::vector<std::int64_t> values;
-  for (std::int64_t value = first; value <= last; value = step.after(value)) {
+  for (std::int64_t value = first; value <= last; value = multiplies ? value * by : value + by) {
     if (values.size() == kMostOfSweep)
       throw_bad_sweep(option, text, fmt::format("which has more than {} values", kMostOfSweep));
     values.push_back(value);

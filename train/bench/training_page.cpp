@@ -7,7 +7,6 @@
 #include <map>
 #include <string_view>
 
-#include "train/records/metrics/named_file.h"
 #include "train/view/page/chart.h"
 #include "train/view/page/document.h"
 #include "train/view/page/generator.h"
@@ -40,10 +39,24 @@ std::string bars_of(const BarChart& chart, int width) {
   return svg;
 }
 
-/// Its opening tag, without the end, behind `begin`: "<svg ".
-std::string opening(std::string_view begin, const BarChart& chart, int width) {
-  return fmt::format(R"({}xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" role="img" aria-label="{}")", begin,
-                     width, kTop + kRow * std::ssize(chart.bars) + 12, escaped(chart.title));
+/// An SVG whose tag begins with `begin` and has these attributes besides; `ground` lies below the bars.
+std::string picture(std::string_view begin, const BarChart& chart, int width, std::string_view attributes,
+                    std::string_view ground = {}) {
+  return fmt::format(
+      R"({}xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {} {}" role="img" aria-label="{}" {}>{}<text class="title" x="16" y="22">{}</text>{}</svg>)",
+      begin, width, kTop + kRow * std::ssize(chart.bars) + 12, escaped(chart.title), attributes, ground,
+      escaped(chart.title), bars_of(chart, width));
+}
+
+/// An HTML figure with the same picture.
+std::string figure(const BarChart& chart) {
+  constexpr int kWidth = 640;
+  return "<figure>" + picture("<svg ", chart, kWidth, R"(style="width:100%;height:auto")") + "</figure>";
+}
+
+Plot plot_of(const char* suffix, const BarChart& chart) { return {suffix, svg_file(chart), figure(chart)}; }
+Plot plot_of(const char* suffix, const page::Chart& chart) {
+  return {suffix, page::svg_file(chart), page::figure(chart)};
 }
 
 using page::Chart;
@@ -112,47 +125,44 @@ Chart over_ranks(const TrainingTable& table, Chart chart,
   return chart;
 }
 
-std::vector<Chart> scaling_charts(const TrainingTable& table) {
-  return {over_ranks(table, {.title = "scaling efficiency", .caption = "1: N ranks do N times the work of one."},
-                     [&table](const TrainingRow& row) { return table.efficiency(row); }),
-          over_ranks(table, {.title = "samples per second"},
-                     [](const TrainingRow& row) { return row.median(&Measurement::samples_per_second); }),
-          over_ranks(table, {.title = "share of time in exposed communication", .percent = true},
-                     [](const TrainingRow& row) { return row.median(&Measurement::communication); })};
-}
-
-std::string table_of(const TrainingTable& table) {
-  page::Table html{.head = {"", "precision"}, .numeric = {false, false}};
-  for (const TrainingColumn& column : training_columns()) {
-    html.head.push_back(page::escaped(column.heading));
-    html.numeric.push_back(true);
-  }
-  for (const TrainingRow& row : table.rows) {
-    std::vector<std::string> cells = {page::escaped(row.layout.name), row.layout.precision};
-    for (const TrainingColumn& column : training_columns()) {
-      const auto value = column.value(table, row);
-      cells.push_back(value ? fmt::format("{:.{}f}", *value * column.scale, column.digits) : "-");
-    }
-    html.rows.push_back(std::move(cells));
-  }
-  return html.html();
-}
-
-std::string page_of(const TrainingTable& table, const std::vector<std::string>& figures) {
-  std::string remarks;
-  for (const std::string& remark : table.remarks) remarks += "<p>" + page::escaped(remark) + "</p>";
-  return page::document(table.title, page::section(table.title, table_of(table) + remarks,
-                                                   kernels::bench::to_string(table.provenance) + ". " + table.note) +
-                                         page::section("Plots", page::chart_grid(figures)));
-}
-
 constexpr const char *kSpeed = "-speed.svg", *kMemory = "-memory.svg", *kEfficiency = "-efficiency.svg",
                      *kCommunication = "-communication.svg";
 
 }  // namespace
 
-std::string to_html(const TrainingTable& table) {
-  return page_of(table, {figure(speed_chart(table)), figure(memory_chart(table)), page::figure(loss_chart(table))});
+std::vector<Plot> parallel_plots(const TrainingTable& table) {
+  return {plot_of(kSpeed, speed_chart(table)), plot_of(kMemory, memory_chart(table)), plot_of("", loss_chart(table))};
+}
+
+std::vector<Plot> scaling_plots(const TrainingTable& table) {
+  const Chart efficiency =
+      over_ranks(table, {.title = "scaling efficiency", .caption = "1: N ranks do N times the work of one."},
+                 [&table](const TrainingRow& row) { return table.efficiency(row); });
+  const Chart speed = over_ranks(table, {.title = "samples per second"},
+                                 [](const TrainingRow& row) { return row.median(&Measurement::samples_per_second); });
+  const Chart communication =
+      over_ranks(table, {.title = "share of time in exposed communication", .percent = true},
+                 [](const TrainingRow& row) { return row.median(&Measurement::communication); });
+  return {plot_of(kEfficiency, efficiency), plot_of("", speed), plot_of(kCommunication, communication)};
+}
+
+std::string to_html(const TrainingTable& table, const std::vector<Plot>& plots) {
+  page::Table html{.head = {"", "precision"}, .numeric = {false, false}};
+  for (const std::string& heading : training_headings()) {
+    html.head.push_back(escaped(heading));
+    html.numeric.push_back(true);
+  }
+  for (const TrainingRow& row : table.rows) {
+    std::vector<std::string>& cells = html.rows.emplace_back(training_cells(table, row));
+    cells.insert(cells.begin(), {escaped(row.layout.name), row.layout.precision});
+  }
+  std::string body = html.html();
+  for (const std::string& remark : table.remarks) body += "<p>" + escaped(remark) + "</p>";
+  std::vector<std::string> figures;
+  for (const Plot& plot : plots) figures.push_back(plot.figure);
+  return page::document(
+      table.title, page::section(table.title, body, kernels::bench::to_string(table.provenance) + ". " + table.note) +
+                       page::section("Plots", page::chart_grid(figures)));
 }
 
 std::vector<std::string> plot_files(const std::string& prefix) {
@@ -160,38 +170,10 @@ std::vector<std::string> plot_files(const std::string& prefix) {
   return {prefix + kSpeed, prefix + kMemory, prefix + kEfficiency, prefix + kCommunication};
 }
 
-void write_plots(const TrainingTable& table, const std::string& prefix) {
-  if (prefix.empty()) return;
-  write_named_file(prefix + kSpeed, svg_file(speed_chart(table)));
-  write_named_file(prefix + kMemory, svg_file(memory_chart(table)));
-}
-
-std::string scaling_html(const TrainingTable& table) {
-  std::vector<std::string> figures;
-  for (const Chart& chart : scaling_charts(table)) figures.push_back(page::figure(chart));
-  return page_of(table, figures);
-}
-
-void write_scaling_plots(const TrainingTable& table, const std::string& prefix) {
-  if (prefix.empty()) return;
-  const auto charts = scaling_charts(table);
-  write_named_file(prefix + kEfficiency, page::svg_file(charts[0]));
-  write_named_file(prefix + kCommunication, page::svg_file(charts[2]));
-}
-
 std::string svg_file(const BarChart& chart, int width) {
-  return fmt::format(
-      R"({} width="{}"><style>{}</style><rect class="ground" width="100%" height="100%"/><text class="title" x="16" y="22">{}</text>{}</svg>)"
-      "\n",
-      opening(page::kPictureBegin, chart, width), width, page::kChartStyle, escaped(chart.title),
-      bars_of(chart, width));
-}
-
-std::string figure(const BarChart& chart) {
-  constexpr int kWidth = 640;
-  return fmt::format(
-      R"(<figure>{} style="width:100%;height:auto"><text class="title" x="16" y="22">{}</text>{}</svg></figure>)",
-      opening("<svg ", chart, kWidth), escaped(chart.title), bars_of(chart, kWidth));
+  const std::string ground =
+      fmt::format(R"(<style>{}</style><rect class="ground" width="100%" height="100%"/>)", page::kChartStyle);
+  return picture(page::kPictureBegin, chart, width, fmt::format(R"(width="{}")", width), ground) + "\n";
 }
 
 }  // namespace gradring::train::bench

@@ -23,23 +23,23 @@ struct BarChart {
 
 /// The text of a file.svg with its own colours, light and dark.
 std::string svg_file(const BarChart& chart, int width = 860);
-/// An HTML figure with the same picture.
-std::string figure(const BarChart& chart);
 
-/// A page in one file: the table, samples per second and memory as bars, and the loss of each step.
-std::string to_html(const TrainingTable& table);
+/// A plot of a table.
+struct Plot {
+  std::string suffix;  ///< of its file; empty: only on the page
+  std::string svg;     ///< the text of that file
+  std::string figure;  ///< HTML with the same picture
+};
 
-/// Every file that write_plots or write_scaling_plots writes; none if `prefix` is empty.
+/// Samples per second and memory as bars, and the loss of each step: of `bench parallel`.
+std::vector<Plot> parallel_plots(const TrainingTable& table);
+/// Numbers over the ranks, with a line for each series of rows: of `bench scaling`.
+std::vector<Plot> scaling_plots(const TrainingTable& table);
+
+/// A page in one file: the table and the plots.
+std::string to_html(const TrainingTable& table, const std::vector<Plot>& plots);
+
+/// Every file of these plots; none if `prefix` is empty.
 std::vector<std::string> plot_files(const std::string& prefix);
-
-/// The bars as PREFIX-speed.svg and PREFIX-memory.svg; none if `prefix` is empty.
-///
-/// Errors    EnvironmentError with path and reason.
-void write_plots(const TrainingTable& table, const std::string& prefix);
-
-/// What `bench scaling` shows: the table, and its numbers over the ranks, with a line for each series of rows.
-std::string scaling_html(const TrainingTable& table);
-/// PREFIX-efficiency.svg and PREFIX-communication.svg.
-void write_scaling_plots(const TrainingTable& table, const std::string& prefix);
 
 }  // namespace gradring::train::bench

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "train/records/metrics/csv.h"
@@ -15,6 +16,15 @@ namespace {
 constexpr double kMebibytes = 1.0 / (1024 * 1024);
 constexpr double kPerCent = 100;
 
+/// A column: heading of the text table, name and value in CSV and JSON.
+struct TrainingColumn {
+  std::string heading;
+  std::string name;
+  int digits = 0;    ///< behind the point
+  double scale = 1;  ///< of the value in the text table
+  std::function<std::optional<double>(const TrainingTable&, const TrainingRow&)> value;
+};
+
 template <class Number>
 TrainingColumn measured(TrainingColumn column, Number Measurement::*number) {
   column.value = [number](const TrainingTable&, const TrainingRow& row) { return row.median(number); };
@@ -25,6 +35,43 @@ TrainingColumn count(const std::string& name, const std::function<int(const Trai
   return {.heading = name, .name = name, .value = [of](const TrainingTable&, const TrainingRow& row) {
             return std::optional<double>(of(row.layout));
           }};
+}
+
+const std::vector<TrainingColumn>& training_columns() {
+  static const std::vector<TrainingColumn> columns = {
+      count("ranks", [](const TrainingLayout& layout) { return layout.ranks; }),
+      count("devices", [](const TrainingLayout& layout) { return layout.devices; }),
+      count("cores", [](const TrainingLayout& layout) { return layout.cores(); }),
+      measured({.heading = "s/epoch", .name = "seconds_per_epoch", .digits = 2}, &Measurement::seconds_per_epoch),
+      measured({.heading = "samples/s", .name = "samples_per_second"}, &Measurement::samples_per_second),
+      {.heading = "scaling",
+       .name = "efficiency",
+       .digits = 2,
+       .value = [](const TrainingTable& table, const TrainingRow& row) { return table.efficiency(row); }},
+      measured({.heading = "comm %", .name = "communication_share", .digits = 1, .scale = kPerCent},
+               &Measurement::communication),
+      {.heading = "CPU s",
+       .name = "processor_seconds_per_epoch",
+       .digits = 2,
+       .value = [](const TrainingTable&, const TrainingRow& row) -> std::optional<double> {
+         const double epochs = *row.median(&Measurement::seconds) / *row.median(&Measurement::seconds_per_epoch);
+         return *row.median(&Measurement::processor_seconds) / epochs;
+       }},
+      {.heading = "CPU %",
+       .name = "utilisation",
+       .scale = kPerCent,
+       .value = [](const TrainingTable& table, const TrainingRow& row) { return table.utilisation(row); }},
+      measured({.heading = "plan MiB", .name = "planned_bytes", .digits = 1, .scale = kMebibytes},
+               &Measurement::planned_bytes),
+      measured({.heading = "peak MiB", .name = "peak_bytes", .digits = 1, .scale = kMebibytes},
+               &Measurement::peak_bytes),
+      measured({.heading = "others", .name = "further_device_bytes", .digits = 1, .scale = kMebibytes},
+               &Measurement::further_bytes),
+      measured({.heading = "RSS MiB", .name = "resident_bytes", .scale = kMebibytes}, &Measurement::resident_bytes),
+      measured({.heading = "accuracy", .name = "accuracy", .digits = 4}, &Measurement::accuracy),
+      measured({.heading = "loss", .name = "train_loss", .digits = 4}, &Measurement::loss),
+  };
+  return columns;
 }
 
 }  // namespace
@@ -45,61 +92,26 @@ std::optional<double> TrainingTable::utilisation(const TrainingRow& row) const {
   return processor > 0 && available > 0 ? std::optional(processor / available) : std::nullopt;
 }
 
-const std::vector<TrainingColumn>& training_columns() {
-  static const std::vector<TrainingColumn> columns = {
-      count("ranks", [](const TrainingLayout& layout) { return layout.ranks; }),
-      count("devices", [](const TrainingLayout& layout) { return layout.devices; }),
-      count("cores", [](const TrainingLayout& layout) { return layout.cores(); }),
-      measured({.heading = "s/epoch", .name = "seconds_per_epoch", .digits = 2}, &Measurement::seconds_per_epoch),
-      measured(
-          {
-              .heading = "samples/s",
-              .name = "samples_per_second",
-          },
-          &Measurement::samples_per_second),
-      {.heading = "scaling",
-       .name = "efficiency",
+std::vector<std::string> training_headings() {
+  std::vector<std::string> headings;
+  for (const TrainingColumn& column : training_columns()) headings.push_back(column.heading);
+  return headings;
+}
 
-       .digits = 2,
-       .value = [](const TrainingTable& table, const TrainingRow& row) { return table.efficiency(row); }},
-      measured({.heading = "comm %", .name = "communication_share", .digits = 1, .scale = kPerCent},
-               &Measurement::communication),
-      {.heading = "CPU s",
-       .name = "processor_seconds_per_epoch",
-
-       .digits = 2,
-       .value = [](const TrainingTable&, const TrainingRow& row) -> std::optional<double> {
-         const double epochs = *row.median(&Measurement::seconds) / *row.median(&Measurement::seconds_per_epoch);
-         return *row.median(&Measurement::processor_seconds) / epochs;
-       }},
-      {.heading = "CPU %",
-       .name = "utilisation",
-
-       .scale = kPerCent,
-       .value = [](const TrainingTable& table, const TrainingRow& row) { return table.utilisation(row); }},
-      measured({.heading = "plan MiB", .name = "planned_bytes", .digits = 1, .scale = kMebibytes},
-               &Measurement::planned_bytes),
-      measured({.heading = "peak MiB", .name = "peak_bytes", .digits = 1, .scale = kMebibytes},
-               &Measurement::peak_bytes),
-      measured({.heading = "others", .name = "further_device_bytes", .digits = 1, .scale = kMebibytes},
-               &Measurement::further_bytes),
-      measured({.heading = "RSS MiB", .name = "resident_bytes", .scale = kMebibytes}, &Measurement::resident_bytes),
-      measured({.heading = "accuracy", .name = "accuracy", .digits = 4}, &Measurement::accuracy),
-      measured({.heading = "loss", .name = "train_loss", .digits = 4}, &Measurement::loss),
-  };
-  return columns;
+std::vector<std::string> training_cells(const TrainingTable& table, const TrainingRow& row) {
+  std::vector<std::string> cells;
+  for (const TrainingColumn& column : training_columns()) {
+    const auto value = column.value(table, row);
+    cells.push_back(value ? fmt::format("{:.{}f}", *value * column.scale, column.digits) : "-");
+  }
+  return cells;
 }
 
 std::string to_text(const TrainingTable& table) {
-  TextTable shown = TextTable::with({""}, {});
-  for (const TrainingColumn& column : training_columns())
-    shown.columns.push_back({.head = column.heading, .right_aligned = true});
+  TextTable shown = TextTable::with({""}, training_headings());
   for (const TrainingRow& row : table.rows) {
-    std::vector<std::string>& cells = shown.rows.emplace_back(1, row.layout.name);
-    for (const TrainingColumn& column : training_columns()) {
-      const auto value = column.value(table, row);
-      cells.push_back(value ? fmt::format("{:.{}f}", *value * column.scale, column.digits) : "-");
-    }
+    std::vector<std::string>& cells = shown.rows.emplace_back(training_cells(table, row));
+    cells.insert(cells.begin(), row.layout.name);
   }
   std::string text = shown.text();
   for (const std::string& remark : table.remarks) text += remark + "\n";

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -28,17 +27,11 @@ struct TrainingTable {
   std::optional<double> utilisation(const TrainingRow& row) const;
 };
 
-/// A column: heading of the text table, name and value in CSV and JSON.
-struct TrainingColumn {
-  std::string heading;
-  std::string name;
-  int digits = 0;    ///< behind the point
-  double scale = 1;  ///< of the value in the text table
-  std::function<std::optional<double>(const TrainingTable&, const TrainingRow&)> value;
-};
-const std::vector<TrainingColumn>& training_columns();
+/// The headings of the table's numbers, and a row's numbers; "-" where one does not apply.
+std::vector<std::string> training_headings();
+std::vector<std::string> training_cells(const TrainingTable& table, const TrainingRow& row);
 
-/// The table for a terminal; "-" where a number does not apply.
+/// The table for a terminal.
 std::string to_text(const TrainingTable& table);
 /// CSV: a line of names, then a line per row.
 std::string to_csv(const TrainingTable& table);

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -65,7 +66,7 @@ StepReport bench(nn::Backend& backend, kernels::Device& device, std::int64_t ste
   spec.batch_size = 10;
   spec.steps = steps;
   spec.warmup = 1;
-  return bench_steps(spec, {.device = device, .backend = backend, .dataset = dataset});
+  return bench_steps(std::array{spec}, {.device = device, .backend = backend, .dataset = dataset}).front();
 }
 
 TEST(StepBench, NamesEveryPartOnceAndLosesNoTime) {
@@ -100,8 +101,9 @@ TEST(StepBench, TakesTurnsWithAProgramThatComputesActivationsTwice) {
   spec.warmup = 1;
   StepBenchSpec cut = spec;
   cut.checkpointing = {.kind = nn::Checkpointing::Kind::segments, .segments = 3};
-  const auto [whole, checkpointed] =
-      bench_steps_in_turns(spec, cut, {.device = device, .backend = backend, .dataset = dataset});
+  const StepBenchParts parts{.device = device, .backend = backend, .dataset = dataset};
+  const auto reports = bench_steps(std::array{spec, cut}, parts);
+  const StepReport &whole = reports.at(0), &checkpointed = reports.at(1);
   EXPECT_EQ(checkpointed.loss, whole.loss);
   EXPECT_EQ(whole.times.step.count, 3u);
   EXPECT_EQ(checkpointed.times.step.count, 3u);
@@ -109,8 +111,7 @@ TEST(StepBench, TakesTurnsWithAProgramThatComputesActivationsTwice) {
   EXPECT_LT(checkpointed.program.activations, whole.program.activations);
   EXPECT_EQ(checkpointed.program.activation_gradients, whole.program.activation_gradients);
   cut.steps = 2;
-  EXPECT_THROW(bench_steps_in_turns(spec, cut, {.device = device, .backend = backend, .dataset = dataset}),
-               InvalidArgument);
+  EXPECT_THROW(bench_steps(std::array{spec, cut}, parts), InvalidArgument);
 }
 
 TEST(StepBench, NumbersPlansOfTheSameName) {

@@ -70,7 +70,7 @@ TEST(TrainingTable, WritesTheSameNumbersInEveryForm) {
   EXPECT_FALSE(json.at("rows").at(1).contains("accuracy"));
   EXPECT_FALSE(json.at("rows").at(3).contains("command")) << "PyTorch's is no command of ours";
   EXPECT_THAT(to_text(table), HasSubstr("DDP, two"));
-  const std::string html = to_html(table);
+  const std::string html = to_html(table, parallel_plots(table));
   EXPECT_THAT(html, HasSubstr("a &lt;table&gt;"));
   EXPECT_THAT(html, HasSubstr("150 (0.75)"));
   EXPECT_THAT(html, Not(HasSubstr("<script")));

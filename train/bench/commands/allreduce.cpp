@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "comm/bench/all_reduce_bench.h"
@@ -17,7 +18,6 @@
 #include "kernels/host/host_device.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/allreduce_options.h"
-#include "train/bench/commands/allreduce_table.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/ranks.h"
@@ -32,11 +32,13 @@
 #include "train/options/usage_error.h"
 #include "train/records/metrics/environment_error.h"
 #include "train/records/metrics/named_file.h"
+#include "train/view/page/chart.h"
 #include "train/view/page/generator.h"
 
 namespace gradring::train {
 namespace {
 
+using kernels::bench::Statistics;
 using kernels::bench::statistics_of;
 
 constexpr int kDefaultRanks = 2;
@@ -70,6 +72,31 @@ class Peer {
   std::unique_ptr<comm::bench::GlooPeer> gloo_;
 };
 
+/// Result for one size; times in seconds.
+struct AllReduceRow {
+  std::size_t elements = 0;
+  std::size_t bytes = 0;
+  Statistics ours;
+  double coefficient_of_variation = 0;  ///< of our times, in percent
+  std::optional<Statistics> gloo{};
+  std::optional<std::size_t> wrong{};  ///< elements, over all ranks
+
+  double ratio() const { return gloo->median / ours.median; }
+  double algorithm_gigabytes() const { return comm::bench::algorithm_bandwidth(bytes, ours.median) / 1e9; }
+  double bus_gigabytes(int world_size) const {
+    return comm::bench::bus_bandwidth(bytes, ours.median, world_size) / 1e9;
+  }
+};
+
+/// Results of a run of the benchmark.
+struct AllReduceReport {
+  std::string title{};  ///< BenchRun::title, of rank 0
+  int world_size = 1;
+  std::string peer{};  ///< "gloo of torch 1.13.0"; empty without comparison
+  std::vector<AllReduceRow> rows{};
+  std::size_t wrong = 0;  ///< elements, over all sizes and ranks
+};
+
 double percent_of_variation(const std::vector<double>& times, double mean) {
   double squares = 0;
   for (const double time : times) squares += (time - mean) * (time - mean);
@@ -92,6 +119,110 @@ AllReduceRow measure(comm::bench::AllReduceBench& bench, Peer* peer, const AllRe
   row.coefficient_of_variation = percent_of_variation(samples[0], row.ours.mean);
   if (peer) row.gloo = statistics_of(samples[1]);
   return row;
+}
+
+/// The table of nccl-tests, in parts that are printed as they are measured.
+std::string table_head(const AllReduceReport& report, const AllReduceOptions& options) {
+  std::string title = report.title;
+  for (std::size_t end = 0; (end = title.find('\n', end)) != title.npos; end += 3) title.replace(end, 1, "\n# ");
+  std::string names = "#       size         count      type   redop    root     time   algbw   busbw  #wrong    noise";
+  std::string units = "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)              (%)";
+  if (options.report_iterations) {
+    names += "    i_min     i_p50     i_p95     i_p99     i_max    i_cv";
+    units += "     (us)      (us)      (us)      (us)      (us)     (%)";
+  }
+  if (options.compare_gloo()) {
+    names += "      gloo   ratio";
+    units += "      (us)        ";
+  }
+  return fmt::format(
+      "# Collective test starting: gradring bench allreduce\n# {}\n"
+      "# {} ranks over {}, in-place, warmup iters: {} iters: {}{} validation: {}{}\n#\n{}\n{}\n",
+      title, report.world_size, options.transport(), options.repetitions.warmups, options.repetitions.iterations,
+      options.repetitions.fresh ? " on fresh data" : "", options.check ? 1 : 0,
+      report.peer.empty() ? "" : "; in turns with " + report.peer, names, units);
+}
+
+std::string table_row(const AllReduceRow& row, const AllReduceReport& report, const AllReduceOptions& options) {
+  const Statistics& ours = row.ours;
+  std::string text = fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>7} {:>8.1f}", row.bytes,
+                                 row.elements, name_of(options.dtype), "sum", -1, ours.median * kMicroseconds,
+                                 row.algorithm_gigabytes(), row.bus_gigabytes(report.world_size),
+                                 row.wrong ? std::to_string(*row.wrong) : "N/A", 100 * ours.noise());
+  if (options.report_iterations)
+    text += fmt::format(" {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f} {:>7.1f}", ours.least * kMicroseconds,
+                        ours.median * kMicroseconds, ours.p95 * kMicroseconds, ours.p99 * kMicroseconds,
+                        ours.most * kMicroseconds, row.coefficient_of_variation);
+  if (row.gloo) text += fmt::format("  {:>8.1f} {:>6.1f}x", row.gloo->median * kMicroseconds, row.ratio());
+  return text + "\n";
+}
+
+std::string table_foot(const AllReduceReport& report, const AllReduceOptions& options) {
+  double sum = 0;
+  for (const AllReduceRow& row : report.rows) sum += row.bus_gigabytes(report.world_size);
+  const std::string wrong =
+      options.check ? fmt::format("{} {}", report.wrong, report.wrong == 0 ? "OK" : "FAILED") : "not checked";
+  return fmt::format("# Out of bounds values : {}\n# Avg bus bandwidth    : {:.4g}\n", wrong,
+                     report.rows.empty() ? 0 : sum / static_cast<double>(report.rows.size()));
+}
+
+/// The bus bandwidth over the size in bytes, with the peer's, as SVG.
+std::string plot_of(const AllReduceReport& report, const AllReduceOptions& options) {
+  page::Series ours{.name = "gradring", .dots = true}, peer{.name = report.peer, .color = 1, .dots = true};
+  for (const AllReduceRow& row : report.rows) {
+    const auto bytes = static_cast<double>(row.bytes);
+    ours.x.push_back(bytes);
+    ours.y.push_back(row.bus_gigabytes(report.world_size));
+    if (!row.gloo) continue;
+    peer.x.push_back(bytes);
+    peer.y.push_back(comm::bench::bus_bandwidth(row.bytes, row.gloo->median, report.world_size) / 1e9);
+  }
+  page::Chart chart{.title = fmt::format("All-reduce of {} ranks over {}: bus bandwidth, GB/s", report.world_size,
+                                         options.transport()),
+                    .x_label = "bytes",
+                    .y_unit = "GB/s",
+                    .x_scale = page::ScaleKind::logarithmic,
+                    .from_zero = true,
+                    .series = {ours}};
+  if (!peer.x.empty()) chart.series.push_back(std::move(peer));
+  return page::svg_file(chart);
+}
+
+nlohmann::json results_of(const AllReduceReport& report, const AllReduceOptions& options) {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const AllReduceRow& row : report.rows) {
+    nlohmann::json line = {{"size", row.bytes},
+                           {"count", row.elements},
+                           {"type", name_of(options.dtype)},
+                           {"redop", "sum"},
+                           {"root", -1},
+                           {"in_place_microseconds", to_json(row.ours, kMicroseconds)},
+                           {"algbw_gb_s", row.algorithm_gigabytes()},
+                           {"busbw_gb_s", row.bus_gigabytes(report.world_size)}};
+    if (row.wrong) line["wrong"] = *row.wrong;
+    if (row.gloo) line.update({{"gloo_microseconds", to_json(*row.gloo, kMicroseconds)}, {"ratio", row.ratio()}});
+    rows.push_back(line);
+  }
+  return {{"ranks", report.world_size},
+          {"comm", options.transport()},
+          {"warmups", options.repetitions.warmups},
+          {"iterations", options.repetitions.iterations},
+          {"fresh", options.repetitions.fresh},
+          {"peer", report.peer},
+          {"rows", rows}};
+}
+
+void add_measurements(bench::BenchRun& run, const AllReduceReport& report, const AllReduceOptions& options) {
+  for (const AllReduceRow& row : report.rows) {
+    const bench::MeasurementKey key = {{"ranks", std::to_string(report.world_size)},
+                                       {"comm", options.transport()},
+                                       {"algorithm", options.algorithm},
+                                       {"fresh", options.repetitions.fresh ? "yes" : "no"},
+                                       {"dtype", std::string(name_of(options.dtype))},
+                                       {"size", std::to_string(row.bytes)}};
+    run.add(in_microseconds(bench::joined(key, {{"name", "gradring"}}), row.ours));
+    if (row.gloo) run.add(in_microseconds(bench::joined(key, {{"name", "gloo"}}), *row.gloo));
+  }
 }
 
 /// What a rank measures with.
@@ -168,13 +299,6 @@ void run_in_process(const AllReduceOptions& options) {
   });
 }
 
-/// Starts the ranks with the same arguments; the launcher reports their errors.
-int spawn(const AllReduceOptions& options, Arguments args) {
-  std::vector<std::string> command = {"bench", "allreduce"};
-  command.insert(command.end(), args.begin(), args.end());
-  return spawn_ranks(options.nproc ? options.nproc : kDefaultRanks, command);
-}
-
 int run(Arguments args, KeptAlive&) {
   AllReduceOptions options;
   if (!words_or_help(command_line(options), args)) return kOk;
@@ -186,19 +310,13 @@ int run(Arguments args, KeptAlive&) {
   }
   bench::check_files(options.common.files);
   check_output({.option = "--plot", .path = options.plot, .is_ours = page::is_picture}, options.common.files.replace);
-  const bool is_rank = system_variable("RANK").has_value();
   if (options.in_process()) {
-    if (is_rank) throw UsageError("--comm in-process starts its ranks itself: leave the launcher out");
+    if (system_variable("RANK")) throw UsageError("--comm in-process starts its ranks itself: leave the launcher out");
     run_in_process(options);
     return kOk;
   }
-  if (!is_rank) return spawn(options, args);
-  const auto environment = WorkerEnvironment::from_environment(system_variable);
-  if (options.nproc && options.nproc != environment.world_size)
-    throw UsageError(fmt::format("--nprocs is {}, but the launcher started {} ranks: leave it out", options.nproc,
-                                 environment.world_size));
-  run_as_process(options, environment);
-  return kOk;
+  return bench::run_as_processes("allreduce", args, options.nproc, kDefaultRanks,
+                                 [&](const WorkerEnvironment& environment) { run_as_process(options, environment); });
 }
 
 }  // namespace

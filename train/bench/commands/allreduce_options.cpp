@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <ranges>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -164,18 +166,13 @@ void check_options(const AllReduceOptions& options) {
 
 void list_transports(const AllReduceOptions& options) {
   const std::string missing = missing_gpu();
-  const std::vector<std::string> transports = {
-      "shm         CPU; ranks are processes of one machine, through shared memory",
-      "tcp         CPU; ranks are processes, through TCP", "in-process  CPU; ranks are threads of one process",
-      "nccl        " + (missing.empty() ? std::string("GPU; a GPU per rank") : "not available here: " + missing)};
-  print_list("--comm:", transports);
-  print_list("--algorithm:", std::vector<std::string>{"ring", "direct (shm and in-process)", "nccl (ncclAllReduce)"});
-  std::vector<std::string> types;
-  for (std::size_t i = 0; i < kShownTypes; ++i) types.emplace_back(kTypes[i].first);
-  print_list("--dtype:", types);
-  std::vector<std::string> sizes;
-  for (const std::size_t size : options.sizes) sizes.push_back(std::to_string(size));
-  print_list("sizes in bytes:", sizes);
+  print_list("--comm:",
+             {"shm         CPU; ranks are processes of one machine, through shared memory",
+              "tcp         CPU; ranks are processes, through TCP", "in-process  CPU; ranks are threads of one process",
+              "nccl        " + (missing.empty() ? "GPU; a GPU per rank" : "not available here: " + missing)});
+  print_list("--algorithm:", {"ring", "direct (shm and in-process)", "nccl (ncclAllReduce)"});
+  print_list("--dtype:", std::span(kTypes).first(kShownTypes) | std::views::keys);
+  print_list("sizes in bytes:", options.sizes);
 }
 
 }  // namespace gradring::train

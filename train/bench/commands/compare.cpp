@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <iterator>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -77,49 +75,27 @@ CommandLine command_line(CompareBenchOptions& options) {
           "gradring bench allreduce --compare gloo"};
 }
 
-/// PyTorch's variants, each started and warm; none without a Python.
-class Peers {
- public:
-  Peers(const PythonSearch& search, const bench::TrainingLayout& layout, const bench::RawDataset& data,
-        const CompareBenchOptions& options) {
-    if (!search.python) return;
-    bench::PyTorchStyle style{.channels_last = options.format == "channels_last"};
-    if (options.format == "auto") {
-      const bench::FormatTrial trial = bench::try_memory_formats(*search.python, layout, options.task, data);
-      print_text("  a few steps of PyTorch: contiguous {:.2f} s, channels_last {:.2f} s\n", trial.contiguous,
-                 trial.channels_last);
-      style.channels_last = trial.channels_last_wins();
-    }
-    format = style.channels_last ? "channels_last" : "contiguous";
-    const auto add = [&](const char* name) {
-      const auto peer = std::make_shared<bench::PyTorchPeer>(*search.python, layout, options.task, data, style);
-      blas = peer->blas();
-      contestants.push_back(
-          {.layout = {.name = name}, .framework = "PyTorch", .train = [peer] { return peer->train(); }});
-    };
-    add("PyTorch");
-    style.dataloader = true;
-    if (options.dataloader) add("PyTorch, DataLoader");
-    say_blas();
-  }
+/// Readers of a ratio must know: the reference BLAS in Fortran takes half of PyTorch's time.
+void say_blas(const std::string& blas) {
+  print_text("  PyTorch multiplies matrices by {}\n", blas);
+  if (blas.find("/blas/libblas") != std::string::npos)
+    print_text(
+        "  that is the reference BLAS, which is slow: install libopenblas0-pthread, or the torch of PyPI, which has "
+        "MKL\n");
+  else if (!blas.starts_with("MKL") && blas.find("libmkl") == std::string::npos)
+    print_text(
+        "  on x86-64 the torch of PyPI, which has MKL, is a stronger peer: name its Python by GRADRING_PYTHON\n");
+}
 
-  std::vector<bench::Contestant> contestants;
-  std::string format;  ///< memory format of their tensors; empty if there are none
-  std::string blas;    ///< as PyTorchPeer's
-
- private:
-  /// Readers of a ratio must know: the reference BLAS in Fortran takes half of PyTorch's time.
-  void say_blas() const {
-    print_text("  PyTorch multiplies matrices by {}\n", blas);
-    if (blas.find("/blas/libblas") != std::string::npos)
-      print_text(
-          "  that is the reference BLAS, which is slow: install libopenblas0-pthread, or the torch of PyPI, which has "
-          "MKL\n");
-    else if (!blas.starts_with("MKL") && blas.find("libmkl") == std::string::npos)
-      print_text(
-          "  on x86-64 the torch of PyPI, which has MKL, is a stronger peer: name its Python by GRADRING_PYTHON\n");
-  }
-};
+/// The memory format of PyTorch's tensors: the given one, or the faster one.
+bool uses_channels_last(const std::string& python, const bench::TrainingLayout& layout, const bench::RawDataset& data,
+                        const CompareBenchOptions& options) {
+  if (options.format != "auto") return options.format == "channels_last";
+  const bench::FormatTrial trial = bench::try_memory_formats(python, layout, options.task, data);
+  print_text("  a few steps of PyTorch: contiguous {:.2f} s, channels_last {:.2f} s\n", trial.contiguous,
+             trial.channels_last);
+  return trial.channels_last_wins();
+}
 
 std::vector<double> column(const bench::TrainingRow& row, double bench::Measurement::*number) {
   std::vector<double> values;
@@ -170,10 +146,23 @@ void add_measurements(bench::BenchRun& run, const bench::TrainingTask& task, con
 nlohmann::json run_case(bench::BenchRun& run, const bench::TrainingLayout& layout, const bench::RawDataset& data,
                         const PythonSearch& search, const CompareBenchOptions& options) {
   print_text("\n{}\n", layout.name);
-  Peers peers(search, layout, data, options);
-  std::vector<bench::Contestant> contestants = {bench::our_contestant(layout, options.task, data.images.parent_path())};
+  std::vector<bench::Contestant> contestants;
+  std::string format;
+  if (search.python) {
+    bench::PyTorchStyle style{.channels_last = uses_channels_last(*search.python, layout, data, options)};
+    format = style.channels_last ? "channels_last" : "contiguous";
+    const auto add = [&](const char* name) {
+      contestants.push_back(bench::pytorch_contestant(*search.python, layout, options.task, data, style));
+      contestants.back().layout.name = name;
+    };
+    add("PyTorch");
+    style.dataloader = true;
+    if (options.dataloader) add("PyTorch, DataLoader");
+    say_blas(contestants.back().blas);
+  }
+  const std::string blas = contestants.empty() ? "" : contestants.back().blas;
+  contestants.insert(contestants.begin(), bench::our_contestant(layout, options.task, data.images.parent_path()));
   contestants.front().layout.name = "gradring";
-  std::ranges::move(peers.contestants, std::back_inserter(contestants));
   const auto say = [](int round, const bench::Contestant& contestant, const bench::Measurement& measured) {
     print_text("  round {}  {:<20} {:8.2f} s; processors {:8.2f} s\n", round + 1, contestant.layout.name,
                measured.seconds, measured.processor_seconds);
@@ -183,8 +172,8 @@ nlohmann::json run_case(bench::BenchRun& run, const bench::TrainingLayout& layou
   add_measurements(run, options.task, layout, rows);
   return {{"ranks", layout.ranks},
           {"batch_size", layout.global_batch / layout.ranks},
-          {"memory_format", peers.format},
-          {"blas", peers.blas},
+          {"memory_format", format},
+          {"blas", blas},
           {"contenders", conclude(rows)}};
 }
 

@@ -12,7 +12,6 @@
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
-#include "train/bench/measurement.h"
 #include "train/bench/result_diff.h"
 #include "train/bench/result_file.h"
 #include "train/options/exit_code.h"
@@ -154,12 +153,6 @@ void print_csv(const ResultDiff& diff) {
   }
 }
 
-nlohmann::ordered_json key_json(const MeasurementKey& key) {
-  nlohmann::ordered_json json = nlohmann::ordered_json::object();
-  for (const auto& [name, value] : key) json[name] = value;
-  return json;
-}
-
 nlohmann::ordered_json values_json(const kernels::bench::Statistics& values) {
   return {{"count", values.count}, {"median", values.median}, {"noise", values.noise()}};
 }
@@ -167,7 +160,7 @@ nlohmann::ordered_json values_json(const kernels::bench::Statistics& values) {
 void print_as_json(const ResultDiff& diff, const BenchResult& before, const BenchResult& after) {
   nlohmann::ordered_json rows = nlohmann::ordered_json::array();
   for (const DiffRow& row : diff.rows)
-    rows.push_back({{"key", key_json(row.key)},
+    rows.push_back({{"key", bench::to_json(row.key)},
                     {"unit", row.unit},
                     {"old", values_json(row.old_values)},
                     {"new", values_json(row.new_values)},
@@ -176,7 +169,7 @@ void print_as_json(const ResultDiff& diff, const BenchResult& before, const Benc
                     {"verdict", name_of(row.verdict)}});
   const auto keys = [](const std::vector<MeasurementKey>& all) {
     nlohmann::ordered_json json = nlohmann::ordered_json::array();
-    for (const MeasurementKey& key : all) json.push_back(key_json(key));
+    for (const MeasurementKey& key : all) json.push_back(bench::to_json(key));
     return json;
   };
   const auto side = [](const BenchResult& result) {

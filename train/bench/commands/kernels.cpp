@@ -21,7 +21,6 @@
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/kernels_table.h"
 #include "train/bench/commands/options.h"
-#include "train/bench/commands/simulated_kernels.h"
 #include "train/bench/sweep.h"
 #include "train/core/setup/compute.h"
 #include "train/core/trainer/from_config.h"
@@ -249,11 +248,9 @@ void check_kernels(const KernelsBenchOptions& options, const Compute& compute, c
   });
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   check_simulation(compute);
-  nlohmann::json results = checked.results();
-  results["device"] = shown_device(compute);
-  run.finish(results);
-  if (checked.wrong() > 0) throw Error(fmt::format("{} of {} results are wrong", checked.wrong(), checked.count()));
-  print_text("{} result{}, none wrong; {:.2f} s of CPU\n", checked.count(), checked.count() == 1 ? "" : "s", seconds);
+  run.finish({{"cases", checked.cases}, {"device", shown_device(compute)}});
+  if (checked.wrong > 0) throw Error(fmt::format("{} of {} results are wrong", checked.wrong, checked.count));
+  print_text("{} result{}, none wrong; {:.2f} s of CPU\n", checked.count, checked.count == 1 ? "" : "s", seconds);
 }
 
 void run(KernelsBenchOptions& options) {
@@ -282,16 +279,15 @@ void run(KernelsBenchOptions& options) {
   print_text("{}\n", run.title());
   const auto peers = options.no_peers ? nullptr : peers_of(compute);
   world.peers = peers.get();
-  KernelsTable table(*machine, run);
-  table.begin();
+  TimedKernels table(*machine, run);
   for_each_case(options, world, [&](const kb::KernelCase& c) {
     const auto results = kb::measure(c, *compute.device, *stream, *machine, options.effort, options.variant);
     if (results.empty()) return;
     table.add(c, results);
     print_unsupported(options, c);
   });
-  run.finish(table.results());
-  if (table.wrong_variants() > 0) throw Error(fmt::format("{} results are wrong", table.wrong_variants()));
+  run.finish({{"limits", table.limits}, {"cases", table.cases}});
+  if (table.wrong > 0) throw Error(fmt::format("{} results are wrong", table.wrong));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "train/bench/commands/options.h"
+#include "train/bench/counters_table.h"
 #include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 
@@ -14,18 +15,16 @@ namespace gradring::train {
 namespace {
 
 namespace kb = kernels::bench;
+using simulated_gpu::CountedWork;
+using simulated_gpu::LaunchCounts;
 
 constexpr double kPerGiga = 1e-9;
+constexpr double kMostError = 1e300;  // JSON has no infinity
 
-std::string_view name_of(kb::Measured::Kind kind) {
-  switch (kind) {
-    case kb::Measured::Kind::variant: return "variant";
-    case kb::Measured::Kind::emulated: return "emulated";
-    case kb::Measured::Kind::peer: return "peer";
-    case kb::Measured::Kind::plain_loop: return "plain_loop";
-  }
-  return "";
-}
+/// In the order of kb::Measured::Kind.
+constexpr std::string_view kKinds[] = {"variant", "emulated", "peer", "plain_loop"};
+
+std::string_view name_of(kb::Measured::Kind kind) { return kKinds[static_cast<std::size_t>(kind)]; }
 
 kb::Work work_of(const kb::KernelCase& c) {
   kb::Work work{.footprint_bytes = 0,
@@ -45,60 +44,109 @@ const kb::Measured* yardstick_of(const std::vector<kb::Measured>& results) {
   return nullptr;
 }
 
-/// Prints the GPU resources of each kernel of a call.
-void print_launches(const std::vector<kernels::LaunchReport>& launches) {
-  for (const kernels::LaunchReport& launch : launches)
-    if (launch.resources) print_text("      {}\n", to_string(launch));
+/// Asks a simulated GPU which thread and instruction wrote a wrong element: the same launches run again, in the same
+/// order of warps and blocks, and the element is watched.
+class WriterProbe final : public kb::ResultProbe {
+ public:
+  explicit WriterProbe(const simulated_gpu::SimulatedGpu& gpus) : gpus_(gpus) {}
+
+  void before_run(const kb::WrongElement* element) override {
+    if (element == nullptr) {
+      first_launch_ = gpus_.launches();
+      return;
+    }
+    gpus_.repeat_from(first_launch_);
+    gpus_.watch(element->data, element->bytes);
+  }
+
+  /// "written once, by thread (3, 0, 0) of block (1, 0, 0)", kernel, line and instruction; or "nobody wrote it".
+  std::string after_run() override {
+    const simulated_gpu::WatchedWrites writes = gpus_.watched();
+    gpus_.watch(nullptr, 0);
+    if (writes.count == 0) return "nobody wrote it";
+    return writes.count == 1 ? "written once, by " + writes.last
+                             : fmt::format("written {} times, last by {}", writes.count, writes.last);
+  }
+
+ private:
+  const simulated_gpu::SimulatedGpu& gpus_;
+  std::uint64_t first_launch_ = 0;
+};
+
+std::vector<LaunchCounts> launches_of(std::vector<CountedWork> work) {
+  std::vector<LaunchCounts> launches;
+  for (CountedWork& each : work)
+    if (each.launch) launches.push_back(std::move(*each.launch));
+  return launches;
+}
+
+void print_launches(std::span<const LaunchCounts> launches) {
+  std::vector<const LaunchCounts*> all;
+  print_text("{}\n", bench::counters_header());
+  for (const LaunchCounts& launch : launches) {
+    print_text("{}\n    {}\n", bench::counters_row(launch), bench::instruction_mix(launch));
+    all.push_back(&launch);
+  }
+  print_text("{}", bench::costly_lines(bench::merged_lines(all)));
+}
+
+/// "dx[37] is 0.25, expected 0.5; 5 of its 1024 elements are wrong", and who wrote it.
+std::string described(const kb::WrongElement& element) {
+  return fmt::format("   {}[{}] is {}, expected {}; {} of its {} elements are wrong\n   {}", element.output,
+                     element.index, element.value, element.expected, element.wrong_elements, element.elements,
+                     element.writer);
 }
 
 }  // namespace
 
-void KernelsTable::begin() {
-  limits_ = machine_.limits();
-  print_text("{}\n\n", limits_);
+void KernelsTable::add_case(const kb::KernelCase& c, const nlohmann::json& variants) {
+  flush_standard_output();
+  cases.push_back({{"name", c.name}, {"shape", c.shape}, {"dtype", name_of(c.dtype)}, {"variants", variants}});
+}
+
+void KernelsTable::add_measurement(const kb::KernelCase& c, const std::string& variant, bench::MeasurementKey more,
+                                   bench::BenchMeasurement measured) {
+  measured.key = bench::joined(
+      {{"case", c.name}, {"shape", c.shape}, {"dtype", std::string(name_of(c.dtype))}, {"variant", variant}}, more);
+  run_.add(std::move(measured));
+}
+
+TimedKernels::TimedKernels(kb::Machine& machine, bench::BenchRun& run)
+    : KernelsTable(run), limits(machine.limits()), machine_(machine) {
+  print_text("{}\n\n", limits);
   print_text("{:<24} {:<14} {:>6} {:>9} {:>9} {:>7} {:>7} {:>8} {:>6} {:>7}   {:>9} {:>9} {:>7} {:>6} {:>7}\n", "", "",
              "error", "hot us", "p95", "noise", "GB/s", "GFLOP/s", "roof", "x peer", "flushed", "p95", "noise", "roof",
              "x peer");
 }
 
-void KernelsTable::add(const kb::KernelCase& c, const std::vector<kb::Measured>& results) {
+void TimedKernels::add(const kb::KernelCase& c, const std::vector<kb::Measured>& results) {
   print_text("{} [{}] {}\n", c.name, c.shape, name_of(c.dtype));
   const kb::Measured* beside = yardstick_of(results);
   nlohmann::json variants = nlohmann::json::array();
-  for (const kb::Measured& result : results)
-    variants.push_back(!result.right()                               ? wrong(result)
-                       : result.kind == kb::Measured::Kind::emulated ? emulated(result)
-                                                                     : row(c, result, beside));
-  flush_standard_output();
-  cases_.push_back({{"name", c.name},
-                    {"shape", c.shape},
-                    {"dtype", name_of(c.dtype)},
-                    {"bytes", c.bytes},
-                    {"flops", c.flops},
-                    {"variants", variants}});
+  for (const kb::Measured& result : results) {
+    nlohmann::json json = result.right() ? row(c, result, beside) : wrong_row(result);
+    json.update({{"name", result.name}, {"kind", name_of(result.kind)}, {"right", result.right()}});
+    variants.push_back(std::move(json));
+  }
+  add_case(c, variants);
+  cases.back().update({{"bytes", c.bytes}, {"flops", c.flops}});
 }
 
-nlohmann::json KernelsTable::results() { return {{"limits", limits_}, {"cases", cases_}}; }
-
-nlohmann::json KernelsTable::wrong(const kb::Measured& result) {
+nlohmann::json TimedKernels::wrong_row(const kb::Measured& result) {
   if (!result.failure.empty()) {
     print_text("  {:<36} FAILED: {}\n", result.name, result.failure);
-    return {{"name", result.name}, {"kind", name_of(result.kind)}, {"failure", result.failure}, {"right", false}};
+    return {{"failure", result.failure}};
   }
-  if (result.kind != kb::Measured::Kind::peer) ++wrong_;
+  if (result.kind != kb::Measured::Kind::peer) ++wrong;
   print_text("  {:<36} WRONG: an error of {:.3g} times what is allowed\n", result.name, result.error);
-  return {{"name", result.name},
-          {"kind", name_of(result.kind)},
-          {"error", std::min(result.error, 1e300)},
-          {"right", false}};
+  return {{"error", std::min(result.error, kMostError)}};
 }
 
-nlohmann::json KernelsTable::emulated(const kb::Measured& result) {
-  print_text("  {:<36} {:>6.2f} not timed: made for GPUs, emulated on a CPU\n", result.name, result.error);
-  return {{"name", result.name}, {"kind", name_of(result.kind)}, {"error", result.error}, {"right", true}};
-}
-
-nlohmann::json KernelsTable::row(const kb::KernelCase& c, const kb::Measured& result, const kb::Measured* beside) {
+nlohmann::json TimedKernels::row(const kb::KernelCase& c, const kb::Measured& result, const kb::Measured* beside) {
+  if (result.kind == kb::Measured::Kind::emulated) {
+    print_text("  {:<36} {:>6.2f} not timed: made for GPUs, emulated on a CPU\n", result.name, result.error);
+    return {{"error", result.error}};
+  }
   const double hot = result.hot.median;
   const double flushed = result.flushed.median;
   const double hot_roof = machine_.least_seconds(work_of(c), false) / hot;
@@ -113,12 +161,11 @@ nlohmann::json KernelsTable::row(const kb::KernelCase& c, const kb::Measured& re
       c.bytes / hot * kPerGiga, c.flops > 0 ? fmt::format("{:.1f}", c.flops / hot * kPerGiga) : "", 100 * hot_roof,
       times(hot, &kb::Measured::hot), flushed * kMicroseconds, result.flushed.p95 * kMicroseconds,
       noise_text(result.flushed), 100 * flushed_roof, times(flushed, &kb::Measured::flushed));
-  print_launches(result.launches);
-  add_measurements(c, result);
-  nlohmann::json json = {{"name", result.name},
-                         {"kind", name_of(result.kind)},
-                         {"error", result.error},
-                         {"right", true},
+  for (const kernels::LaunchReport& launch : result.launches)
+    if (launch.resources) print_text("      {}\n", to_string(launch));
+  for (const auto& [cache, seconds] : {std::pair("hot", &result.hot), std::pair("flushed", &result.flushed)})
+    add_measurement(c, result.name, {{"cache", cache}}, in_microseconds({}, *seconds));
+  nlohmann::json json = {{"error", result.error},
                          {"hot_microseconds", to_json(result.hot, kMicroseconds)},
                          {"hot_share_of_roof", hot_roof},
                          {"flushed_microseconds", to_json(result.flushed, kMicroseconds)},
@@ -128,14 +175,50 @@ nlohmann::json KernelsTable::row(const kb::KernelCase& c, const kb::Measured& re
   return json;
 }
 
-void KernelsTable::add_measurements(const kb::KernelCase& c, const kb::Measured& result) {
-  for (const auto& [cache, seconds] : {std::pair("hot", &result.hot), std::pair("flushed", &result.flushed)})
-    run_.add(in_microseconds({{"case", c.name},
-                              {"shape", c.shape},
-                              {"dtype", std::string(name_of(c.dtype))},
-                              {"variant", result.name},
-                              {"cache", cache}},
-                             *seconds));
+void SimulatedKernels::check(const kb::KernelCase& c, kernels::Stream& stream, const std::string& variant) {
+  WriterProbe probe(gpus_);
+  if (counts_) gpus_.begin_counting();
+  const std::vector<kb::Measured> results = kb::check(c, stream, variant, counts_ ? nullptr : &probe);
+  const std::vector<LaunchCounts> launches = counts_ ? launches_of(gpus_.end_counting()) : std::vector<LaunchCounts>();
+  std::size_t reported = 0;
+  for (const kb::Measured& result : results) reported += result.launches.size();
+  if (counts_ && reported != launches.size())
+    throw Error(fmt::format("{} has {} launches, of which {} were counted", c.name, reported, launches.size()));
+  nlohmann::json variants = nlohmann::json::array();
+  std::span<const LaunchCounts> rest = launches;
+  for (const kb::Measured& result : results) {
+    const std::size_t own = counts_ ? result.launches.size() : 0;
+    variants.push_back(row(c, result, rest.first(own)));
+    rest = rest.subspan(own);
+  }
+  if (!results.empty()) add_case(c, variants);
+}
+
+nlohmann::json SimulatedKernels::row(const kb::KernelCase& c, const kb::Measured& result,
+                                     std::span<const LaunchCounts> launches) {
+  ++count;
+  wrong += result.right() ? 0 : 1;
+  print_text("{} [{}] {} {}: {}an error of {:.3g} times what is allowed\n", c.name, c.shape, name_of(c.dtype),
+             result.name, result.right() ? "" : "WRONG, ", result.error);
+  if (result.first_wrong) print_text("{}\n", described(*result.first_wrong));
+  nlohmann::json json = {{"name", result.name},
+                         {"kind", "variant"},
+                         {"error", std::min(result.error, kMostError)},
+                         {"right", result.right()}};
+  if (launches.empty()) return json;
+  print_launches(launches);
+  double instructions = 0, seconds = 0;
+  for (const LaunchCounts& launch : launches) {
+    json["counters"].push_back(bench::to_json(launch));
+    instructions += static_cast<double>(launch.all_warp_instructions());
+    seconds += launch.bound.seconds();
+  }
+  const auto add = [&](const char* counter, const char* unit, double value) {
+    add_measurement(c, result.name, {{"device", device_}, {"counter", counter}}, {.unit = unit, .samples = {value}});
+  };
+  add("warp instructions", "instructions", instructions);
+  add("bound of the time", "us", seconds * kMicroseconds);
+  return json;
 }
 
 }  // namespace gradring::train

@@ -2,45 +2,77 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "kernels/bench/kernel_case.h"
 #include "kernels/bench/machine.h"
 #include "kernels/bench/measure_case.h"
+#include "kernels/simulated_gpu/cudart/simulated_gpu.h"
 #include "train/bench/bench_run.h"
 
 namespace gradring::train {
 
-/// The table of `gradring bench kernels`, printed line by line as cases are measured, and kept for the files.
+/// The results of `gradring bench kernels`: printed line by line as cases are measured, and kept for the files.
 class KernelsTable {
  public:
-  /// `machine` and `run`, which gets the measurements, must outlive the table.
-  KernelsTable(kernels::bench::Machine& machine, bench::BenchRun& run) : machine_(machine), run_(run) {}
+  /// `run` gets the measurements, and must outlive the table.
+  explicit KernelsTable(bench::BenchRun& run) : run_(run) {}
 
-  /// Prints the machine's peaks and the column names.
-  void begin();
-  void add(const kernels::bench::KernelCase& c, const std::vector<kernels::bench::Measured>& results);
+  nlohmann::json cases = nlohmann::json::array();  ///< for BenchRun::finish
+  int count = 0;                                   ///< results of our variants
+  int wrong = 0;                                   ///< of these; libraries need not keep our tolerances
 
-  /// For BenchRun::finish.
-  nlohmann::json results();
-  /// Counts our variants only; libraries need not keep our tolerances.
-  int wrong_variants() const { return wrong_; }
+ protected:
+  void add_case(const kernels::bench::KernelCase& c, const nlohmann::json& variants);
+  void add_measurement(const kernels::bench::KernelCase& c, const std::string& variant, bench::MeasurementKey more,
+                       bench::BenchMeasurement measured);
 
  private:
-  nlohmann::json wrong(const kernels::bench::Measured& result);
-  nlohmann::json emulated(const kernels::bench::Measured& result);
+  bench::BenchRun& run_;
+};
+
+/// Of a CPU or GPU: errors and times.
+class TimedKernels : public KernelsTable {
+ public:
+  /// Prints the machine's peaks and the column names.
+  TimedKernels(kernels::bench::Machine& machine, bench::BenchRun& run);
+
+  void add(const kernels::bench::KernelCase& c, const std::vector<kernels::bench::Measured>& results);
+
+  const std::string limits;  ///< the machine's peaks
+
+ private:
+  nlohmann::json wrong_row(const kernels::bench::Measured& result);
   /// `beside`: the result to compare with, or null.
   nlohmann::json row(const kernels::bench::KernelCase& c, const kernels::bench::Measured& result,
                      const kernels::bench::Measured* beside);
 
-  void add_measurements(const kernels::bench::KernelCase& c, const kernels::bench::Measured& result);
-
   kernels::bench::Machine& machine_;
-  bench::BenchRun& run_;
-  std::string limits_;
-  nlohmann::json cases_ = nlohmann::json::array();
-  int wrong_ = 0;
+};
+
+/// Of a simulated GPU: errors, and with --counters what the kernels execute.
+class SimulatedKernels : public KernelsTable {
+ public:
+  /// With counters, nobody asks who wrote a wrong element: the second run would be counted, too. `device`: as kind_of gives
+  /// it; part of the keys of measurements.
+  SimulatedKernels(const simulated_gpu::SimulatedGpu& gpus, std::string device, bool counts, bench::BenchRun& run)
+      : KernelsTable(run), gpus_(gpus), device_(std::move(device)), counts_(counts) {}
+
+  /// Compares every variant with the reference. `variant`: if not empty, the only one.
+  ///
+  /// Errors    what a variant throws, or the failure of the device.
+  void check(const kernels::bench::KernelCase& c, kernels::Stream& stream, const std::string& variant);
+
+ private:
+  /// `launches`: what the kernels of this result executed.
+  nlohmann::json row(const kernels::bench::KernelCase& c, const kernels::bench::Measured& result,
+                     std::span<const simulated_gpu::LaunchCounts> launches);
+
+  const simulated_gpu::SimulatedGpu& gpus_;
+  std::string device_;
+  bool counts_;
 };
 
 }  // namespace gradring::train

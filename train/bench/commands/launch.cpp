@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <ranges>
 #include <utility>
 #include <vector>
 
@@ -101,11 +102,9 @@ nlohmann::json print(const std::vector<Contender>& contenders, const std::vector
 void run(LaunchBenchOptions& options) {
   const PythonSearch search = search_python_with_torch();
   const std::vector<Contender> contenders = contenders_of(options, search);
-  if (options.common.list) {
-    std::vector<std::string> names;
-    for (const Contender& one : contenders) names.emplace_back(one.name);
-    return print_list(fmt::format("launches of {} workers ({}):", options.workers, search.to_string()), names);
-  }
+  if (options.common.list)
+    return print_list(fmt::format("launches of {} workers ({}):", options.workers, search.to_string()),
+                      contenders | std::views::transform(&Contender::name));
   bench::BenchRun run("launch", options.common.files);
   print_text("{}\n{} workers, {} rounds; {}\n\n", run.title(), options.workers, options.rounds, search.to_string());
   const std::vector<Statistics> seconds = measure(contenders, options.rounds);

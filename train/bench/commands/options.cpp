@@ -13,7 +13,6 @@
 #include "train/options/environment_variable.h"
 #include "train/options/parse_value.h"
 #include "train/options/path_value.h"
-#include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -79,11 +78,6 @@ std::string missing_gpu() {
 std::string kind_of(const Compute& compute) {
   if (compute.simulator) return fmt::format("simulated {}", word_of(compute.simulated));
   return compute.device->id().kind == kernels::DeviceKind::cuda ? "cuda" : "cpu";
-}
-
-void print_list(std::string_view title, std::span<const std::string> lines) {
-  print_text("{}\n", title);
-  for (const std::string& line : lines) print_text("  {}\n", line);
 }
 
 std::string noise_text(const kernels::bench::Statistics& statistics) {

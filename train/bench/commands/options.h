@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,9 +13,10 @@
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/stream.h"
 #include "train/bench/bench_run.h"
-#include "train/bench/measurement.h"
+#include "train/bench/result_file.h"
 #include "train/core/setup/compute.h"
 #include "train/options/command_line.h"
+#include "train/options/print_text.h"
 
 namespace gradring::train {
 
@@ -52,8 +53,12 @@ std::string missing_gpu();
 /// "cpu", "cuda" or "simulated h100", whose times are compared with no GPU's.
 std::string kind_of(const Compute& compute);
 
-/// Prints a line for each word, indented below a title.
-void print_list(std::string_view title, std::span<const std::string> lines);
+/// Prints a line for each word or number, indented below a title.
+template <class Lines = std::initializer_list<std::string_view>>
+void print_list(std::string_view title, const Lines& lines) {
+  print_text("{}\n", title);
+  for (const auto& line : lines) print_text("  {}\n", line);
+}
 
 /// "3.1 %": the spread of repetitions for a table.
 std::string noise_text(const kernels::bench::Statistics& statistics);

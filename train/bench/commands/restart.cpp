@@ -33,8 +33,6 @@
 namespace gradring::train {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr auto kPollInterval = std::chrono::milliseconds(2);
 constexpr auto kPatience = std::chrono::minutes(1);
 constexpr std::int64_t kStepsBetween = 25;  // more than two checkpoints
@@ -67,10 +65,10 @@ ChildCommand command_of(int ranks, const std::filesystem::path& run) {
   return command;
 }
 
-/// Durations from the crash of a rank.
+/// Seconds from the crash of a rank.
 struct RestartTime {
-  double back = 0;        ///< seconds until all ranks have connected and loaded the checkpoint
-  double first_step = 0;  ///< seconds until the first step after that
+  double back = 0;        ///< until all ranks have connected and loaded the checkpoint
+  double first_step = 0;  ///< until the first step after that
 };
 
 /// A training on the built-in digits under a launcher that restarts it whenever a rank is killed. Observed through the
@@ -84,15 +82,60 @@ class RestartedTraining {
       : ranks_(ranks), run_(folder / "run"), random_(seed), launcher_(command_of(ranks, run_)) {}
 
   /// Waits for some steps, kills a rank, and waits until the training continues.
-  RestartTime crash();
+  RestartTime crash() {
+    await("some steps", [&] { return steps() >= from_ + kStepsBetween; });
+    std::this_thread::sleep_for(std::chrono::milliseconds(random_() % kMostWait));
+    const auto victim = static_cast<std::size_t>(random_() % static_cast<unsigned>(ranks_));
+    std::vector<pid_t> before;
+    for (int rank = 0; rank < ranks_; ++rank) before.push_back(process_of(rank));
+    if (before.at(victim) <= 1) throw EnvironmentError("a rank's log does not name its process");
+
+    const kernels::bench::Stopwatch since_crash;
+    ::kill(before[victim], SIGKILL);
+    for (int rank = 0; rank < ranks_; ++rank)
+      await("all ranks to come back", [&] {
+        const std::string log = log_of(rank);
+        const std::size_t last = log.rfind(kResumes);
+        return process_of(rank) != before[static_cast<std::size_t>(rank)] && last != std::string::npos &&
+               last > log.rfind(", process ");
+      });
+    RestartTime time{.back = since_crash.seconds()};
+    from_ = number_after(log_of(0), kResumes);
+    await("the first step", [&] { return steps() > from_; });
+    time.first_step = since_crash.seconds();
+    return time;
+  }
 
  private:
   template <class Condition>
-  void await(const char* what, Condition condition);
-  std::string log_of(int rank) const;
-  /// Of the last line of the metrics; -1: it is not about a step.
-  std::int64_t steps() const;
-  pid_t process_of(int rank) const;
+  void await(const char* what, Condition condition) {
+    const auto deadline = Deadline::after(kPatience);
+    while (!condition()) {
+      if (!launcher_.running())
+        throw EnvironmentError(
+            fmt::format("the training ended while the benchmark waited for {}: run it alone to see why", what));
+      if (deadline.passed())
+        throw EnvironmentError(
+            fmt::format("the benchmark timed out waiting for {}: run the training alone to see why", what));
+      std::this_thread::sleep_for(kPollInterval);
+    }
+  }
+
+  std::string log_of(int rank) const { return text_of(log_file(run_, rank), kTail); }
+
+  /// Of the last line of the metrics; -1: it is not about a step, or longer than the tail.
+  std::int64_t steps() const {
+    const std::string text = text_of(metrics_of(run_), kTail);
+    const std::size_t end = text.rfind('\n');
+    if (end == std::string::npos || end == 0) return -1;
+    const std::size_t begin = text.rfind('\n', end - 1) + 1;  // npos + 1 is 0
+    const auto line = nlohmann::json::parse(text.substr(begin, end - begin), nullptr, false);
+    return line.is_object() ? line.value("step", std::int64_t{-1}) : -1;
+  }
+
+  pid_t process_of(int rank) const {
+    return static_cast<pid_t>(number_after(log_of(rank), fmt::format("rank {} of {}, process ", rank, ranks_)));
+  }
 
   int ranks_;
   std::filesystem::path run_;
@@ -100,63 +143,6 @@ class RestartedTraining {
   ChildProcess launcher_;
   std::int64_t from_ = 0;  // the step after which the latest attempt began
 };
-
-template <class Condition>
-void RestartedTraining::await(const char* what, Condition condition) {
-  const auto deadline = Deadline::after(kPatience);
-  while (!condition()) {
-    if (!launcher_.running())
-      throw EnvironmentError(
-          fmt::format("the training ended while the benchmark waited for {}: run it alone to see why", what));
-    if (deadline.passed())
-      throw EnvironmentError(
-          fmt::format("the benchmark timed out waiting for {}: run the training alone to see why", what));
-    std::this_thread::sleep_for(kPollInterval);
-  }
-}
-
-std::string RestartedTraining::log_of(int rank) const { return text_of(log_file(run_, rank), kTail); }
-
-std::int64_t RestartedTraining::steps() const {
-  const std::string text = text_of(metrics_of(run_), kTail);
-  const std::size_t end = text.rfind('\n');
-  if (end == std::string::npos || end == 0) return -1;
-  const std::size_t before = text.rfind('\n', end - 1);
-  const std::size_t begin = before == std::string::npos ? 0 : before + 1;
-  // The line is not whole if it is longer than the tail.
-  const auto line = nlohmann::json::parse(text.substr(begin, end - begin), nullptr, false);
-  return line.is_object() ? line.value("step", std::int64_t{-1}) : -1;
-}
-
-pid_t RestartedTraining::process_of(int rank) const {
-  return static_cast<pid_t>(number_after(log_of(rank), fmt::format("rank {} of {}, process ", rank, ranks_)));
-}
-
-RestartTime RestartedTraining::crash() {
-  await("some steps", [&] { return steps() >= from_ + kStepsBetween; });
-  std::this_thread::sleep_for(std::chrono::milliseconds(random_() % kMostWait));
-  const int victim = static_cast<int>(random_() % static_cast<unsigned>(ranks_));
-  std::vector<pid_t> before;
-  for (int rank = 0; rank < ranks_; ++rank) before.push_back(process_of(rank));
-  if (before.at(static_cast<std::size_t>(victim)) <= 1)
-    throw EnvironmentError("a rank's log does not name its process");
-
-  const auto crash = Clock::now();
-  const auto since = [crash] { return std::chrono::duration<double>(Clock::now() - crash).count(); };
-  ::kill(before[static_cast<std::size_t>(victim)], SIGKILL);
-  for (int rank = 0; rank < ranks_; ++rank)
-    await("all ranks to come back", [&] {
-      const std::string log = log_of(rank);
-      const std::size_t last = log.rfind(kResumes);
-      return process_of(rank) != before[static_cast<std::size_t>(rank)] && last != std::string::npos &&
-             last > log.rfind(", process ");
-    });
-  RestartTime time{.back = since()};
-  from_ = number_after(log_of(0), kResumes);
-  await("the first step", [&] { return steps() > from_; });
-  time.first_step = since();
-  return time;
-}
 
 struct RestartBenchOptions {
   int ranks = 4;
@@ -179,25 +165,20 @@ CommandLine command_line(RestartBenchOptions& options) {
 constexpr const char* kBack = "to all ranks back";
 constexpr const char* kFirstStep = "to the first step";
 
-/// Times of each crash. The training ends with this call.
-std::vector<RestartTime> crash_again_and_again(const RestartBenchOptions& options) {
-  const RunFolder folder;
-  RestartedTraining training(options.ranks, folder.path(), options.seed);
-  std::vector<RestartTime> times;
-  for (int round = 0; round < options.rounds; ++round) times.push_back(training.crash());
-  return times;
-}
-
 void run(RestartBenchOptions& options) {
-  if (options.common.list)
-    return print_list("durations from the crash of a rank:", std::vector<std::string>{kBack, kFirstStep});
+  if (options.common.list) return print_list("durations from the crash of a rank:", {kBack, kFirstStep});
   bench::BenchRun run("restart", options.common.files);
   print_text("{}\n{} ranks, {} crashes, seed {}\n\n", run.title(), options.ranks, options.rounds, options.seed);
   std::vector<double> back, first_step;
-  for (const RestartTime& time : crash_again_and_again(options)) {
-    back.push_back(time.back);
-    first_step.push_back(time.first_step);
-  }
+  {
+    const RunFolder folder;
+    RestartedTraining training(options.ranks, folder.path(), options.seed);
+    for (int round = 0; round < options.rounds; ++round) {
+      const RestartTime time = training.crash();
+      back.push_back(time.back);
+      first_step.push_back(time.first_step);
+    }
+  }  // the training ends
   TextTable table = TextTable::with({"from the crash"}, {"least ms", "median ms", "p95 ms", "most ms", "noise"});
   nlohmann::json rows = nlohmann::json::array();
   for (const auto& [name, seconds] : {std::pair(kBack, &back), std::pair(kFirstStep, &first_step)}) {
