@@ -16,19 +16,12 @@ namespace {
 
 constexpr std::chrono::seconds kTimeout{60};
 
-/// CPU time of all threads of this process.
-std::chrono::duration<double> cpu_time() {
-  timespec time{};
-  check<Error>(::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time) == 0, "this system does not measure CPU time");
-  return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
-}
-
-template <class Epoch>
-EpochTime timed(const Epoch& epoch) {
-  const auto cpu = cpu_time();
-  const auto wall = std::chrono::steady_clock::now();
-  epoch();
-  return {.wall = std::chrono::steady_clock::now() - wall, .cpu = cpu_time() - cpu};
+/// Both clocks now; std::clock counts all threads of this process.
+EpochTime now() {
+  const std::clock_t cpu = std::clock();
+  check<Error>(cpu != -1, "this system does not measure CPU time");
+  return {.wall = std::chrono::steady_clock::now().time_since_epoch(),
+          .cpu = std::chrono::duration<double>(static_cast<double>(cpu) / CLOCKS_PER_SEC)};
 }
 
 /// Times epoch(order) for each epoch's order, after one warm-up.
@@ -38,8 +31,10 @@ std::vector<EpochTime> time_epochs(const Dataset& dataset, const LoaderBenchSpec
   std::vector<EpochTime> times;
   for (int i = 0; i <= spec.epochs; ++i) {
     const auto order = torch_permutation(dataset.size(), spec.seed + static_cast<std::uint64_t>(i));
-    const EpochTime time = timed([&] { epoch(order); });
-    if (i > 0) times.push_back(time);
+    const EpochTime begin = now();
+    epoch(order);
+    const EpochTime end = now();
+    if (i > 0) times.push_back({.wall = end.wall - begin.wall, .cpu = end.cpu - begin.cpu});
   }
   return times;
 }
@@ -56,15 +51,6 @@ std::vector<BatchSlot> allocate_slots(const Dataset& dataset, kernels::Device& d
     slot.labels = device.allocate(samples * sizeof(std::int32_t), kernels::MemoryKind::pinned);
   }
   return slots;
-}
-
-LoaderRow row_of(const char* name, const std::vector<EpochTime>& times) {
-  std::vector<double> wall, cpu;
-  for (const EpochTime& time : times) {
-    wall.push_back(time.wall.count());
-    cpu.push_back(time.cpu.count());
-  }
-  return {.name = name, .wall = kernels::bench::statistics_of(wall), .cpu = kernels::bench::statistics_of(cpu)};
 }
 
 }  // namespace
@@ -88,13 +74,6 @@ std::vector<EpochTime> time_loader(const Dataset& dataset, kernels::Device& devi
     Loader loader(dataset, device, {.indices = order, .batch_size = spec.batch_size, .depth = spec.depth});
     while (loader.next(Deadline::after(kTimeout))) continue;
   });
-}
-
-LoaderReport bench_loader(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec) {
-  return {.samples = dataset.size(),
-          .shape = dataset.shape(),
-          .rows = {row_of("fill", time_filling(dataset, device, spec)),
-                   row_of("loader", time_loader(dataset, device, spec))}};
 }
 
 }  // namespace gradring::data::bench

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
-#include "kernels/bench/statistics.h"
 #include "kernels/runtime/device.h"
 
 namespace gradring::data::bench {
@@ -32,28 +31,5 @@ std::vector<EpochTime> time_filling(const Dataset& dataset, kernels::Device& dev
 /// Takes every batch of shuffled epochs from a Loader and returns it at once: includes the thread, the handover and the
 /// construction of the loader.
 std::vector<EpochTime> time_loader(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec);
-
-/// Seconds per epoch of one way to make batches: wall clock, and CPU time of all threads.
-struct LoaderRow {
-  const char* name;
-  kernels::bench::Statistics wall;
-  kernels::bench::Statistics cpu;
-};
-
-struct LoaderReport {
-  std::int64_t samples = 0;
-  kernels::Shape shape;
-  std::vector<LoaderRow> rows;  ///< fill, loader
-
-  double a_second(const kernels::bench::Statistics& seconds) const {
-    return static_cast<double>(samples) / seconds.median;
-  }
-  double written_gigabytes(const LoaderRow& row) const {
-    return a_second(row.cpu) * static_cast<double>(shape.elements()) * sizeof(float) / 1e9;
-  }
-};
-
-/// Both of them.
-LoaderReport bench_loader(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec);
 
 }  // namespace gradring::data::bench

@@ -8,6 +8,7 @@
 
 #include "data/bench/loader_bench.h"
 #include "data/datasets/open_dataset.h"
+#include "kernels/bench/statistics.h"
 #include "kernels/host/host_device.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
@@ -17,9 +18,6 @@
 
 namespace gradring::train {
 namespace {
-
-using data::bench::LoaderReport;
-using data::bench::LoaderRow;
 
 struct LoaderBenchOptions {
   std::string dataset = "digits";
@@ -41,41 +39,39 @@ CommandLine command_line(LoaderBenchOptions& options) {
           options.common)};
 }
 
-void print(const LoaderReport& report, const LoaderBenchOptions& options) {
-  print_text("{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
-             options.dataset, report.samples, report.shape.to_string(), options.bench.batch_size, options.bench.epochs);
-  TextTable table = TextTable::with({""}, {"per core", "on the clock", "GB/s written", "epoch ms", "p95 ms", "noise"});
-  for (const LoaderRow& row : report.rows)
-    table.rows.push_back(
-        {row.name, fmt::format("{:.0f}", report.a_second(row.cpu)), fmt::format("{:.0f}", report.a_second(row.wall)),
-         fmt::format("{:.2f}", report.written_gigabytes(row)), fmt::format("{:.2f}", row.wall.median * 1e3),
-         fmt::format("{:.2f}", row.wall.p95 * 1e3), noise_text(row.wall)});
-  print_shown(table.text());
-  print_text(
-      "\nfill     gather and normalise, on one thread\n"
-      "loader   the same by the loader's thread, with the hand-over of batches to a caller that does nothing with "
-      "them\n"
-      "per core: samples over the time of all processors together\n");
+/// Seconds per epoch of one way to make batches: wall clock, and CPU time of all threads.
+struct LoaderRow {
+  const char* name;
+  kernels::bench::Statistics wall, cpu;
+};
+
+LoaderRow row_of(const char* name, const std::vector<data::bench::EpochTime>& times) {
+  std::vector<double> wall, cpu;
+  for (const data::bench::EpochTime& time : times) {
+    wall.push_back(time.wall.count());
+    cpu.push_back(time.cpu.count());
+  }
+  return {.name = name, .wall = kernels::bench::statistics_of(wall), .cpu = kernels::bench::statistics_of(cpu)};
 }
 
-nlohmann::json results_of(const LoaderReport& report, const LoaderBenchOptions& options) {
+/// Prints the rows, adds them to the measurements, and returns them.
+nlohmann::json add_rows(const std::vector<LoaderRow>& measured, const data::Dataset& dataset,
+                        const LoaderBenchOptions& options, bench::BenchRun& run) {
+  TextTable table = TextTable::with({""}, {"per core", "on the clock", "GB/s written", "epoch ms", "p95 ms", "noise"});
   nlohmann::json rows = nlohmann::json::array();
-  for (const LoaderRow& row : report.rows)
+  for (const LoaderRow& row : measured) {
+    const auto samples = static_cast<double>(dataset.size());
+    const double per_core = samples / row.cpu.median, per_second = samples / row.wall.median;
+    const double gigabytes = per_core * static_cast<double>(dataset.shape().elements()) * sizeof(float) / 1e9;
+    table.rows.push_back({row.name, fmt::format("{:.0f}", per_core), fmt::format("{:.0f}", per_second),
+                          fmt::format("{:.2f}", gigabytes), fmt::format("{:.2f}", row.wall.median * 1e3),
+                          fmt::format("{:.2f}", row.wall.p95 * 1e3), noise_text(row.wall)});
     rows.push_back({{"name", row.name},
-                    {"samples_per_second_per_core", report.a_second(row.cpu)},
-                    {"samples_per_second", report.a_second(row.wall)},
-                    {"written_gb_per_second", report.written_gigabytes(row)},
+                    {"samples_per_second_per_core", per_core},
+                    {"samples_per_second", per_second},
+                    {"written_gb_per_second", gigabytes},
                     {"epoch_seconds", to_json(row.wall)},
                     {"epoch_cpu_seconds", to_json(row.cpu)}});
-  return {{"dataset", options.dataset},
-          {"samples", report.samples},
-          {"batch_size", options.bench.batch_size},
-          {"depth", options.bench.depth},
-          {"rows", rows}};
-}
-
-void add_measurements(bench::BenchRun& run, const LoaderReport& report, const LoaderBenchOptions& options) {
-  for (const LoaderRow& row : report.rows)
     for (const auto& [clock, seconds] : {std::pair("wall", &row.wall), std::pair("cpu", &row.cpu)})
       run.add(in_microseconds({{"dataset", options.dataset},
                                {"batch_size", std::to_string(options.bench.batch_size)},
@@ -83,22 +79,34 @@ void add_measurements(bench::BenchRun& run, const LoaderReport& report, const Lo
                                {"name", row.name},
                                {"clock", clock}},
                               *seconds));
+  }
+  print_shown(table.text());
+  return rows;
 }
 
 void run(LoaderBenchOptions& options) {
-  if (options.common.list) {
-    const std::vector<std::string> names(data::dataset_names().begin(), data::dataset_names().end());
-    print_list("epochs of --dataset, by fill and by loader, in wall and CPU time:", names);
-    return;
-  }
+  if (options.common.list)
+    return print_list("epochs of --dataset, by fill and by loader, in wall and CPU time:", data::dataset_names());
   bench::BenchRun run("loader", options.common.files);
   print_text("{}\n", run.title());
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   kernels::HostDevice device;
-  const LoaderReport report = data::bench::bench_loader(*dataset, device, options.bench);
-  print(report, options);
-  add_measurements(run, report, options);
-  run.finish(results_of(report, options));
+  print_text("{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
+             options.dataset, dataset->size(), dataset->shape().to_string(), options.bench.batch_size,
+             options.bench.epochs);
+  const std::vector<LoaderRow> measured = {row_of("fill", data::bench::time_filling(*dataset, device, options.bench)),
+                                           row_of("loader", data::bench::time_loader(*dataset, device, options.bench))};
+  const nlohmann::json rows = add_rows(measured, *dataset, options, run);
+  print_text(
+      "\nfill     gather and normalise, on one thread\n"
+      "loader   the same by the loader's thread, with the hand-over of batches to a caller that does nothing with "
+      "them\n"
+      "per core: samples over the time of all processors together\n");
+  run.finish({{"dataset", options.dataset},
+              {"samples", dataset->size()},
+              {"batch_size", options.bench.batch_size},
+              {"depth", options.bench.depth},
+              {"rows", rows}});
 }
 
 }  // namespace
