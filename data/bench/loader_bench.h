@@ -10,17 +10,19 @@
 
 namespace gradring::data::bench {
 
+/// What `gradring bench loader` measures: epochs of batches from a dataset in memory, without training. The samples of
+/// each epoch are in an order of their own.
 struct LoaderBenchSpec {
-  std::int64_t batch_size = 256;
-  int epochs = 11;
-  int depth = 4;  ///< of the loader
-  std::uint64_t seed = 0;
+  std::int64_t batch_size = 256;  ///< in samples; the last batch of an epoch may be smaller
+  int epochs = 11;                ///< that are measured, after one to warm up
+  int depth = 4;                  ///< batches that the loader fills ahead
+  std::uint64_t seed = 0;         ///< of the orders
 };
 
-/// Time of one epoch: wall clock, and CPU time of all threads.
+/// Seconds of one epoch: by the clock on the wall, and CPU time of all threads together.
 struct EpochTime {
   std::chrono::duration<double> wall{};
-  std::chrono::duration<double> cpu{};
+  std::chrono::duration<double> cpu{};  ///< more than wall where threads run at the same time
 };
 
 /// Fills every batch of shuffled epochs on the calling thread, rotating over `depth` slots.
@@ -30,6 +32,9 @@ std::vector<EpochTime> time_filling(const Dataset& dataset, kernels::Device& dev
 
 /// Takes every batch of shuffled epochs from a Loader and returns it at once: includes the thread, the handover and the
 /// construction of the loader.
+///
+/// Errors    as time_filling; Error if a batch takes longer than a minute.
+/// Example   tests/data/bench/loader_bench_test.cpp
 std::vector<EpochTime> time_loader(const Dataset& dataset, kernels::Device& device, const LoaderBenchSpec& spec);
 
 }  // namespace gradring::data::bench

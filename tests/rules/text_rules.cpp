@@ -139,7 +139,7 @@ Violations retired_words(const SourceTree& tree) {
       if (word.pattern.found_in(file.path)) found.push_back({file.path, 0, word.message});
       add_lines_with(word, file, file.text, found);
     }
-    if (!is_production(file) || file.in("kernels")) continue;
+    if (!is_production(file)) continue;
     for (const Retired& name : names) add_lines_with(name, file, file.code, found);
   }
   return found;
