@@ -55,11 +55,5 @@ __device__ inline float sum_of_slices(const float* slices, int count, int step, 
 /// Example   tests/kernels/lib/lib_test.cpp
 void sum_slices(Stream& stream, float* slices, int count, std::int64_t elements, float* to, bool accumulate);
 
-/// The same of every `step`-th slice, in ascending order however many there are, with the result rounded to T: float,
-/// __half or __nv_bfloat16. Keeps the slices.
-template <class T>
-void sum_in_order(Stream& stream, const float* slices, int count, int step, std::int64_t elements, T* to,
-                  bool accumulate);
-
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::lib

@@ -63,6 +63,28 @@ struct MmaTile : TileShape<kMN, kK, kIsKMajor> {
   }
 };
 
+/// Each thread adds up the slices of one element of C.
+template <class T>
+__global__ void gemm_sum_slices_kernel(const float* __restrict__ slices, int count, SIMT_GRID_CONST(Output<T>) c) {
+  const std::int64_t elements = std::int64_t{c.rows} * c.columns;
+  for (std::size_t i : simt::grid_range(static_cast<std::size_t>(elements)))
+    c.put(static_cast<std::int64_t>(i), lib::sum_of_slices(slices, count, 1, elements, i));
+}
+
+}  // namespace
+
+template <class T>
+void sum_slices(Stream& stream, const float* slices, int count, const Output<T>& c) {
+  const std::int64_t elements = std::int64_t{c.rows} * c.columns;
+  simt::launch_flat<gemm_sum_slices_kernel<T>>(stream, simt::grid_for(stream, static_cast<std::size_t>(elements)),
+                                               slices, count, c);
+}
+
+template void sum_slices(Stream&, const float*, int, const Output<__half>&);
+template void sum_slices(Stream&, const float*, int, const Output<__nv_bfloat16>&);
+
+namespace {
+
 constexpr int kTileRows = 128;
 constexpr int kTileColumns = 64;
 constexpr int kTileK = 32;
@@ -75,7 +97,7 @@ constexpr int kMinKTiles = 4;  // of a slice: what fills the stages once
 
 template <class T, bool kAKMajor, bool kBKMajor>
 __global__ void __launch_bounds__(kThreads)
-    gemm_run_mma_kernel(SIMT_GRID_CONST(Problem<T>) problem, SIMT_GRID_CONST(Output<T>) c, int k_of_slice) {
+    gemm_run_mma_kernel(SIMT_GRID_CONST(Problem<T>) problem, SIMT_GRID_CONST(Output<T>) c, int k_tiles_of_slice) {
   using A = MmaTile<T, kTileRows, kTileK, kAKMajor>;
   using B = MmaTile<T, kTileColumns, kTileK, kBKMajor>;
   using StagesA = lib::MmaStages<A, kStages>;
@@ -85,15 +107,13 @@ __global__ void __launch_bounds__(kThreads)
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int first_row = static_cast<int>(blockIdx.x) * kTileRows;
   const int first_column = static_cast<int>(blockIdx.y) * kTileColumns;
-  const lib::KOfBlock k_range(problem.k, k_of_slice);
-  const int first_k_tile = k_range.begin / kTileK;
-  const int k_tiles = (k_range.end - k_range.begin + kTileK - 1) / kTileK;
+  const KTilesOfBlock k_tiles(problem.k, kTileK, k_tiles_of_slice);
   const int row = warp / 2 * kWarpRows;
   const int column = warp % 2 * kWarpColumns;
 
   lib::MmaAccumulators<kWarpRows, kWarpColumns> sums;
-  lib::mma_main_loop<kTileK>(sums, stages_a, row, stages_b, column, k_tiles, [&](int k_tile, A& a, B& b) {
-    const int k = (first_k_tile + k_tile) * kTileK;
+  lib::mma_main_loop<kTileK>(sums, stages_a, row, stages_b, column, k_tiles.count, [&](int k_tile, A& a, B& b) {
+    const int k = (k_tiles.first + k_tile) * kTileK;
     a.template start<kThreads>(problem.a, first_row, k);
     b.template start<kThreads>(problem.b, first_column, k);
   });
@@ -108,9 +128,9 @@ void run(Stream& stream, const Args& args) {
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const Problem<T> problem(args);
     simt::Config config{.grid = problem.tiles(kTileRows, kTileColumns), .block = dim3(kThreads)};
-    with_slices(stream, args, problem, kTileK, kMinKTiles, config.grid, [&](const Output<T>& to, int k_of_slice) {
+    with_slices(stream, args, problem, kTileK, kMinKTiles, config.grid, [&](const Output<T>& to, int k_tiles) {
       with_layouts(args, [&](auto a_k_major, auto b_k_major) {
-        simt::launch<gemm_run_mma_kernel<T, a_k_major.value, b_k_major.value>>(stream, config, problem, to, k_of_slice);
+        simt::launch<gemm_run_mma_kernel<T, a_k_major.value, b_k_major.value>>(stream, config, problem, to, k_tiles);
       });
     });
   });

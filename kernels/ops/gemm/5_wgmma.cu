@@ -83,12 +83,13 @@ constexpr std::size_t kSharedBytes = kStages * sizeof(Stage<T>) + simt::kSwizzle
 
 /// The producer's part: fills the stages as they become free.
 template <class A, class B, class T>
-__device__ void fill(const simt::TensorMap& a, const simt::TensorMap& b, const lib::KOfBlock& k_range, Stage<T>* stages,
+__device__ void fill(const simt::TensorMap& a, const simt::TensorMap& b, const KTilesOfBlock& k_tiles, Stage<T>* stages,
                      Pipe& pipe) {
   const int first_row = static_cast<int>(blockIdx.x) * kTileRows;
   const int first_column = static_cast<int>(blockIdx.y) * kTileColumns;
-  for (int k = k_range.begin, k_tile = 0; k < k_range.end; k += kTileK, ++k_tile) {
+  for (int k_tile = 0; k_tile < k_tiles.count; ++k_tile) {
     Stage<T>& stage = stages[k_tile % kStages];
+    const int k = (k_tiles.first + k_tile) * kTileK;
     lib::Mbarrier& landed = pipe.begin_fill(k_tile, sizeof stage);
     A::start(a, first_row, k, kTileRows / A::kBox, stage.a, landed);
     B::start(b, first_column, k, kTileColumns / B::kBox, stage.b, landed);
@@ -97,10 +98,10 @@ __device__ void fill(const simt::TensorMap& a, const simt::TensorMap& b, const l
 
 /// A consumer's part: the sums of its warpgroup.
 template <class A, class B, class T>
-__device__ void multiply(float (&sums)[lib::kSumsOf64x128], int group, bool elected, int k_tiles,
+__device__ void multiply(float (&sums)[lib::kSumsOf64x128], int group, bool elected, const KTilesOfBlock& k_tiles,
                          const Stage<T>* stages, Pipe& pipe) {
   lib::warpgroup_expose(sums);
-  for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+  for (int k_tile = 0; k_tile < k_tiles.count; ++k_tile) {
     pipe.wait_filled(k_tile);
     const Stage<T>& stage = stages[k_tile % kStages];
     const T* rows = stage.a + group * A::kElementsOfBox;
@@ -119,7 +120,7 @@ __device__ void multiply(float (&sums)[lib::kSumsOf64x128], int group, bool elec
 template <class T, bool kAKMajor, bool kBKMajor>
 __global__ void __launch_bounds__(kThreads, kBlocksOfMultiprocessor)
     gemm_run_wgmma_kernel(SIMT_GRID_CONST(simt::TensorMap) a, SIMT_GRID_CONST(simt::TensorMap) b,
-                          SIMT_GRID_CONST(Output<T>) c, int k, int k_of_slice) {
+                          SIMT_GRID_CONST(Output<T>) c, int k, int k_tiles_of_slice) {
   using A = WgmmaTile<kAKMajor>;
   using B = WgmmaTile<kBKMajor>;
   SIMT_DYNAMIC_SHARED(unsigned char, memory);
@@ -127,17 +128,16 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfMultiprocessor)
   auto* stages = reinterpret_cast<Stage<T>*>(lib::align_shared<simt::kSwizzlePatternBytes>(memory));
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const lib::KOfBlock k_range(k, k_of_slice);
+  const KTilesOfBlock k_tiles(k, kTileK, k_tiles_of_slice);
   if (threadIdx.x == 0) pipe.init(kConsumers);
   __syncthreads();  // the pipe's barriers are initialised
 
   if (warp == kConsumers) {
-    if (lane == 0) fill<A, B>(a, b, k_range, stages, pipe);
+    if (lane == 0) fill<A, B>(a, b, k_tiles, stages, pipe);
     return;
   }
   const int group = warp / kGroupWarps;
   float sums[lib::kSumsOf64x128] = {};
-  const int k_tiles = (k_range.end - k_range.begin + kTileK - 1) / kTileK;
   multiply<A, B>(sums, group, lane == 0, k_tiles, stages, pipe);
 
   const Output<T> to = output_of_block(c);
@@ -165,11 +165,11 @@ void run(Stream& stream, const Args& args) {
     if (needs_mma(problem)) return mma().run(stream, args);
     simt::Config config{
         .grid = problem.tiles(kTileRows, kTileColumns), .block = dim3(kThreads), .shared_bytes = kSharedBytes<T>};
-    with_slices(stream, args, problem, kTileK, kMinKTiles, config.grid, [&](const Output<T>& to, int k_of_slice) {
+    with_slices(stream, args, problem, kTileK, kMinKTiles, config.grid, [&](const Output<T>& to, int k_tiles) {
       with_layouts(args, [&](auto a_k_major, auto b_k_major) {
         simt::launch<gemm_run_wgmma_kernel<T, a_k_major.value, b_k_major.value>>(
             stream, config, WgmmaTile<a_k_major.value>::map(problem.a), WgmmaTile<b_k_major.value>::map(problem.b), to,
-            problem.k, k_of_slice);
+            problem.k, k_tiles);
       });
     });
   });

@@ -57,9 +57,15 @@ struct Output {
   bool is_f32;  ///< else it is of type T
   bool accumulate;
 
+  __device__ void put(std::int64_t at, float sum) const {
+    if (is_f32)
+      put_to(static_cast<float*>(data) + at, sum);
+    else
+      put_to(static_cast<T*>(data) + at, sum);
+  }
   /// Nothing outside.
   __device__ void put(int row, int column, float sum) const {
-    if (row < rows && column < columns) put_at(std::int64_t{row} * columns + column, sum);
+    if (row < rows && column < columns) put(std::int64_t{row} * columns + column, sum);
   }
   /// Two neighbours, the first at an even column.
   __device__ void put_pair(int row, int column, float first, float second) const {
@@ -76,12 +82,6 @@ struct Output {
   }
 
  private:
-  __device__ void put_at(std::int64_t at, float sum) const {
-    if (is_f32)
-      put_to(static_cast<float*>(data) + at, sum);
-    else
-      put_to(static_cast<T*>(data) + at, sum);
-  }
   template <class C>
   __device__ void put_pair_to(C* to, float first, float second) const {
     if (accumulate) {
@@ -154,6 +154,17 @@ constexpr std::size_t workspace_bytes(int tile_rows, int tile_columns) {
   return sizeof(float) * kBlocksWanted * static_cast<std::size_t>(tile_rows * tile_columns);
 }
 
+/// The k-tiles of this block's slice.
+struct KTilesOfBlock {
+  int first, count;
+
+  __device__ KTilesOfBlock(int k, int tile_k, int k_tiles_of_slice)
+      : first(static_cast<int>(blockIdx.z) * k_tiles_of_slice) {
+    const int left = (k + tile_k - 1) / tile_k - first;
+    count = left < k_tiles_of_slice ? left : k_tiles_of_slice;
+  }
+};
+
 /// Where this block's sums go: to C itself, or to its slice.
 template <class T>
 __device__ Output<T> output_of_block(const Output<T>& c) {
@@ -162,7 +173,11 @@ __device__ Output<T> output_of_block(const Output<T>& c) {
   return to;
 }
 
-/// Calls product(to, k_of_slice) to enqueue the kernel that computes C, after setting `grid`.z to the number of
+/// Adds up `count` slices of C. T is __half or __nv_bfloat16.
+template <class T>
+void sum_slices(Stream& stream, const float* slices, int count, const Output<T>& c);
+
+/// Calls product(to, k_tiles_of_slice) to enqueue the kernel that computes C, after setting `grid`.z to the number of
 /// slices, and adds these up if there are several.
 ///
 /// Errors    InvalidArgument if there is no workspace for them.
@@ -171,17 +186,13 @@ void with_slices(Stream& stream, const Args& args, const Problem<T>& problem, in
                  Product product) {
   const std::int64_t k_tiles = lib::ceil_div(problem.k, tile_k);
   const int slices = lib::slices_of(k_tiles, kBlocksWanted / (std::int64_t{grid.x} * grid.y), min_k_tiles);
-  const int k_of_slice = static_cast<int>(lib::ceil_div(k_tiles, slices)) * tile_k;
+  const int k_tiles_of_slice = static_cast<int>(lib::ceil_div(k_tiles, slices));
   const Output<T>& c = problem.c;
   grid.z = static_cast<unsigned>(slices);
-  if (slices == 1) return product(c, k_of_slice);
+  if (slices == 1) return product(c, k_tiles_of_slice);
   lib::check_pointer("gemm", "workspace", args.workspace);
-  product(Output<T>{args.workspace, c.rows, c.columns, true, false}, k_of_slice);
-  const auto sum_to = [&](auto* to) {
-    lib::sum_in_order(stream, static_cast<const float*>(args.workspace), slices, 1, std::int64_t{c.rows} * c.columns,
-                      to, c.accumulate);
-  };
-  c.is_f32 ? sum_to(static_cast<float*>(c.data)) : sum_to(static_cast<T*>(c.data));
+  product(Output<T>{args.workspace, c.rows, c.columns, true, false}, k_tiles_of_slice);
+  sum_slices(stream, static_cast<const float*>(args.workspace), slices, c);
 }
 
 }  // namespace GRADRING_KERNEL_COPY
