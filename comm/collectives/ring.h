@@ -6,8 +6,8 @@
 namespace gradring::comm {
 
 /// Ring collectives: rank r sends to next_rank = r + 1 and receives from prev_rank = r - 1, modulo the world size W.
-/// The elements are split into one shard per rank (comm/transport/segment.h), the shards into chunks that are sent one after the
-/// other.
+/// The elements are split into one shard per rank (comm/transport/segment.h), the shards into chunks that are sent one
+/// after the other.
 ///
 /// reduce_scatter, W - 1 steps: in step i rank r sends shard r - 1 - i and adds what it receives to shard r - 2 - i.
 /// The sum of shard s starts at rank s + 1 and is complete at rank s.

@@ -31,7 +31,7 @@ class Segment {
   }
 
  protected:
-  Segment(std::byte* data, std::size_t bytes, std::uint64_t number = 1) : data_(data), bytes_(bytes), number_(number) {}
+  Segment(std::byte* data, std::size_t bytes, std::uint64_t number) : data_(data), bytes_(bytes), number_(number) {}
 
  private:
   std::byte* data_;

@@ -19,7 +19,7 @@ struct LoaderBenchSpec {
   std::uint64_t seed = 0;         ///< of the orders
 };
 
-/// Seconds of one epoch: by the clock on the wall, and CPU time of all threads together.
+/// Seconds of one epoch: wall-clock time, and CPU time of all threads together.
 struct EpochTime {
   std::chrono::duration<double> wall{};
   std::chrono::duration<double> cpu{};  ///< more than wall where threads run at the same time

@@ -58,7 +58,7 @@ class Download final : public HttpBody {
     give_up();
   }
 
-  /// Of an answer's body, which goes to the part.
+  /// The response body begins at this byte of the file.
   void begin(std::uint64_t offset) override {
     if (offset == part_.size()) return;
     check<FetchError>(offset == 0, "the server sent another range than requested");

@@ -81,8 +81,8 @@ int write_all(int fd, std::string_view text) noexcept;
 /// cannot be written; waits at most 5 s for a blocked reader, and not again for later texts.
 void print_to_stderr(std::string_view text) noexcept;
 
-/// The bytes of a file that another process may have written; nothing if it is missing, not a regular file (a FIFO, a device),
-/// unreadable or larger than `most_bytes`. Does not block.
+/// The bytes of a file that another process may have written; nothing if it is missing, not a regular file (a FIFO, a
+/// device), unreadable or larger than `most_bytes`. Does not block.
 std::optional<std::string> read_regular_file(const std::filesystem::path& path, std::size_t most_bytes);
 
 }  // namespace gradring

@@ -8,7 +8,7 @@ namespace gradring {
 
 std::string host_name() {
   char name[HOST_NAME_MAX + 1] = {};
-  return ::gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0' ? name : "this host";
+  return ::gethostname(name, sizeof(name) - 1) == 0 && name[0] != '\0' ? name : "unknown-host";
 }
 
 }  // namespace gradring

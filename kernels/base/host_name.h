@@ -5,7 +5,7 @@
 
 namespace gradring {
 
-/// The name of this machine; "this host" if it has none.
+/// The name of this machine; "unknown-host" if it has none.
 std::string host_name();
 
 }  // namespace gradring

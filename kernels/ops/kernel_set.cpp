@@ -65,8 +65,8 @@ DECLARE(step_state, one_thread);
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-/// The table of an operation, of the variants that were linked; it lives as long as the process. No two operations have the same
-/// type of Variant.
+/// The table of an operation, of the variants that were linked; it lives as long as the process. No two operations have
+/// the same type of Variant.
 template <class Variant, class... More>
 std::span<const Variant> table(Variant (*first)(), More... more) {
   static const auto* const kTable = [&] {

@@ -90,9 +90,12 @@ constexpr std::optional<DType> parse_dtype(std::string_view name) {
   return std::nullopt;
 }
 
-/// The DType of a host type: dtype_of<float> is DType::f32. Of other types there is none.
 template <class T>
-extern const DType dtype_of;
+struct NoDType;
+
+/// The DType of a host type: dtype_of<float> is DType::f32. One of another type does not compile.
+template <class T>
+inline constexpr DType dtype_of = NoDType<T>::value;
 template <>
 inline constexpr DType dtype_of<float> = DType::f32;
 template <>

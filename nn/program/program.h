@@ -124,9 +124,8 @@ struct ProgramDevices {
       : activations(for_activations), workspace(for_workspace) {}
 };
 
-/// The passes of a training step: of one Program, or of several that split the batch over devices
-/// (train/core/data_parallel). All pointers are to memory of the device whose stream the calls get; that stream orders
-/// the work.
+/// The passes of a training step: of one Program, or of several that split the batch over devices. All pointers are to
+/// memory of the device whose stream the calls get; that stream orders the work.
 ///
 /// Threads   one thread at a time.
 class StepProgram {

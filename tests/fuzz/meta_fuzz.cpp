@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint's meta.json as it is; with the checksum that it must end in, which a fuzzer does not guess; and the counters
-// that a training takes from it.
+// A checkpoint's meta.json as it is; with the checksum that it must end in, which a fuzzer does not guess; and the
+// counters that a training takes from it.
 #include <string>
 
 #include "tests/fuzz/fuzz_target.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A whole archive, of a state_dict or of an optimizer; or, since a fuzzer does not guess checksums, the pickle that is put into one.
+// A whole archive, of a state_dict or of an optimizer; or, since a fuzzer does not guess checksums, the pickle that is
+// put into one.
 #include <cstdlib>
 
 #include "tests/fuzz/fuzz_target.h"

@@ -44,8 +44,8 @@ struct Include {
 /// Calls `visit` for each include of each C++ file.
 void each_include(const SourceTree& tree, const std::function<void(const SourceFile&, const Include&)>& visit);
 
-/// "train/core/ddp" of "train/core/ddp/deep/buckets.h", "train/launch" of "train/launch/nodes/leader.h": the library that a
-/// file belongs to. "comm" for a file of the package itself.
+/// "train/core/ddp" of "train/core/ddp/deep/buckets.h", "train/launch" of "train/launch/nodes/leader.h": the library
+/// that a file belongs to. "comm" for a file of the package itself.
 std::string room_of(const std::string& path);
 
 /// "train/core" of "train/core/ddp/buckets.h": the direct folder of a package, or the package.

@@ -14,8 +14,8 @@ struct GpuModules {
   std::string simulated;  ///< GRADRING_SIMULATED_GPU_MODULE
 };
 
-/// The GPUs that tests run on: what the environment variable GRADRING_TEST_GPU names, `real`, or a card that is simulated, such
-/// as `h100`. Without it the real ones, where there are some, else simulated ones.
+/// The GPUs that tests run on: what the environment variable GRADRING_TEST_GPU names, `real`, or a card that is
+/// simulated, such as `h100`. Without it the real ones, where there are some, else simulated ones.
 struct TestGpus {
   const train::CudaModule* module = nullptr;               ///< null: there are none, and `why_not` says why
   const simulated_gpu::SimulatedGpu* simulator = nullptr;  ///< null: the GPUs are real

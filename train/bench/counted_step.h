@@ -34,8 +34,8 @@ struct StepTotal {
 
 /// `work`: what a simulated GPU counted of one step. `excluded`: names of nodes that count as nothing.
 ///
-/// Errors    UncountedWork if a node has no counts and is not excluded, or no graph was launched; UsageError if no node has a
-///           name that is excluded.
+/// Errors    UncountedWork if a node has no counts and is not excluded, or no graph was launched; UsageError if no node
+///           has a name that is excluded.
 StepTotal total_of(std::span<const simulated_gpu::CountedWork> work, std::span<const std::string> excluded);
 
 /// A row for each node, those of the critical path marked by *, then the total, and the lines that cost most.

@@ -50,7 +50,7 @@ double processor_seconds_of_others(comm::ProcessGroup& group, double begin) {
 int run_as_processes(const std::string& benchmark, Arguments args, int given, int by_default,
                      const std::function<void(const WorkerEnvironment&)>& run_rank) {
   const int ranks = given > 0 ? given : by_default;
-  if (ranks > 1 && !system_variable("RANK")) {
+  if ((ranks > 1 || by_default > 1) && !system_variable("RANK")) {
     std::vector<std::string> command = {"bench", benchmark};
     command.insert(command.end(), args.begin(), args.end());
     return spawn_ranks(ranks, command);

@@ -58,8 +58,8 @@ Doorbell::Doorbell(std::vector<ControlBlock> blocks, int rank) : blocks_(std::mo
   status(rank_).cores_known.store(true, std::memory_order_release);
 }
 
-/// Counts the union of all ranks' cores, because ranks with CPU affinity have few each, up to the CPU quota, which spinning
-/// ranks would spend.
+/// Counts the union of all ranks' cores, because ranks with CPU affinity have few each, up to the CPU quota, which
+/// spinning ranks would spend.
 bool Doorbell::oversubscribed() {
   if (oversubscribed_) return *oversubscribed_;
   const auto known = [](const ControlBlock& block) {

@@ -179,7 +179,8 @@ void Handshake::next_step() {
 bool Handshake::count_moved(ssize_t count, std::size_t& total) {
   if (count > 0) total += static_cast<std::size_t>(count);
   if (count > 0 || (count < 0 && errno == EINTR)) return true;
-  if (count < 0 && (errno == EAGAIN || errno == ENOTCONN)) return false;
+  const bool connects = errno == ENOTCONN && sent_ < out_bytes_;  // nothing is received before the first send
+  if (count < 0 && (errno == EAGAIN || connects)) return false;
   error_number_ = count < 0 ? errno : 0;
   finish(State::closed);
   return false;

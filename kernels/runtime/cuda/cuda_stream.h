@@ -43,6 +43,8 @@ class HostWork {
  public:
   /// When it is destroyed, none may be left to run; see abandon.
   explicit HostWork(std::shared_ptr<DeviceFailure> failure) : failure_(std::move(failure)) {}
+  HostWork(const HostWork&) = delete;
+  HostWork& operator=(const HostWork&) = delete;
 
   /// Errors    DeviceError if the stream does not take it.
   void enqueue(std::function<void()> function, cudaStream_t stream);

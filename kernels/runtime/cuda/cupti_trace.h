@@ -11,7 +11,8 @@ namespace gradring::kernels {
 /// Activities of all GPUs of this process by CUPTI. One at a time: CUPTI keeps one receiver of its buffers. To be made
 /// before the first CUDA graph is captured.
 ///
-/// Errors    DeviceError if CUPTI is missing or too old, cannot record because a profiler is attached, or this build was made without its headers (no_cupti.cpp).
+/// Errors    DeviceError if CUPTI is missing or too old, cannot record because a profiler is attached, or this build
+///           was made without its headers (no_cupti.cpp).
 /// Memory    1 MiB for each buffer that CUPTI asks for, and at most 2^20 activities.
 /// Source    CUPTI's activity interface, cupti_activity.h
 /// Example   tests/kernels/runtime/cuda/cupti_trace_test.cpp

@@ -23,6 +23,10 @@ using SharedBytes = std::unique_ptr<unsigned char, FreeShared>;
 /// that AddressSanitizer sees the first byte past its end.
 class DynamicShared {
  public:
+  DynamicShared() = default;
+  DynamicShared(const DynamicShared&) = delete;
+  DynamicShared& operator=(const DynamicShared&) = delete;
+
   void resize(std::size_t bytes);
   void poison() const;
   unsigned char* data() const { return data_.get(); }

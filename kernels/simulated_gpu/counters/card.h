@@ -10,10 +10,11 @@ namespace gradring::simulated_gpu {
 
 /// A GPU by its data sheet.
 ///
-/// Source    limits: CUDA Programming Guide 13.0, "Technical specifications per compute capability"; processors, memory, cache:
-///           "NVIDIA A100 Tensor Core GPU Architecture" (2020) and "NVIDIA H100 Tensor Core GPU Architecture" (2022), SXM with
-///           80 GB. A real card reports about 1 % less memory, which it keeps for itself. Of the clocks, the boost clock
-///           outside tensor cores: with 1.98 GHz an H100 has the paper's FP32 peak, with 1.83 GHz that of its tensor cores.
+/// Source    limits: CUDA Programming Guide 13.0, "Technical specifications per compute capability"; processors,
+///           memory, cache: "NVIDIA A100 Tensor Core GPU Architecture" (2020) and "NVIDIA H100 Tensor Core GPU
+///           Architecture" (2022), SXM with 80 GB. A real card reports about 1 % less memory, which it keeps for
+///           itself. Of the clocks, the boost clock outside tensor cores: with 1.98 GHz an H100 has the paper's FP32
+///           peak, with 1.83 GHz that of its tensor cores.
 struct Card {
   std::string_view name;  ///< "h100"
   const char* full_name;  ///< as the driver names the real one

@@ -15,12 +15,12 @@ namespace gradring::simulated_gpu {
 
 InstructionClass class_of(const ptx::Instruction& instruction);
 
-/// Lanes of warps that a multiprocessor completes in a cycle, of instructions of a class; 0: issuing them is the limit. Where
-/// instructions of a class differ, that of the fastest.
+/// Lanes of warps that a multiprocessor completes in a cycle, of instructions of a class; 0: issuing them is the limit.
+/// Where instructions of a class differ, that of the fastest.
 ///
-/// Source    CUDA C++ Programming Guide 13.0, "Arithmetic instructions": results per clock cycle and multiprocessor for compute
-///           capability 8.0 and 9.0. Loads and stores: the load/store units of the cards' architecture papers. f16 to f32: the
-///           guide's rate of additions of f16, for that is what ptxas 13.0 makes of it (HADD2.F32).
+/// Source    CUDA C++ Programming Guide 13.0, "Arithmetic instructions": results per clock cycle and multiprocessor for
+///           compute capability 8.0 and 9.0. Loads and stores: the load/store units of the cards' architecture papers.
+///           f16 to f32: the guide's rate of additions of f16, for that is what ptxas 13.0 makes of it (HADD2.F32).
 unsigned lanes_per_cycle(InstructionClass instruction, const Card& card);
 
 /// Multiplications and additions of one warp in mma, wmma.mma or wgmma.mma_async; 0 for other instructions.

@@ -11,11 +11,13 @@
 
 namespace gradring::simulated_gpu {
 
-/// Pinned memory that copies under way will write, to find a host that uses it too early. From the call of a copy until it runs, the
-/// pages of its target are protected. A thread that accesses them comes to a handler of SIGSEGV, which takes the protection away, so
-/// that the thread goes on, and reports a thread of the host that accesses a byte of a target.
+/// Pinned memory that copies under way will write, to find a host that uses it too early. From the call of a copy until
+/// it runs, the pages of its target are protected. A thread that accesses them comes to a handler of SIGSEGV, which
+/// takes the protection away, so that the thread goes on, and reports a thread of the host that accesses a byte of a
+/// target.
 ///
-/// Limits    a system call that is given a protected page fails with EFAULT; a thread that never called CUDA is not reported.
+/// Limits    a system call that is given a protected page fails with EFAULT; a thread that never called CUDA is not
+///           reported.
 /// Threads   any.
 class CopyTargets {
  public:

@@ -45,8 +45,8 @@ class IllegalAccess : public Fault {
   using Fault::Fault;
 };
 
-/// One simulated GPU of the process. It fails as a whole, as CUDA's do: after a fault in its work, nothing that it does has an
-/// effect, and calls return the error.
+/// One simulated GPU of the process. It fails as a whole, as CUDA's do: after a fault in its work, nothing that it does
+/// has an effect, and calls return the error.
 ///
 /// Threads   any may read and fail it.
 class Device {
@@ -80,8 +80,8 @@ class Device {
   std::atomic<cudaError_t> failure_{cudaSuccess};
 };
 
-/// What cudaGetErrorString returns: CUDA's text, and behind it the first fault that a device failed with. Valid until the process
-/// ends.
+/// What cudaGetErrorString returns: CUDA's text, and behind it the first fault that a device failed with. Valid until
+/// the process ends.
 ///
 /// Threads   any.
 const char* described(cudaError_t error);

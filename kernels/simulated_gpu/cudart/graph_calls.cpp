@@ -91,8 +91,8 @@ Scheduler::WorkPtr enqueue_graph(Runtime& rt, const GraphExecutable& graph, cons
   return rt.scheduler.enqueue({.run = {}, .lane = stream.lane}, made);
 }
 
-/// A capture in the global mode fails if another thread happens to call what it forbids. It is made to last so long that a thread
-/// that does so now and then, such as a watchdog, has done it.
+/// A capture in the global mode fails if another thread happens to call what it forbids. It is made to last so long
+/// that a thread that does so now and then, such as a watchdog, has done it.
 void await_other_threads(Call& call, const Capture& capture) {
   constexpr std::chrono::milliseconds kDuration(200);
   const auto until = std::chrono::steady_clock::now() + kDuration;

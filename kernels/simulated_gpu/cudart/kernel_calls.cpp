@@ -135,7 +135,8 @@ Extent extent_of(const dim3& extents) { return {extents.x, extents.y, extents.z}
 
 extern "C" {
 
-/// Of machine code that the program has for the device: registers and stack. Without it, they are 0 and PTX's local memory.
+/// Of machine code that the program has for the device: registers and stack. Without it, they are 0 and PTX's local
+/// memory.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void* kernel) {
   return call("cudaFuncGetAttributes", [&](Call& call) {
     const Device& device = call.on_current();

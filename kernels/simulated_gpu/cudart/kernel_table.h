@@ -24,7 +24,8 @@ struct LoadedKernel {
       code;  ///< what ptxas made of it; nothing if the program has no code for such devices
 };
 
-/// The kernels of a program: what nvcc's code registers before main, read and translated when a kernel is used for the first time.
+/// The kernels of a program: what nvcc's code registers before main, read and translated when a kernel is used for the
+/// first time.
 ///
 /// Threads   any.
 class KernelTable {
@@ -37,7 +38,8 @@ class KernelTable {
   /// The name of a kernel as C++ has it; for messages.
   std::string name_of(const void* host) const;
 
-  /// A kernel for devices of this compute capability (90), from the newest PTX that they take; PTX of compute_90a is for 9.0 alone.
+  /// A kernel for devices of this compute capability (90), from the newest PTX that they take; PTX of compute_90a is
+  /// for 9.0 alone.
   ///
   /// Errors    Misuse: no such kernel, no PTX for such devices, or something in it that is not simulated.
   const LoadedKernel& load(const void* host, int compute_capability);

@@ -8,8 +8,9 @@
 
 namespace gradring::simulated_gpu {
 
-/// Addresses for memory of devices and pinned memory: pages of the process. No address is given twice, and what was given back
-/// cannot be accessed any more, so a use after free is always seen. Behind each range is a page that is no memory.
+/// Addresses for memory of devices and pinned memory: pages of the process. No address is given twice, and what was
+/// given back cannot be accessed any more, so a use after free is always seen. Behind each range is a page that is no
+/// memory.
 ///
 /// Threads   any.
 class MappedRanges {

@@ -33,8 +33,8 @@ void end_of_process() {
   rt.report_leaks();
 }
 
-/// The GPUs of a machine that the environment lets a process see: CUDA_VISIBLE_DEVICES is a list of numbers, which ends at the
-/// first that no GPU has.
+/// The GPUs of a machine that the environment lets a process see: CUDA_VISIBLE_DEVICES is a list of numbers, which ends
+/// at the first that no GPU has.
 std::vector<int> visible(int devices) {
   std::vector<int> numbers;
   const char* const list = std::getenv("CUDA_VISIBLE_DEVICES");

@@ -114,14 +114,14 @@ class Call {
   ///
   /// Errors    Refusal if the device failed.
   Device& on_current() { return on(this_thread().device); }
-  /// The same on an object of device `index`. The call opens a context on the current device if it has none, as CUDA does, and
-  /// reports one that nobody wanted.
+  /// The same on an object of device `index`. The call opens a context on the current device if it has none, as CUDA
+  /// does, and reports one that nobody wanted.
   Device& on(int index);
   /// The same for what releases something, which works after a failure as well.
   void release(int index) { open_context(index); }
 
-  /// Errors    Misuse, and the capture is invalidated, if a capture of this thread, or one in the global mode of any thread, forbids
-  ///           calls like this one.
+  /// Errors    Misuse, and the capture is invalidated, if a capture of this thread, or one in the global mode of any
+  ///           thread, forbids calls like this one.
   void refuse_in_captures();
   /// Errors    Misuse for the default streams, which are not simulated, and for what is no stream.
   Stream& stream(cudaStream_t handle);

@@ -25,7 +25,8 @@ struct Scheduler::Work {
 
 namespace {
 
-/// How long other work waits for a function of the host, so that the order depends on the seed alone; then the device goes on.
+/// How long other work waits for a function of the host, so that the order depends on the seed alone; then the device
+/// goes on.
 constexpr std::chrono::milliseconds kHostGrace(50);
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).

@@ -19,15 +19,15 @@ namespace gradring::simulated_gpu {
 
 /// The enqueued work of all devices of a process, and the threads that perform it (README.md, "When work runs").
 ///
-/// Work waits for the work that it was enqueued behind, and for nothing else. It is held back until a call asks for its end
-/// (request), or until no call came for a while and none waits. What is performed for a request was enqueued before it, so the
-/// order depends on the seed and the calls alone, not on the speed of the machine. The exception: if a request waits for a function
-/// of the host, which may wait for another process, later work runs after the same delay.
+/// Work waits for the work that it was enqueued behind, and for nothing else. It is held back until a call asks for its
+/// end (request), or until no call came for a while and none waits. What is performed for a request was enqueued before
+/// it, so the order depends on the seed and the calls alone, not on the speed of the machine. The exception: if a
+/// request waits for a function of the host, which may wait for another process, later work runs after the same delay.
 ///
-/// Work belongs to lanes (a stream, a branch of a graph). Each lane has a priority, drawn from the seed, and new ones are drawn
-/// after every few pieces of work. A missing dependency between two lanes is thus seen with about every second seed, however long
-/// the lanes are (Burckhardt et al., "A randomized scheduler with probabilistic guarantees of finding bugs", 2010). Drawing each
-/// piece of work by itself would nearly always alternate between lanes.
+/// Work belongs to lanes (a stream, a branch of a graph). Each lane has a priority, drawn from the seed, and new ones
+/// are drawn after every few pieces of work. A missing dependency between two lanes is thus seen with about every
+/// second seed, however long the lanes are (Burckhardt et al., "A randomized scheduler with probabilistic guarantees of
+/// finding bugs", 2010). Drawing each piece of work by itself would nearly always alternate between lanes.
 ///
 /// Threads   any.
 class Scheduler {
@@ -37,7 +37,8 @@ class Scheduler {
   using WorkPtr = std::shared_ptr<const Work>;
 
   struct Spec {
-    /// Performs the work; returns its time on the device in counted seconds. Throws nothing. Empty: work that only joins others.
+    /// Performs the work; returns its time on the device in counted seconds. Throws nothing. Empty: work that only
+    /// joins others.
     std::function<double()> run;
     bool on_host = false;  ///< a function of the host
     std::uint64_t lane = 0;

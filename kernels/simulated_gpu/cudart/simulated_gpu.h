@@ -57,7 +57,8 @@ struct SimulatedGpu {
   void (*repeat_from)(std::uint64_t launch) = nullptr;
   /// Counts what is enqueued from now on: executions are slower then.
   void (*begin_counting)() = nullptr;
-  /// Waits for all work, and returns what was enqueued since, in that order. Of a device that failed, work may lack its counts.
+  /// Waits for all work, and returns what was enqueued since, in that order. Of a device that failed, work may lack its
+  /// counts.
   std::vector<CountedWork> (*end_counting)() = nullptr;
 };
 

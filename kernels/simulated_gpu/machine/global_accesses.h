@@ -15,9 +15,9 @@
 namespace gradring::simulated_gpu {
 
 /// What blocks of a launch that one host thread executes do with global memory: each byte that a block writes; of what
-/// it reads, each byte if the launch is known to write that allocation, else the range from the lowest to the highest address
-/// of an instruction, because kernels read far more than they write. It is known from the first write on, or from an earlier
-/// launch of the kernel that wrote through the same parameter.
+/// it reads, each byte if the launch is known to write that allocation, else the range from the lowest to the highest
+/// address of an instruction, because kernels read far more than they write. It is known from the first write on, or
+/// from an earlier launch of the kernel that wrote through the same parameter.
 class GlobalAccesses {
  public:
   GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory);

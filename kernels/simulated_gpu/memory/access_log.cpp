@@ -55,7 +55,8 @@ std::optional<AccessLog::Conflict> AccessLog::between_blocks() const {
            !(write.is_fenced && other.is_fenced);
   };
   if (!writes_overlap_) return find(reads_, counts);
-  // Of strong writes of the same bytes, those of two blocks say as much as all: with thousands of blocks, pairs would be too many.
+  // Of strong writes of the same bytes, those of two blocks say as much as all: with thousands of blocks, pairs would
+  // be too many.
   AccessLog distinct;
   std::size_t equal = 0;  // strong writes of the bytes of the last one that are kept
   for (const Access& write : writes_) {

@@ -11,7 +11,8 @@
 
 namespace gradring::simulated_gpu {
 
-/// A set of bytes (or sectors), as a bit for each of the pages that it touches: kernels read the same ones again and again.
+/// A set of bytes (or sectors): a bit for each one in the pages that it touches. Kernels read the same ones again and
+/// again.
 class ByteSet {
  public:
   struct Range {

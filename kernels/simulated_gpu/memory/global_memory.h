@@ -14,7 +14,8 @@
 
 namespace gradring::simulated_gpu {
 
-/// Memory of the host that nobody gave to CUDA, where kernels may use it all the same, as with heterogeneous memory management.
+/// Memory of the host that nobody gave to CUDA, where kernels may use it all the same, as with heterogeneous memory
+/// management.
 ///
 /// Threads   any.
 class PageableMemory {
@@ -88,8 +89,8 @@ class GlobalMemory {
     }
   };
 
-  /// `checks_order`: looks for races between work that nothing puts in an order. `pageable`: null if kernels may not use such
-  /// memory.
+  /// `checks_order`: looks for races between work that nothing puts in an order. `pageable`: null if kernels may not
+  /// use such memory.
   explicit GlobalMemory(bool checks_order = false, PageableMemory* pageable = nullptr);
   ~GlobalMemory();
 
@@ -100,8 +101,8 @@ class GlobalMemory {
 
   /// The block that holds all of [address, address + bytes); null without such a block. Valid until it is removed.
   const Block* find(std::uint64_t address, std::size_t bytes) const;
-  /// The begin of the block that holds the byte at `address`; 0 without such a block, or if it is pageable memory that find() has
-  /// not seen. For numbers that may be no address.
+  /// The begin of the block that holds the byte at `address`; 0 without such a block, or if it is pageable memory that
+  /// find() has not seen. For numbers that may be no address.
   std::uint64_t begin_of(std::uint64_t address) const;
   /// Changes with each add and remove: what find() returned before may be gone.
   std::uint64_t generation() const { return generation_.load(std::memory_order_acquire); }
@@ -119,7 +120,8 @@ class GlobalMemory {
   ///
   /// Errors    Fault for a race with other work, if the current work has an order.
   void note_kernel(const AccessLog& accesses, const WorkLog::Describe& describe);
-  /// The same for one range that something else reads or writes, and for the watch. `name` is for messages: "cudaMemcpyAsync".
+  /// The same for one range that something else reads or writes, and for the watch. `name` is for messages:
+  /// "cudaMemcpyAsync".
   void note_use(std::uint64_t address, std::size_t bytes, bool is_write, const std::string& name);
   /// Changes with every noted use that writes there; 0 before the first.
   std::uint32_t newest_writer(std::uint64_t address, std::size_t bytes) const;

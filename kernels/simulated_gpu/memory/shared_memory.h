@@ -40,8 +40,8 @@ struct SharedFinding {
 
 /// The shared memory of a block: bytes, and for each granule (the smallest access of the kernel, 1 to 16 bytes) the
 /// stamps of its last write, and of the last read and the last atomic of each warp. A stamp says who accessed it and
-/// when; AccessClocks decides whether an access that is made now is ordered after it. A stamp of an earlier block means:
-/// not written in this one.
+/// when; AccessClocks decides whether an access that is made now is ordered after it. A stamp of an earlier block
+/// means: not written in this one.
 ///
 /// Threads   one.
 /// Source    Flanagan, Freund: FastTrack, PLDI 2009, with the reads of all warps as in DJIT+, which is exact.
@@ -120,7 +120,8 @@ class SharedMemory {
   /// A write, read or atomic.
   SharedFinding find_unordered_use(Range range, const Access& access) const;
   void mark(Rows& rows, Range range, unsigned thread);
-  /// A read or atomic: of what was written, after writes and the accesses of `others`, which are a `problem` if they are not.
+  /// Notes a read or atomic. Finds bytes that were never written, writes that are not ordered before it, and, as
+  /// `problem`, accesses of `others` that are not.
   SharedFinding note_use(std::uint64_t address, std::size_t bytes, unsigned thread, Rows& own, const Rows& others,
                          SharedFinding::Problem problem);
   template <unsigned kGranules>

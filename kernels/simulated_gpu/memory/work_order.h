@@ -111,11 +111,11 @@ class OrderCheck {
   std::array<std::uint32_t, 64> in_order_{};
 };
 
-/// Which work used the words of a block of global memory last, and thus races between streams: two pieces of work use a word, one
-/// of them writes, and nothing puts them in an order. They are found in whichever order the work was performed.
+/// Which work used the words of a block of global memory last, and thus races between streams: two pieces of work use a
+/// word, one of them writes, and nothing puts them in an order. They are found in whichever order the work was performed.
 ///
-/// A word has 4 bytes; work that uses different bytes of one is taken to use the same. Of several readers that have no order among
-/// themselves one is remembered.
+/// A word has 4 bytes; work that uses different bytes of one is taken to use the same. Of several readers that have no
+/// order among themselves one is remembered.
 class BlockUses {
  public:
   static constexpr std::size_t kWordBytes = 4;

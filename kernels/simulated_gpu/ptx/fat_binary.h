@@ -22,8 +22,8 @@ struct EmbeddedCode {
 
 /// The PTX that nvcc embedded, from the wrapper that its host code passes to __cudaRegisterFatBinary.
 ///
-/// Errors    PtxError if the wrapper, the container or a compression is not known. LZ4 is (nvcc --compress-mode=speed, and every
-///           nvcc before 12.8), Zstandard is not.
+/// Errors    PtxError if the wrapper, the container or a compression is not known. LZ4 is (nvcc --compress-mode=speed,
+///           and every nvcc before 12.8), Zstandard is not.
 std::vector<EmbeddedPtx> embedded_ptx(const void* fat_binary_wrapper);
 
 /// The same of the container that a wrapper points to. What follows the container in `bytes` is not looked at.

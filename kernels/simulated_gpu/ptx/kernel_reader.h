@@ -99,8 +99,8 @@ class KernelVariables {
  public:
   KernelVariables(const ModuleVariables& module, Kernel& kernel) : module_(module), kernel_(kernel) {}
 
-  /// Declares a parameter or variable of the kernel behind those of `list`, which end at `end`. False if the kernel has the name
-  /// already.
+  /// Declares a parameter or variable of the kernel behind those of `list`, which end at `end`. False if the kernel has
+  /// the name already.
   bool add(Variable variable, std::vector<Variable>& list, std::size_t& end);
   /// Whether there is a variable of this name. A shared variable of the module becomes one of the kernel.
   bool use(std::string_view name);
@@ -114,8 +114,8 @@ class KernelVariables {
   std::vector<Variable> dynamic_shared_;
 };
 
-/// Reads what follows an opcode. Names of registers and variables are resolved; an operand of kind label has its name, and in
-/// `target` the scope in which the name is to be found, since labels may be declared below.
+/// Reads what follows an opcode. Names of registers and variables are resolved; an operand of kind label has its name,
+/// and in `target` the scope in which the name is to be found, since labels may be declared below.
 class OperandReader {
  public:
   OperandReader(Lexer& lexer, Scopes& scopes, KernelVariables& variables)

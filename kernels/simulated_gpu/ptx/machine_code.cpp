@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::uint16_t kCudaMachine = 190;  ///< EM_CUDA
 constexpr std::string_view kInfo = ".nv.info", kText = ".text.", kShared = ".nv.shared.";
-/// Code for sm_90 and later counts the first bytes of shared memory, which are CUDA's own, in .nv.shared, and has this section.
+/// Code for sm_90 and later counts the first bytes of shared memory, which are CUDA's own, in .nv.shared, and has this
+/// section.
 constexpr std::string_view kReserved = ".nv.shared.reserved.0";
 constexpr std::size_t kReservedSharedBytes = 1024;
 
@@ -111,8 +112,8 @@ void each_attribute(std::span<const std::byte> bytes, const Take& take) {
   }
 }
 
-/// Adds the bytes that the instruction at `offset` stores to local memory, or loads from there. Instructions have 128 bits: the
-/// opcode is in the lowest 12, the width of an access in bits 73 to 75.
+/// Adds the bytes that the instruction at `offset` stores to local memory, or loads from there. Instructions have 128
+/// bits: the opcode is in the lowest 12, the width of an access in bits 73 to 75.
 void add_spill(CompiledKernel& kernel, std::span<const std::byte> code, std::size_t offset) {
   constexpr std::uint64_t kStoreLocal = 0x387, kLoadLocal = 0x983;
   const std::uint64_t opcode = value_at<std::uint64_t>(code, offset) & 0xfff;

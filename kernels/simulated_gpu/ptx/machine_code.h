@@ -20,8 +20,8 @@ struct CompiledKernel {
 /// The kernels of a cubin, by their mangled names.
 ///
 /// Errors    PtxError if it is damaged, or not the machine code of a GPU.
-/// Source    NVIDIA documents neither the sections (.nv.info, .nv.shared) nor the encoding of STL and LDL; tests compare with what
-///           ptxas 13.0 prints.
+/// Source    NVIDIA documents neither the sections (.nv.info, .nv.shared) nor the encoding of STL and LDL; tests
+///           compare with what ptxas 13.0 prints.
 std::map<std::string, CompiledKernel> compiled_kernels(std::span<const std::byte> elf);
 
 }  // namespace gradring::ptx

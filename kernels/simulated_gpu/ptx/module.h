@@ -108,7 +108,8 @@ struct Kernel {
   std::vector<Instruction> code;
 };
 
-/// The kernels of one PTX module. Their bodies are read when they are asked for: a program has hundreds, and a run needs few.
+/// The kernels of one PTX module. Their bodies are read when they are asked for: a program has hundreds, and a run
+/// needs few.
 ///
 /// Errors    PtxError with line and text, for what is not PTX or not known here.
 /// Threads   any.

@@ -32,7 +32,8 @@ void transpose_lines(float (&lines)[kWmmaLines][16]) {
   }
 }
 
-/// Calls move(i, lane, line, offset) for each accumulator: element i of a lane, and the bytes of a line in memory before it.
+/// Calls move(i, lane, line, offset) for each accumulator: element i of a lane, and the bytes of a line in memory
+/// before it.
 template <class Move>
 void each_accumulator(MatrixLayout layout, const Move& move) {
   for (int i = 0; i < 8; ++i)

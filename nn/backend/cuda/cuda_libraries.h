@@ -104,8 +104,8 @@ std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec> nodes, std::sh
 /// Enqueues one pass with fixed arguments.
 using EnqueuedPass = std::function<void(kernels::Stream&)>;
 
-/// Single passes of a convolution by cuDNN, with the contracts of kernels/ops/conv2d, for benchmarks. Empty if cuDNN has no
-/// engine. `device` must outlive the pass.
+/// Single passes of a convolution by cuDNN, with the contracts of kernels/ops/conv2d, for benchmarks. Empty if cuDNN
+/// has no engine. `device` must outlive the pass.
 ///
 /// Errors    DeviceError if it cannot be enqueued.
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device,

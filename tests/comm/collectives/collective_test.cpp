@@ -16,7 +16,7 @@ namespace {
 
 class PlainSegment final : public Segment {
  public:
-  explicit PlainSegment(std::vector<std::byte>& bytes) : Segment(bytes.data(), bytes.size()) {}
+  explicit PlainSegment(std::vector<std::byte>& bytes) : Segment(bytes.data(), bytes.size(), 1) {}
 };
 
 /// A transport that records posted steps and returns scripted results from poll, like that of a GPU or a simulator.

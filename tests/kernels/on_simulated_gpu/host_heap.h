@@ -5,8 +5,9 @@
 
 namespace gradring::tests {
 
-/// The heap of this program, as memory that simulated GPUs may use: every block that `new` gave is known with its exact size, so
-/// that a kernel's step past the end of an array is a fault. The stack of the thread that called this first is one block.
+/// The heap of this program, as memory that simulated GPUs may use: every block that `new` gave is known with its exact
+/// size, so that a kernel's step past the end of an array is a fault. The stack of the thread that called this first is
+/// one block.
 ///
 /// Tests of kernels work on arrays of the host, as on a CPU; so they need no copies to a device.
 simulated_gpu::PageableMemory& host_heap();

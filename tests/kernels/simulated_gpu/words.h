@@ -9,7 +9,8 @@
 
 namespace gradring::simulated_gpu {
 
-/// The first lines of a TestKernel on an array of 32-bit words, its first parameter: %address is that of the word of %thread.
+/// The first lines of a TestKernel on an array of 32-bit words, its first parameter: %address is that of the word of
+/// %thread.
 inline const std::string kThread =
     ".reg .b32 %thread; .reg .b64 %address; .reg .pred %q<9>; .reg .b16 %rs<9>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg "
     ".b64 %rd<9>;\n"

@@ -46,8 +46,8 @@ class ProgramRig {
     double loss = 0;  ///< mean
     std::int32_t correct = 0;
   };
-  /// Forward and loss, of images and weights rounded to the program's type; in training mode backward too, for the gradients
-  /// of the mean loss.
+  /// Forward and loss, of images and weights rounded to the program's type; in training mode backward too, for the
+  /// gradients of the mean loss.
   Result run(const std::vector<float>& images, const std::vector<std::int32_t>& labels,
              nn::StepObserver* observer = nullptr);
 

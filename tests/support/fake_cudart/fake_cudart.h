@@ -24,9 +24,9 @@ namespace gradring::tests {
 /// A capture forbids what CUDA forbids in the thread-local mode: to the thread that captures, queries and memory of the
 /// host; to all, queries of a captured event or stream, and dependencies on work outside.
 ///
-/// The runtime of simulated GPUs (kernels/simulated_gpu/cudart) cannot take its place: that reports calls that are wrong, and performs
-/// work. Here tests look at right ones, how often each is called and on which device, at the time that calls cost the host, and at
-/// devices that hang or are lost.
+/// The runtime of simulated GPUs (kernels/simulated_gpu/cudart) cannot take its place: that reports calls that are
+/// wrong, and performs work. Here tests look at right ones, how often each is called and on which device, at the time
+/// that calls cost the host, and at devices that hang or are lost.
 ///
 /// What it leaves out: the legacy stream, copies between host and device that wait, errors of kernels.
 ///

@@ -21,7 +21,8 @@ struct FakeActivity {
 };
 
 /// A libcupti.so.13 without a GPU: a flush delivers `activities` as the records that CUPTI 13 writes, by a clock of its
-/// own. It does so for every second recording: in the first one, by which a trace makes CUPTI ready, the GPU does nothing. A test opens the library as the program does, and finds this by the symbol fake_cupti.
+/// own. It does so for every second recording: in the first one, by which a trace makes CUPTI ready, the GPU does
+/// nothing. A test opens the library as the program does, and finds this by the symbol fake_cupti.
 ///
 /// The environment sets `version` (GRADRING_FAKE_CUPTI_VERSION) and `dropped` (GRADRING_FAKE_CUPTI_DROPPED) of another
 /// process.

@@ -27,9 +27,9 @@ struct FileFault {
 ///                                 what another process does just before it
 ///   GRADRING_FILE_FAULT_COMMAND   the shell command of "command"
 ///
-/// PROCESS is rank0, rank1, ... (with #1 after its first restart), launcher, or child: a child of the launcher that executes no
-/// other program. PATH is relative to the folder, with * for the drawn end of a temporary name, NTH counts from 1 the same
-/// operations on the same path in this process, so that a line means the same in the next run.
+/// PROCESS is rank0, rank1, ... (with #1 after its first restart), launcher, or child: a child of the launcher that
+/// executes no other program. PATH is relative to the folder, with * for the drawn end of a temporary name, NTH counts
+/// from 1 the same operations on the same path in this process, so that a line means the same in the next run.
 ///
 /// Threads   safe from any. errno stays as it is.
 FileFault next_fault(std::string_view operation, std::string_view path) noexcept;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A profiler for NVTX, which loads the library that NVTX_INJECTION64_PATH names: appends the ranges of a process to the file
-// that GRADRING_NVTX_FILE names, a line for each as "DOMAIN CATEGORY PAYLOAD DEPTH THREAD NAME".
+// A profiler for NVTX, which loads the library that NVTX_INJECTION64_PATH names: appends the ranges of a process to the
+// file that GRADRING_NVTX_FILE names, a line for each as "DOMAIN CATEGORY PAYLOAD DEPTH THREAD NAME".
 //
 // Source: "NVTX Tool Developer Guide" and nvtx3/nvtxDetail/nvtxTypes.h: InitializeInjectionNvtx2.
 #include <nvtx3/nvToolsExt.h>

@@ -8,8 +8,8 @@
 
 namespace gradring::tests {
 
-/// A disk that is full: while this lives, no file of this process grows beyond `bytes`, and writes say so (EFBIG) instead of
-/// ending the process.
+/// A disk that is full: while this lives, no file of this process grows beyond `bytes`, and writes say so (EFBIG)
+/// instead of ending the process.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : handler_(::signal(SIGXFSZ, SIG_IGN)) {

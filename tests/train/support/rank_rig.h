@@ -49,8 +49,8 @@ class RankRig {
   /// without samples. The global mean loss stands in the result.
   train::StepResult step(const std::vector<std::int64_t>& indices, std::int64_t global_samples);
 
-  /// All weights (those that are trained), or gradients (times the loss scale), in state_dict order and PyTorch's layout. With ZeRO, of all ranks
-  /// at once.
+  /// All weights (those that are trained), or gradients (times the loss scale), in state_dict order and PyTorch's
+  /// layout. With ZeRO, of all ranks at once.
   std::vector<std::vector<float>> weights() const;
   std::vector<std::vector<float>> gradients() const;
   const std::vector<nn::Parameter>& parameters() const;

@@ -10,7 +10,8 @@
 
 namespace gradring::tests {
 
-/// JSON, or what claims to be some, as meta.json ends: with the SHA-256 of all before it, so that its reader looks at the rest.
+/// JSON, or what claims to be some, as meta.json ends: with the SHA-256 of all before it, so that its reader looks at
+/// the rest.
 inline std::string sealed(std::string json) {
   if (const auto end = json.find_last_of('}'); end != json.npos) json.resize(end);
   json += ",\n  \"sha256\": \"";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-// What commands that read a trained model share: `gradring eval`, `predict` and `export`.
+// What commands that read a trained model share: `gradring eval`, `predict`, `export` and `ckpt`.
 
 #include <cstdint>
 #include <memory>

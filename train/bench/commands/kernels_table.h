@@ -21,7 +21,7 @@ class KernelsTable {
   explicit KernelsTable(bench::BenchRun& run) : run_(run) {}
 
   nlohmann::json cases = nlohmann::json::array();  ///< for BenchRun::finish
-  int count = 0;                                   ///< results of our variants
+  int count = 0;                                   ///< results of our variants; not counted where times are measured
   int wrong = 0;                                   ///< of these; libraries need not keep our tolerances
 
  protected:
@@ -55,8 +55,8 @@ class TimedKernels : public KernelsTable {
 /// Of a simulated GPU: errors, and with --counters what the kernels execute.
 class SimulatedKernels : public KernelsTable {
  public:
-  /// With counters, nobody asks who wrote a wrong element: the second run would be counted, too. `device`: as kind_of gives
-  /// it; part of the keys of measurements.
+  /// With counters, nobody asks who wrote a wrong element: the second run would be counted, too. `device`: as kind_of
+  /// gives it; part of the keys of measurements.
   SimulatedKernels(const simulated_gpu::SimulatedGpu& gpus, std::string device, bool counts, bench::BenchRun& run)
       : KernelsTable(run), gpus_(gpus), device_(std::move(device)), counts_(counts) {}
 

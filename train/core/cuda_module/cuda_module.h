@@ -18,8 +18,8 @@
 namespace gradring::train {
 
 /// Raise it with every change of CudaModule or of the types in it: KernelSet and its tables, Device, Stream, Event,
-/// Buffer, Backend and its plans, Transport, NcclOptions, PeerMaker, TraceRanges, DeviceTrace. Program and module each have their own copy of
-/// these headers.
+/// Buffer, Backend and its plans, Transport, NcclOptions, PeerMaker, TraceRanges, DeviceTrace. Program and module each
+/// have their own copy of these headers.
 inline constexpr int kCudaModuleVersion = 11;
 
 /// libgradring_cuda.so as the program sees it: nvcc's copy of every kernel, the devices that run it, the backend on top
@@ -77,8 +77,8 @@ struct SimulatedModule {
 
 /// The same for libgradring_simulated_gpu.so.
 ///
-/// Errors    as open_cuda_module; DeviceError if the module's GPUs are real, or simulated by another version; InvalidArgument for
-///           options that cannot be.
+/// Errors    as open_cuda_module; DeviceError if the module's GPUs are real, or simulated by another version;
+///           InvalidArgument for options that cannot be.
 SimulatedModule open_simulated_gpus(const std::filesystem::path& file);
 SimulatedModule open_simulated_gpus(const std::filesystem::path& file, const simulated_gpu::SimulationOptions& options);
 

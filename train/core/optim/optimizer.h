@@ -126,8 +126,8 @@ inline bool spans_training(const ScheduleSpec& spec) {
 /// Example   tests/train/core/optim/schedule_test.cpp
 double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t steps, std::int64_t step);
 
-/// The learning rates of all steps, as the device reads them (kernels/ops/step_state: past the end the last entry holds); a
-/// single entry where the rate is constant.
+/// The learning rates of all steps, as the device reads them (kernels/ops/step_state: past the end the last entry
+/// holds); a single entry where the rate is constant.
 ///
 /// Errors    InvalidArgument also for more than 16,777,216 steps.
 std::vector<float> learning_rates(const ScheduleSpec& spec, double peak, std::int64_t steps);

@@ -76,8 +76,8 @@ std::filesystem::path plan_cache_file();
 
 /// auto selects a GPU if this build has the CUDA module and the machine a GPU, else the CPU, with a remark.
 ///
-/// Errors    UsageError if backend and device contradict each other, or a kernel's name is unknown; EnvironmentError if the
-///           device is missing; says what to install, or how many devices there are.
+/// Errors    UsageError if backend and device contradict each other, or a kernel's name is unknown; EnvironmentError if
+///           the device is missing; says what to install, or how many devices there are.
 Compute make_compute(const ComputeSpec& spec);
 
 /// "cpu", "cuda:1" or "cuda:1, simulated h100".

@@ -36,8 +36,9 @@ enum class RunDirState : std::uint8_t {
 /// Errors    EnvironmentError if it cannot be read.
 RunDirState state_of(const std::filesystem::path& path);
 
-/// What somebody may have meant who named `path`, which is no run: ". Did you mean runs/a?", for the end of a message. Of a
-/// folder of runs it is the one that was written last, of the name of a run its path in runs/. Empty if no run was found.
+/// What somebody may have meant who named `path`, which is no run: ". Did you mean runs/a?", for the end of a message.
+/// Of a folder of runs it is the one that was written last, of the name of a run its path in runs/. Empty if no run was
+/// found.
 std::string did_you_mean_run(const std::filesystem::path& path);
 
 /// Checks that a run may start in `path`: it is absent or vacant. Called before the run waits for other ranks.

@@ -20,7 +20,9 @@ class DryRunTransport final : public comm::Transport {
   int rank() const override { return 0; }
   int world_size() const override { return world_size_; }
   std::unique_ptr<comm::Segment> allocate(std::size_t bytes, Deadline) override {
-    return std::make_unique<DryRunSegment>(device_.allocate(bytes, kernels::MemoryKind::device));
+    kernels::Buffer memory = device_.allocate(bytes, kernels::MemoryKind::device);
+    auto* const data = memory.as<std::byte>();
+    return std::make_unique<comm::OwnSegment<kernels::Buffer>>(data, std::move(memory), bytes, ++segments_);
   }
   void submit(kernels::Stream&, std::function<void()>) override {}
   void enqueue(const comm::Step&) override {}
@@ -29,17 +31,9 @@ class DryRunTransport final : public comm::Transport {
   void share_failure(comm::FirstFailure&) override {}
 
  private:
-  class DryRunSegment final : public comm::Segment {
-   public:
-    explicit DryRunSegment(kernels::Buffer memory)
-        : Segment(memory.as<std::byte>(), memory.size()), memory_(std::move(memory)) {}
-
-   private:
-    kernels::Buffer memory_;
-  };
-
   kernels::Device& device_;
   int world_size_;
+  std::uint64_t segments_ = 0;
 };
 
 nn::Model model_of(const MemoryPlanSpec& spec, const MemoryPlanWorld& world) {

@@ -144,8 +144,8 @@ void Trainer::save(std::optional<double> score) {
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
 
-/// On a GPU, ranks agree every 32 steps. On the CPU and on a simulated GPU, they agree after each step. The same collective
-/// brings the times of all ranks to rank 0.
+/// On a GPU, ranks agree every 32 steps. On the CPU and on a simulated GPU, they agree after each step. The same
+/// collective brings the times of all ranks to rank 0.
 RunRequest Trainer::agree_on_request(bool ends_epoch) {
   constexpr std::int64_t kStepsAhead = 32;
   if (runs_ahead(world_.device) && !is_simulated(config_) && enqueued_ % kStepsAhead != 0) return RunRequest::none;

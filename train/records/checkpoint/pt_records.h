@@ -58,8 +58,8 @@ bool is_legacy_pt(std::string_view start);
 
 /// Opens a file of torch.save: a zip archive, or, in the legacy format, a sequence:
 ///
-///   | pickles: the magic number, the version, the byte order, the object, the keys of its storages | for each key: 8 bytes:
-///   elements, little-endian; the elements |
+///   | pickles: the magic number, the version, the byte order, the object, the keys of its storages | for each key: 8
+///   bytes: elements, little-endian; the elements |
 ///
 /// `file` must outlive the result.
 ///

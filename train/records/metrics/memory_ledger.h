@@ -44,6 +44,7 @@ class MemoryTable {
 /// Every class, in the order of the table.
 constexpr std::array<MemoryClass, kMemoryClasses> all_memory_classes() {
   using enum MemoryClass;
+  static_assert(static_cast<std::size_t>(step) + 1 == kMemoryClasses);
   return {master, parameters, gradients, optimizer, activations, workspace, buckets, batches, step};
 }
 

@@ -98,7 +98,7 @@ void truncate_metrics(const FileAt& file, std::int64_t steps, std::int64_t epoch
   std::uint64_t read = 0, kept = 0;
   bool is_before = true;
   std::vector<std::string> faults;
-  while (lines.next() && lines.is_complete()) {
+  while (lines.next() && lines.is_complete() && lines.bytes() <= kMostSkippedBytes) {
     read += lines.bytes();
     const std::optional<TimedEvent> event = from_line(lines.line());
     if (!event) continue;  // damaged, or of a newer version: kept if an event behind it is

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// NCCL's functions for ranks that are processes of one machine, on the streams of nccl_api.h: a message is a file. They need no
-// memory or network that the processes share. Where NCCL would hang or compute wrongly because of a call's elements, the call's
-// work fails with a message that names it; what else NCCL forbids is checked by tests/support/fake_nccl.
+// NCCL's functions for ranks that are processes of one machine, on the streams of nccl_api.h: a message is a file. They
+// need no memory or network that the processes share. Where NCCL would hang or compute wrongly because of a call's
+// elements, the call's work fails with a message that names it; what else NCCL forbids is checked by
+// tests/support/fake_nccl.
 #include <unistd.h>
 
 #include <algorithm>
@@ -130,8 +131,8 @@ struct Group {
 };
 thread_local Group group;
 
-/// Gives the operation its message, and checks its memory. `to` is written from now on, also if an abort comes first: NCCL leaves
-/// there whatever has come, and what was enqueued behind still reads it.
+/// Gives the operation its message, and checks its memory. `to` is written from now on, also if an abort comes first:
+/// NCCL leaves there whatever has come, and what was enqueued behind still reads it.
 void start(Operation& operation) {
   Member& member = *operation.member;
   switch (operation.kind) {

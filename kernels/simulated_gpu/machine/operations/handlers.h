@@ -87,8 +87,8 @@ T take_from(Decoder& decoder, const Word<T> (&table)[kRows]) {
   return nullptr;
 }
 
-/// For instructions that lanes of a warp execute together, those of the mask in row `mask`: whether all of them do it now. If not,
-/// those of `active` wait for the others, and execute it again with them.
+/// For instructions that lanes of a warp execute together, those of the mask in row `mask`: whether all of them do it
+/// now. If not, those of `active` wait for the others, and execute it again with them.
 ///
 /// Errors    Fault if `active` has lanes that are no members.
 inline bool are_together(const Operation& operation, Warp& warp, Mask active, Slot mask) {

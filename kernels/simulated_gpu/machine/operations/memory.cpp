@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// ld and st of all state spaces, also of vectors; atom and red, lane by lane, as atomics of the host, so that blocks on other
-// threads see them whole.
+// ld and st of all state spaces, also of vectors; atom and red, lane by lane, as atomics of the host, so that blocks on
+// other threads see them whole.
 #include <atomic>
 
 #include "kernels/simulated_gpu/machine/operations/access.h"

@@ -117,8 +117,8 @@ struct WmmaDetails {
   unsigned registers = 8;
 };
 
-/// The addresses of the matrix's 16 lines, checked 16 bytes at a time: the lanes access them together, the same bytes of each line
-/// one after another, as ldmatrix does, by which machine code loads fragments from shared memory.
+/// The addresses of the matrix's 16 lines, checked 16 bytes at a time: the lanes access them together, the same bytes
+/// of each line one after another, as ldmatrix does, by which machine code loads fragments from shared memory.
 std::array<std::byte*, kWmmaLines> resolve_lines(const Operation& operation, Warp& warp, const WmmaDetails& details) {
   const Addresses base = addresses_of(details.access.address, warp, kAllLanes);
   const std::uint32_t* const stride = warp.row<std::uint32_t>(details.stride);

@@ -23,8 +23,8 @@ using simulated_gpu::SimulationOptions;
 /// Longer than any test: work runs only if a call asks for it.
 constexpr std::chrono::hours kForever(1);
 
-/// A fresh runtime for each test, and calls of it that must succeed. Correct calls are silent: a test that plants no misuse, by
-/// expect_fault, must leave no fault.
+/// A fresh runtime for each test, and calls of it that must succeed. Correct calls are silent: a test that plants no
+/// misuse, by expect_fault, must leave no fault.
 class Cudart : public testing::Test {
  protected:
   void SetUp() override { restart({}); }

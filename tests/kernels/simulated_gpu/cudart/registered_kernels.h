@@ -7,7 +7,8 @@
 
 namespace gradring::tests {
 
-/// A fat binary as nvcc writes it, of uncompressed PTX, registered as nvcc's host code does. It stays until the process ends.
+/// A fat binary as nvcc writes it, of uncompressed PTX, registered as nvcc's host code does. It stays until the process
+/// ends.
 class RegisteredKernels {
  public:
   struct Text {

@@ -84,7 +84,8 @@ void expect_equal(const Kernels& found, const Kernels& expected) {
   }
 }
 
-/// `values` numbers, alive at once in blocks of 1024 threads, which have 64 registers each; `width` numbers are moved together.
+/// `values` numbers, alive at once in blocks of 1024 threads, which have 64 registers each; `width` numbers are moved
+/// together.
 std::string greedy_kernel(const std::string& name, int values, int width) {
   std::string loads, sums, stores;
   for (int i = 0; i < values; i += width) {

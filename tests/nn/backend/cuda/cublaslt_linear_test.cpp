@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against a fake of cuBLASLt that computes what it is told, so that what is told is tested. No GPU has run the real one yet.
+// Against a fake of cuBLASLt that computes what it is told, so that what is told is tested. No GPU has run the real one
+// yet.
 #include "nn/backend/cuda/cuda_libraries.h"
 
 #include <gmock/gmock.h>

@@ -14,13 +14,15 @@ struct PlanResult {
   std::vector<double> y, dx, dw, db;
 };
 
-/// A convolution or product, and the ReLU behind it, on the CPU with the same random -1, 0 and 1 for every plan that is run.
+/// A convolution or product, and the ReLU behind it, on the CPU with the same random -1, 0 and 1 for every plan that is
+/// run.
 class PlanRig {
  public:
   /// `nodes`: a layer with weights and, if there is a second one, a ReLU; planned for nodes[0].input[0] samples.
   explicit PlanRig(std::vector<nn::NodeSpec> nodes);
 
-  /// Runs `batch` samples through plans that together take all nodes. Workspace and saved memory are as large as they state.
+  /// Runs `batch` samples through plans that together take all nodes. Workspace and saved memory are as large as they
+  /// state.
   PlanResult run(const std::vector<nn::Plan*>& plans, std::int64_t batch);
   /// The same by our own kernels, node by node.
   PlanResult run_ours(std::int64_t batch);

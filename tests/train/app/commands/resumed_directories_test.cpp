@@ -177,7 +177,8 @@ TEST_F(ResumedDirectories, WithoutAReadableConfigAreComparedWithTheCheckpoint) {
   }
 }
 
-/// A disk or a limit that gets in the way says nothing about a checkpoint. As root, no permission does: a name that is too long.
+/// A disk or a limit that gets in the way says nothing about a checkpoint. As root, no permission does: a name that is
+/// too long.
 TEST_F(ResumedDirectories, WhoseCheckpointCannotBeReadStayAsTheyAre) {
   ASSERT_EQ(place_.run(short_training({"--save-every-steps", "1"})).code, 0);
   for (const char* file : {"meta.json", "state.safetensors", "model.safetensors"}) {
@@ -285,7 +286,8 @@ std::string printed_command(const std::string& err) {
   return err.substr(begin, err.find('\n', begin) - begin);
 }
 
-/// Ctrl-C prints a command that goes on where the run stopped, however it was started and whatever its directory is called.
+/// Ctrl-C prints a command that goes on where the run stopped, however it was started and whatever its directory is
+/// called.
 TEST_F(ResumedDirectories, AreResumedByTheCommandThatAnInterruptPrints) {
   const Words training = {"train",        "--dataset", "mnist",    "--data-dir", "data",
                           "--batch-size", "8",         "--device", "cpu",        "--epochs",

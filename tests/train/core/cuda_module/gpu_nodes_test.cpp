@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// GPUs of several machines: the control channel goes over TCP, gradients through NCCL. Here both are stand-ins, with the CPU
-// as the GPU and an NCCL that joins processes through files; scripts/nodes_check.sh runs it between network namespaces.
+// GPUs of several machines: the control channel goes over TCP, gradients through NCCL. Here both are stand-ins, with
+// the CPU as the GPU and an NCCL that joins processes through files; scripts/nodes_check.sh runs it between network
+// namespaces.
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -17,7 +17,8 @@ namespace {
 
 using kernels::DType;
 
-/// One rank's shards of weights, all of them of the value `value`; communication in place, so that what was fetched is there.
+/// One rank's shards of weights, all of them of the value `value`; communication in place, so that what was fetched is
+/// there.
 struct PrefetchingRank {
   nn::ArenaLayout layout;
   train::Shards shards;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random overflows, step by step beside PyTorch's GradScaler. Skipped where no python3 imports a torch that has one for CPUs.
+// Random overflows, step by step beside PyTorch's GradScaler. Skipped where no python3 imports a torch that has one for
+// CPUs.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -80,8 +80,8 @@ class Resume : public ::testing::TestWithParam<ResumeCase> {
   }
 };
 
-// Each restart makes one step out of the checkpoint that the restart before it left: if all are equal, so is every run that
-// is stopped anywhere, as often as it may be.
+// Each restart makes one step out of the checkpoint that the restart before it left: if all are equal, so is every run
+// that is stopped anywhere, as often as it may be.
 TEST_P(Resume, AtEveryStepLeavesNoTrace) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto train_set = head_of(*digits, 57), test_set = head_of(*digits, 3);  // no whole number of steps

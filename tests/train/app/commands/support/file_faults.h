@@ -5,8 +5,8 @@
 
 namespace gradring::tests {
 
-/// Variables for a gradring in the workplace that loads tests/support/file_faults: operations below `folder` are recorded in
-/// the file `record` of the workplace.
+/// Variables for a gradring in the workplace that loads tests/support/file_faults: operations below `folder` are
+/// recorded in the file `record` of the workplace.
 inline Workplace::Variables file_faults(const Workplace& place, const std::filesystem::path& folder,
                                         const char* record) {
   const std::filesystem::path library = place.path("file_faults.so");  // LD_PRELOAD takes no path with a space
