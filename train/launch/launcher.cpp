@@ -13,7 +13,8 @@
 #include <thread>
 #include <utility>
 
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/resolve.h"
+#include "comm/sockets/socket_address.h"
 #include "kernels/base/error.h"
 #include "kernels/base/file.h"
 #include "kernels/base/printable.h"
@@ -110,14 +111,15 @@ class Joining {
   double seconds() const { return std::chrono::duration<double>(options_.join_timeout).count(); }
   std::string goal() const {
     const std::string& host = is_node_0() ? options_.listen : options_.master_addr;
-    return (is_node_0() ? "listen at " : "reach the leading node at ") + endpoint_text(host, options_.master_port);
+    return (is_node_0() ? "listen at " : "reach the leading node at ") +
+           comm::tcp::endpoint_text(host, options_.master_port);
   }
 
   /// Makes --local-addr numeric.
   bool find_own_address(Reasons& reasons) try {
     if (!options_.local_addr.empty()) leading_.local_addr = following_.local_addr = own_address(options_.local_addr);
     return true;
-  } catch (const UnresolvedName& error) {
+  } catch (const comm::tcp::UnresolvedName& error) {
     reasons.add(error.what());
     return false;
   }
@@ -136,7 +138,7 @@ class Joining {
     if (waited() >= kLeaderDelay) throw;
     reasons.add(error.what());
     return std::nullopt;
-  } catch (const UnresolvedName& error) {
+  } catch (const comm::tcp::UnresolvedName& error) {
     reasons.add(error.what());
     return std::nullopt;
   }

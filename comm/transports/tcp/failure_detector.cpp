@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/socket_address.h"
 
 namespace gradring::comm::tcp {
 namespace {

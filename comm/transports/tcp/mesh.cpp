@@ -10,10 +10,10 @@
 #include <list>
 #include <sstream>
 
+#include "comm/sockets/handshake.h"
+#include "comm/sockets/socket_address.h"
 #include "comm/transport/error.h"
 #include "comm/transport/transport.h"
-#include "comm/transports/tcp/handshake.h"
-#include "comm/transports/tcp/socket_address.h"
 #include "kernels/base/deadline.h"
 #include "kernels/base/descriptor_limit.h"
 #include "kernels/base/host_name.h"

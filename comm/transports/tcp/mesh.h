@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "comm/rendezvous/store.h"
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/socket_address.h"
 #include "kernels/base/deadline.h"
 #include "kernels/base/file.h"
 

@@ -13,7 +13,7 @@
 #include <thread>
 #include <vector>
 
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/socket_address.h"
 #include "tests/support/deny_system_call.h"
 #include "train/launch/launcher.h"
 #include "train/launch/workers/worker_environment.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/socket_address.h"
 #include "kernels/base/error.h"
 #include "train/launch/nodes/token.h"
 #include "train/launch/workers/signals.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/socket_address.h"
 #include "kernels/base/error.h"
 #include "train/launch/nodes/token.h"
 #include "train/launch/workers/host.h"
@@ -62,7 +62,7 @@ std::vector<int> NodeTable::fds() const {
 
 bool NodeTable::admit() {
   bool changed = false;
-  joining_.splice(joining_.end(), acceptor_.admit());
+  for (auto& admitted : acceptor_.admit()) joining_.emplace_back(std::move(admitted.socket));
   for (auto it = joining_.begin(); it != joining_.end();) {
     const std::vector<json> messages = it->receive(1);  // later ones are for the leader, once the node has its slot
     const bool has_request = !messages.empty();

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <iterator>
 
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/socket_address.h"
 #include "kernels/base/deadline.h"
 #include "train/launch/nodes/message.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "comm/transports/tcp/handshake.h"
+#include "comm/sockets/handshake.h"
 #include "kernels/base/file.h"
 #include "train/launch/workers/launch_options.h"
 #include "train/launch/workers/private_folder.h"

@@ -2,7 +2,6 @@
 #include "train/launch/workers/host.h"
 
 #include <fmt/format.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -13,12 +12,10 @@
 #include <climits>
 #include <cstdint>
 #include <cstring>
-#include <future>
-#include <memory>
 #include <random>
 
-#include "comm/transports/tcp/socket_address.h"
-#include "kernels/base/deadline.h"
+#include "comm/sockets/resolve.h"
+#include "comm/sockets/socket_address.h"
 #include "kernels/base/error.h"
 #include "kernels/base/file.h"
 #include "kernels/base/host_name.h"
@@ -27,6 +24,7 @@
 namespace gradring::train {
 namespace {
 
+using comm::tcp::addresses_of;
 using comm::tcp::SocketAddress;
 
 /// "nvidia0", but not "nvidiactl".
@@ -75,26 +73,6 @@ int visible_gpus(const VariableLookup& lookup, const std::filesystem::path& devi
   // The driver ignores the list from the first invalid entry on.
   const auto end = std::ranges::find_if(names, [](const std::string& name) { return name.empty() || name == "-1"; });
   return std::min(present, static_cast<int>(end - names.begin()));
-}
-
-std::vector<SocketAddress> addresses_of(const std::string& host, int port) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  auto look_up = std::async(std::launch::async, [&] { return ::getaddrinfo(host.c_str(), nullptr, &hints, &found); });
-  // Name servers may be slow; RunningClock takes a long time without a call to now() for time that this agent was
-  // stopped.
-  while (look_up.wait_for(RunningClock::kLongestNap) != std::future_status::ready) RunningClock::now();
-  if (const int failure = look_up.get(); failure != 0)
-    throw UnresolvedName(fmt::format("cannot resolve the host name '{}': {}", host, ::gai_strerror(failure)));
-  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> list(found, ::freeaddrinfo);
-  std::vector<SocketAddress> addresses;
-  for (const addrinfo* it = list.get(); it != nullptr; it = it->ai_next) {
-    char text[NI_MAXHOST];
-    if (::getnameinfo(it->ai_addr, it->ai_addrlen, text, sizeof text, nullptr, 0, NI_NUMERICHOST) == 0)
-      addresses.emplace_back(text, static_cast<std::uint16_t>(port));
-  }
-  return addresses;
 }
 
 bool is_wildcard_address(const std::string& host) try {

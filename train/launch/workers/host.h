@@ -8,10 +8,6 @@
 #include "kernels/base/error.h"
 #include "train/launch/workers/worker_environment.h"
 
-namespace gradring::comm::tcp {
-class SocketAddress;
-}
-
 namespace gradring::train {
 
 /// A random run id, in the form of a UUID.
@@ -26,28 +22,18 @@ int free_tcp_port();
 /// files. Loads no library, so that the launcher holds no CUDA context.
 int visible_gpus(const VariableLookup& lookup, const std::filesystem::path& devices = "/dev");
 
-/// A host name without an address, for now: name servers learn of pods and nodes late.
-struct UnresolvedName : DeviceError {
-  using DeviceError::DeviceError;
-};
-
-/// All addresses of a host, given by name or numeric.
-///
-/// Errors    UnresolvedName, with the reason.
-std::vector<comm::tcp::SocketAddress> addresses_of(const std::string& host, int port);
-
 /// Whether it is 0.0.0.0 or :: in any spelling: a listener there accepts on every interface, but peers cannot connect
 /// to it.
 bool is_wildcard_address(const std::string& host);
 
 /// Whether it is this host's name, or one of its addresses belongs to this host.
 ///
-/// Errors    UnresolvedName.
+/// Errors    comm::tcp::UnresolvedName.
 bool is_this_host(const std::string& host);
 
 /// The numeric address of this host by which others know it as `host`: not a loopback address, if it has another.
 ///
-/// Errors    UnresolvedName; InvalidArgument if no address of `host` belongs to this host.
+/// Errors    comm::tcp::UnresolvedName; InvalidArgument if no address of `host` belongs to this host.
 std::string own_address(const std::string& host);
 
 }  // namespace gradring::train

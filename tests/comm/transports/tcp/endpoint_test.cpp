@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include "comm/transports/tcp/handshake.h"
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/handshake.h"
+#include "comm/sockets/socket_address.h"
 #include "kernels/base/error.h"
 
 namespace gradring::comm::tcp {

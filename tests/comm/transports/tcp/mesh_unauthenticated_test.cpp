@@ -5,8 +5,8 @@
 #include <gmock/gmock.h>
 #include <poll.h>
 
-#include "comm/transports/tcp/handshake.h"
-#include "tests/comm/transports/tcp/recorded_hello.h"
+#include "comm/sockets/handshake.h"
+#include "tests/comm/sockets/recorded_hello.h"
 #include "tests/comm/transports/tcp/rendezvous_helpers.h"
 
 namespace gradring::comm::tcp {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "comm/rendezvous/store.h"
+#include "comm/sockets/socket_address.h"
 #include "comm/transport/error.h"
 #include "comm/transports/tcp/mesh.h"
-#include "comm/transports/tcp/socket_address.h"
 
 namespace gradring::tests {
 

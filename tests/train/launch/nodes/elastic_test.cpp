@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/socket_address.h"
 #include "tests/train/launch/nodes/nodes_fixture.h"
 #include "tests/train/launch/process_table.h"
 

@@ -6,7 +6,7 @@
 
 #include <sstream>
 
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/socket_address.h"
 #include "tests/support/json.h"
 
 namespace gradring::tests {

@@ -9,8 +9,8 @@
 #include <fstream>
 #include <set>
 
-#include "comm/transports/tcp/handshake.h"
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/handshake.h"
+#include "comm/sockets/socket_address.h"
 #include "kernels/base/error.h"
 #include "tests/train/launch/nodes/nodes_fixture.h"
 #include "tests/train/launch/nodes/recording_proxy.h"

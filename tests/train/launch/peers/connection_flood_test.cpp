@@ -19,8 +19,8 @@
 #include <stdexcept>
 #include <thread>
 
-#include "comm/transports/tcp/handshake.h"
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/handshake.h"
+#include "comm/sockets/socket_address.h"
 #include "tests/support/json.h"
 #include "tests/train/app/commands/support/workplace.h"
 #include "tests/train/launch/process_table.h"

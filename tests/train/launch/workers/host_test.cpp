@@ -2,11 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/resolve.h"
+#include "comm/sockets/socket_address.h"
 #include "kernels/base/error.h"
 #include "kernels/base/host_name.h"
 #include "tests/train/launch/running_launcher.h"
-#include "kernels/base/host_name.h"
 #include "train/launch/workers/host.h"
 
 namespace gradring::train {
@@ -42,7 +42,7 @@ TEST(HostAddresses, DistinguishesThisHostFromOthers) {
     EXPECT_TRUE(is_this_host(host)) << host;
   for (const char* host : {"192.0.2.1", "198.51.100.7"})  // reserved for documentation (RFC 5737)
     EXPECT_FALSE(is_this_host(host)) << host;
-  EXPECT_THROW(is_this_host("no..host"), UnresolvedName);
+  EXPECT_THROW(is_this_host("no..host"), comm::tcp::UnresolvedName);
 }
 
 TEST(HostAddresses, FindsTheOwnAddressOfAName) {
@@ -50,7 +50,7 @@ TEST(HostAddresses, FindsTheOwnAddressOfAName) {
   EXPECT_THAT(own_address("localhost"), ::testing::AnyOf("127.0.0.1", "::1"));
   EXPECT_THAT([] { own_address("192.0.2.1"); },
               ::testing::ThrowsMessage<InvalidArgument>(::testing::EndsWith("with --local-addr")));
-  EXPECT_THROW(own_address("no..host"), UnresolvedName);
+  EXPECT_THROW(own_address("no..host"), comm::tcp::UnresolvedName);
 }
 
 TEST(FreePort, IsFreeAtEveryAddress) {

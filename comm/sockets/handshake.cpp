@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transports/tcp/handshake.h"
+#include "comm/sockets/handshake.h"
 
 #include <fmt/format.h>
 #include <openssl/crypto.h>

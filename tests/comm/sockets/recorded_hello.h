@@ -7,7 +7,7 @@
 #include <array>
 #include <string>
 
-#include "comm/transports/tcp/handshake.h"
+#include "comm/sockets/handshake.h"
 
 namespace gradring::tests {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/socket_address.h"
 
 #include <fmt/format.h>
 #include <netdb.h>

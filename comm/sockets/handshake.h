@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "comm/transports/tcp/socket_address.h"
+#include "comm/sockets/socket_address.h"
 #include "kernels/base/deadline.h"
 #include "kernels/base/file.h"
 
