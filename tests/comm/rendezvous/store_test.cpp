@@ -6,7 +6,10 @@
 #include <thread>
 
 #include "comm/rendezvous/file_store.h"
+#include "comm/rendezvous/tcp_store.h"
+#include "comm/rendezvous/tcp_store_server.h"
 #include "comm/transport/error.h"
+#include "tests/comm/rendezvous/served_store.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring::comm {
@@ -41,6 +44,24 @@ class FileWorld final : public StoreWorld {
   FileStore store_{directory_.path() / "store"};
 };
 
+/// The store of rank 1.
+class TcpWorld final : public StoreWorld {
+ public:
+  Store& store() override { return store_; }
+
+ private:
+  TcpStoreServer server_{0, tests::identity_of_rank(0, 2)};
+  TcpStore store_{tests::client_spec(tests::port_of(server_), tests::identity_of_rank(1, 2))};
+};
+
+class ServerWorld final : public StoreWorld {
+ public:
+  Store& store() override { return server_; }
+
+ private:
+  TcpStoreServer server_{0, tests::identity_of_rank(0, 2)};
+};
+
 template <class World>
 class StoreTest : public ::testing::Test {
  protected:
@@ -54,11 +75,11 @@ class WorldNames {
  public:
   template <class World>
   static std::string GetName(int index) {
-    return std::vector<std::string>{"Memory", "File"}[static_cast<std::size_t>(index)];
+    return std::vector<std::string>{"Memory", "File", "Tcp", "TcpServer"}[static_cast<std::size_t>(index)];
   }
 };
 
-using Worlds = ::testing::Types<MemoryWorld, FileWorld>;
+using Worlds = ::testing::Types<MemoryWorld, FileWorld, TcpWorld, ServerWorld>;
 TYPED_TEST_SUITE(StoreTest, Worlds, WorldNames);
 
 TYPED_TEST(StoreTest, ReturnsTheLastValueSet) {
