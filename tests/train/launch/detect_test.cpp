@@ -100,6 +100,22 @@ const std::vector<Case>& cases() {
         .role_rank = 1,
         .role_world_size = 2,
         .launcher = "hand (RANK and WORLD_SIZE)"}},
+      {"by hand on two nodes",
+       {{"RANK", "1"},
+        {"WORLD_SIZE", "2"},
+        {"MASTER_ADDR", "a"},
+        {"MASTER_PORT", "7"},
+        {"GRADRING_RENDEZVOUS_PORT", "8"}},
+       {.rank = 1,
+        .world_size = 2,
+        .group_rank = 1,
+        .group_world_size = 2,
+        .role_rank = 1,
+        .role_world_size = 2,
+        .master_addr = "a",
+        .master_port = 7,
+        .rendezvous_port = 8,
+        .launcher = "hand (RANK and WORLD_SIZE)"}},
       {"Open MPI, two nodes",
        kOpenMpi,
        {.rank = 2,
@@ -110,7 +126,40 @@ const std::vector<Case>& cases() {
         .group_world_size = 2,
         .role_rank = 2,
         .role_world_size = 4,
+        .master_addr = "",
+        .master_port = 11556,
         .run_id = "2087256065",
+        .launcher = "mpirun"}},
+      {"Open MPI 4, two nodes, its URI",
+       with(kOpenMpi,
+            {{"OMPI_MCA_orte_hnp_uri", "2087256064.0;tcp://10.98.0.2,10.1.0.2:38283;tcp6://[fd00::2]:38284"}}),
+       {.rank = 2,
+        .world_size = 4,
+        .local_rank = 0,
+        .local_world_size = 2,
+        .group_rank = 1,
+        .group_world_size = 2,
+        .role_rank = 2,
+        .role_world_size = 4,
+        .master_addr = "10.98.0.2,10.1.0.2,fd00::2",
+        .master_port = 11556,
+        .master_source = "OMPI_MCA_orte_hnp_uri",
+        .run_id = "2087256065",
+        .launcher = "mpirun"}},
+      {"Open MPI 5, two nodes",
+       with(kOpenMpi, {{"PMIX_NAMESPACE", "prterun-node-1-4711@1"}}),
+       {.rank = 2,
+        .world_size = 4,
+        .local_rank = 0,
+        .local_world_size = 2,
+        .group_rank = 1,
+        .group_world_size = 2,
+        .role_rank = 2,
+        .role_world_size = 4,
+        .master_addr = "node-1",
+        .master_port = 24829,
+        .master_source = "PMIX_NAMESPACE",
+        .run_id = "prterun-node-1-4711@1",
         .launcher = "mpirun"}},
       {"Open MPI with an address",
        with(kOpenMpi, {{"MASTER_ADDR", "m"}, {"MASTER_PORT", "7"}}),
@@ -136,6 +185,17 @@ const std::vector<Case>& cases() {
         .role_world_size = 3,
         .run_id = "host:41234",
         .launcher = "mpirun"}},
+      {"MPICH, two nodes",
+       with(kHydra, {{"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "1"}}),
+       {.rank = 1,
+        .world_size = 3,
+        .group_rank = 1,
+        .group_world_size = 3,
+        .role_rank = 1,
+        .role_world_size = 3,
+        .master_addr = "",
+        .run_id = "host:41234",
+        .launcher = "mpirun"}},
       {"Slurm",
        kSlurm,
        {.rank = 4,
@@ -147,7 +207,8 @@ const std::vector<Case>& cases() {
         .role_rank = 4,
         .role_world_size = 6,
         .master_addr = "gpu07",
-        .master_port = 33456,
+        .master_port = 20510,
+        .master_source = "SLURM_STEP_NODELIST",
         .run_id = "slurm-123456.0",
         .launcher = "srun"}},
       {"Slurm, uneven, requeued",
@@ -165,7 +226,8 @@ const std::vector<Case>& cases() {
         .role_rank = 5,
         .role_world_size = 6,
         .master_addr = "a",
-        .master_port = 33456,
+        .master_port = 20510,
+        .master_source = "SLURM_STEP_NODELIST",
         .run_id = "slurm-123456.0",
         .restart_count = 1,
         .launcher = "srun"}},
@@ -232,12 +294,41 @@ TEST(Detect, ParsesTheFirstHostOfSlurmsList) {
     EXPECT_EQ(read(with(kSlurm, {{"SLURM_STEP_NODELIST", list}})).master_addr, first) << list;
 }
 
+TEST(Detect, GivesJobsAndStepsPortsOfTheirOwn) {
+  const int first = read(kSlurm).master_port;
+  for (const Table& other : {Table{{"SLURM_JOB_ID", "123457"}}, Table{{"SLURM_STEP_ID", "1"}}}) {
+    const int port = read(with(kSlurm, other)).master_port;
+    EXPECT_NE(port, first);
+    EXPECT_GE(port, 10'000);
+    EXPECT_LT(port, 32'768) << "outgoing connections of any process have the ports from here on";
+  }
+  EXPECT_EQ(read(with(kSlurm, {{"SLURM_RESTART_COUNT", "1"}})).master_port, first);
+}
+
+TEST(Detect, TakesRanksByHandAsOfOneMachineWithALoopbackAddress) {
+  const Table hand = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "7"}};
+  for (const char* address : {"localhost", "127.0.0.1", "127.0.1.1", "::1", "localhost.localdomain"})
+    EXPECT_FALSE(read(with(hand, {{"MASTER_ADDR", address}})).spans_nodes()) << address;
+  EXPECT_FALSE(read(hand).spans_nodes());
+  EXPECT_TRUE(read(with(hand, {{"MASTER_ADDR", "10.0.0.1"}})).spans_nodes());
+  EXPECT_FALSE(read(with(hand, {{"MASTER_ADDR", "a"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}})).spans_nodes());
+}
+
+TEST(Detect, ReadsAnyUriOfOpenMpi) {
+  for (const char* uri : {"", ";", "x", "://", "tcp://", "tcp://:", "1.0;tcp://a:1;;", "1.0;tcp://a", "tcp6://[::1"})
+    EXPECT_NO_THROW(read(with(kOpenMpi, {{"OMPI_MCA_orte_hnp_uri", uri}}))) << uri;
+  for (const char* name : {"", "prte", "prte-", "prterun-1", "prterun--", "slurm.pmix.1.0"})
+    EXPECT_EQ(read(with(kOpenMpi, {{"PMIX_NAMESPACE", name}})).master_addr, "") << name;
+}
+
 TEST(Detect, ErrorNamesTheInvalidVariable) {
   EXPECT_THAT(fault_of(with(kOpenMpi, {{"OMPI_COMM_WORLD_RANK", "4"}})),
               HasSubstr("OMPI_COMM_WORLD_RANK=4 is outside"));
   EXPECT_THAT(fault_of(with(kHydra, {{"PMI_SIZE", "x"}})), HasSubstr("PMI_SIZE='x'"));
   EXPECT_THAT(fault_of(with(kSlurm, {{"SLURM_PROCID", "6"}})), HasSubstr("SLURM_PROCID=6 is outside"));
   EXPECT_THAT(fault_of(with(kSlurm, {{"SLURM_LOCALID", "2"}})), HasSubstr("SLURM_LOCALID=2 of node 2 is outside"));
+  EXPECT_THAT(fault_of(with(kTorchrun, {{"GRADRING_RENDEZVOUS_PORT", "0"}})),
+              HasSubstr("GRADRING_RENDEZVOUS_PORT='0'"));
   EXPECT_THAT(fault_of(with(kPod, {{"RANK", "3"}})), HasSubstr("RANK=3 is outside WORLD_SIZE=3"));
   for (const char* tasks : {"", "x", "2(x", "2(x3", "(x3)", ",", "2(x9999999999)"})
     EXPECT_NO_THROW(fault_of(with(kSlurm, {{"SLURM_STEP_TASKS_PER_NODE", tasks}}))) << tasks;

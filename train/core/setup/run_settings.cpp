@@ -28,11 +28,12 @@ void resolve_sizes(TrainConfig& config, int world_size) {
 }
 
 void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironment& environment) {
-  const bool spans_nodes = environment.world_size != environment.local_world_size;
   if (config.allreduce == AllReduce::nccl) config.comm = TransportKind::nccl;
   // A single GPU needs no transport.
   if (gpu && environment.world_size == 1 && config.comm == TransportKind::automatic) return;
-  replace_auto(config.comm, gpu ? TransportKind::nccl : spans_nodes ? TransportKind::tcp : TransportKind::shm);
+  replace_auto(config.comm, gpu                         ? TransportKind::nccl
+                            : environment.spans_nodes() ? TransportKind::tcp
+                                                        : TransportKind::shm);
   replace_auto(config.allreduce,
                config.comm == TransportKind::shm && config.zero == 0 ? AllReduce::direct : AllReduce::ring);
 }

@@ -171,18 +171,6 @@ void resolve_dynamic(LaunchDraft& draft) {
   options.master_port = draft.master_port.value_or(0);
 }
 
-/// Empty if none is given.
-std::string given_token(const VariableLookup& lookup) try {
-  const std::string token = lookup(kTokenVariable).value_or("");
-  const std::string file = lookup(kTokenFileVariable).value_or("");
-  if (!token.empty() && !file.empty()) throw InvalidArgument("GRADRING_TOKEN is also set: unset one of them");
-  return file.empty() ? token : read_private_file(file);
-} catch (const InvalidArgument& error) {
-  throw InvalidArgument(fmt::format("{}: {}", kTokenFileVariable, error.what()));
-} catch (const DeviceError& error) {
-  throw DeviceError(fmt::format("{}: {}", kTokenFileVariable, error.what()));
-}
-
 CommandKind kind_of(const LaunchDraft& draft) {
   if (draft.is_run_path) return CommandKind::python_script;  // as torchrun ranks them
   if (draft.is_module && draft.is_no_python)

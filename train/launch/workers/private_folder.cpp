@@ -142,4 +142,15 @@ std::string read_private_file(const fs::path& path) {
   return text;
 }
 
+std::string given_token(const VariableLookup& lookup) try {
+  const std::string token = lookup(kTokenVariable).value_or("");
+  const std::string file = lookup(kTokenFileVariable).value_or("");
+  if (!token.empty() && !file.empty()) throw InvalidArgument("GRADRING_TOKEN is also set: unset one of them");
+  return file.empty() ? token : read_private_file(file);
+} catch (const InvalidArgument& error) {
+  throw InvalidArgument(fmt::format("{}: {}", kTokenFileVariable, error.what()));
+} catch (const DeviceError& error) {
+  throw DeviceError(fmt::format("{}: {}", kTokenFileVariable, error.what()));
+}
+
 }  // namespace gradring::train

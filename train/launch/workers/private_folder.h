@@ -5,6 +5,7 @@
 #include <string>
 
 #include "kernels/base/file.h"
+#include "train/options/environment_variable.h"
 
 namespace gradring::train {
 
@@ -57,5 +58,11 @@ void write_private_file(const std::filesystem::path& path, const std::string& te
 /// Errors    InvalidArgument if the file does not exist, is empty, belongs to a user other than this one and root, or
 ///           is accessible to others; DeviceError if it cannot be read, or is larger.
 std::string read_private_file(const std::filesystem::path& path);
+
+/// The secret of a run over several nodes: GRADRING_TOKEN, or what the file GRADRING_TOKEN_FILE holds. Empty if neither
+/// is set.
+///
+/// Errors    InvalidArgument if both are set; as read_private_file.
+std::string given_token(const VariableLookup& lookup);
 
 }  // namespace gradring::train

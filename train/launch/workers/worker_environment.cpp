@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 #include <climits>
+#include <cstdint>
 #include <initializer_list>
 #include <iterator>
 #include <string>
@@ -15,8 +16,9 @@
 namespace gradring::train {
 namespace {
 
-constexpr int kFirstSlurmPort = 10'000;
-constexpr int kSlurmPorts = 50'000;
+/// Of ports that follow from a job: below Linux's ephemeral ports, which outgoing connections of any process have.
+constexpr int kFirstJobPort = 10'000;
+constexpr std::uint32_t kJobPorts = 20'000;
 constexpr int kPyTorchJobPort = 23456;  // the operator's default
 
 int parse_number(const std::string& name, const std::string& text, int lowest, int highest) {
@@ -67,8 +69,10 @@ class VariableReader {
   }
   /// What any launcher may set.
   void read_common(WorkerEnvironment& it) const {
-    it.master_addr = text("MASTER_ADDR", it.master_addr);
+    if (has("MASTER_ADDR")) it.master_source.clear();
+    it.master_addr = text("MASTER_ADDR", it.spans_nodes() && it.master_source.empty() ? "" : it.master_addr);
     it.master_port = number("MASTER_PORT", 0, kHighestPort, it.master_port);
+    it.rendezvous_port = number("GRADRING_RENDEZVOUS_PORT", 1, kHighestPort, 0);
     it.run_id = text("TORCHELASTIC_RUN_ID", it.run_id);
     it.restart_count = number("TORCHELASTIC_RESTART_COUNT", 0, INT_MAX, it.restart_count);
     it.error_file = text("TORCHELASTIC_ERROR_FILE", "");
@@ -89,6 +93,43 @@ bool counts_pods(const VariableReader& variables) {
 std::string name_of_launcher(const WorkerEnvironment& it, const VariableReader& variables) {
   if (!it.store_path.empty()) return "gradring launch";
   return variables.has("TORCHELASTIC_RUN_ID") ? "torchrun" : "hand (RANK and WORLD_SIZE)";
+}
+
+/// A port for a job that names none: other jobs have others, most likely (FNV-1a).
+int port_of_job(const std::string& job) {
+  std::uint32_t hash = 2'166'136'261;
+  for (const char c : job) hash = (hash ^ static_cast<unsigned char>(c)) * 16'777'619;
+  return kFirstJobPort + static_cast<int>(hash % kJobPorts);
+}
+
+/// "1.0;tcp://10.0.0.1,10.1.0.1:4000;tcp6://[fd00::1]:4001" is 10.0.0.1,10.1.0.1,fd00::1: the host of mpirun.
+std::string hosts_of_uri(const std::string& uri) {
+  std::string hosts;
+  for (std::size_t at = 0; (at = uri.find("://", at)) != std::string::npos;) {
+    at += 3;
+    std::string list = uri.substr(at, uri.find(';', at) - at);
+    list.resize(std::min(list.size(), list.rfind(':')));
+    std::erase_if(list, [](char c) { return c == '[' || c == ']'; });
+    hosts += (hosts.empty() ? "" : ",") + list;
+  }
+  return hosts;
+}
+
+/// "prterun-node-1-4711@1" is node-1: of Open MPI 5, the host of mpirun.
+std::string host_of_namespace(const std::string& name) {
+  const auto begin = name.find('-'), end = name.rfind('-');
+  return name.starts_with("prte") && begin < end ? name.substr(begin + 1, end - begin - 1) : "";
+}
+
+/// Open MPI starts rank 0 on mpirun's host, unless it is told otherwise.
+void read_host_of_mpirun(WorkerEnvironment& it, const VariableReader& variables) {
+  constexpr const char *kUri = "OMPI_MCA_orte_hnp_uri", *kNamespace = "PMIX_NAMESPACE";
+  std::string hosts = hosts_of_uri(variables.text(kUri, ""));
+  it.master_source = hosts.empty() ? kNamespace : kUri;
+  if (hosts.empty()) hosts = host_of_namespace(variables.text(kNamespace, ""));
+  if (hosts.empty()) it.master_source.clear();
+  it.master_addr = hosts;
+  it.master_port = port_of_job(it.run_id);
 }
 
 /// The variables that one family of MPI sets.
@@ -118,6 +159,7 @@ std::optional<WorkerEnvironment> detect_mpi_family(const MpiNames& names, const 
   it.role_world_size = it.world_size;
   it.rank_variables = variables.set_among({names.rank, names.size, names.local_rank, names.local_size});
   it.run_id = variables.text(names.job, it.run_id);
+  if (it.spans_nodes() && variables.has("OMPI_COMM_WORLD_RANK")) read_host_of_mpirun(it, variables);
   variables.read_common(it);
   return it;
 }
@@ -160,6 +202,13 @@ bool is_step(const std::string& id) {
   return error == std::errc() && stop == id.data() + id.size() && number < kFirstReserved;
 }
 
+/// Whether rank 0 is reached at an address that other nodes have, too.
+bool has_remote_master(const VariableReader& variables) {
+  const std::string address = variables.text("MASTER_ADDR", "localhost");
+  return variables.has("MASTER_PORT") && !address.starts_with("localhost") && !address.starts_with("127.") &&
+         address != "::1";
+}
+
 std::optional<WorkerEnvironment> detect_torchrun(const VariableReader& variables) {
   if (counts_pods(variables)) return std::nullopt;
   WorkerEnvironment it;
@@ -169,9 +218,12 @@ std::optional<WorkerEnvironment> detect_torchrun(const VariableReader& variables
     throw InvalidArgument("LOCAL_RANK is set but RANK is not: set RANK and WORLD_SIZE too, or none of them");
   if (!global) return std::nullopt;
 
-  if (!local) {
+  if (!local && !has_remote_master(variables)) {
     it.local_rank = it.rank;
     it.local_world_size = it.world_size;
+  } else if (!local) {
+    it.group_rank = it.rank;
+    it.group_world_size = it.world_size;
   }
   if (it.local_world_size > it.world_size)
     throw InvalidArgument(
@@ -220,8 +272,11 @@ std::optional<WorkerEnvironment> detect_slurm(const VariableReader& variables) {
   const int job = variables.number("SLURM_JOB_ID", 0, INT_MAX, 0);
   it.run_id = fmt::format("slurm-{}.{}", job, step);
   it.restart_count = variables.number("SLURM_RESTART_COUNT", 0, INT_MAX, 0);
-  it.master_addr = first_host(variables.text("SLURM_STEP_NODELIST", it.master_addr));
-  it.master_port = kFirstSlurmPort + job % kSlurmPorts;
+  if (variables.has("SLURM_STEP_NODELIST")) {
+    it.master_source = "SLURM_STEP_NODELIST";
+    it.master_addr = first_host(variables.text(it.master_source, ""));
+  }
+  it.master_port = port_of_job(it.run_id);
   variables.read_common(it);
   return it;
 }

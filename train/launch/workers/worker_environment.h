@@ -38,13 +38,17 @@ struct WorkerEnvironment {
   int role_world_size = 1;   ///< ROLE_WORLD_SIZE
   std::string role_name = "default";
 
-  std::string master_addr = "127.0.0.1";  ///< for programs that connect by TCP; gradring does not on one node
-  int master_port = 29500;
-  std::string run_id = "none";   ///< TORCHELASTIC_RUN_ID
-  int restart_count = 0;         ///< TORCHELASTIC_RESTART_COUNT
-  int max_restarts = 0;          ///< TORCHELASTIC_MAX_RESTARTS
-  bool use_agent_store = false;  ///< TORCHELASTIC_USE_AGENT_STORE: the launcher serves MASTER_PORT, rank 0 must not
-  std::string error_file = {};   ///< TORCHELASTIC_ERROR_FILE: where to leave an error message; empty: nowhere
+  /// MASTER_ADDR, else what the launcher says of rank 0's host: names or addresses, separated by commas. Empty if nothing
+  /// says on which of several nodes it is; not used on one node.
+  std::string master_addr = "127.0.0.1";
+  int master_port = 29500;         ///< MASTER_PORT
+  int rendezvous_port = 0;         ///< GRADRING_RENDEZVOUS_PORT; 0: unset
+  std::string master_source = {};  ///< for messages: the variable that master_addr derives from; empty: MASTER_ADDR
+  std::string run_id = "none";     ///< TORCHELASTIC_RUN_ID
+  int restart_count = 0;           ///< TORCHELASTIC_RESTART_COUNT
+  int max_restarts = 0;            ///< TORCHELASTIC_MAX_RESTARTS
+  bool use_agent_store = false;    ///< TORCHELASTIC_USE_AGENT_STORE: the launcher serves MASTER_PORT, rank 0 must not
+  std::string error_file = {};     ///< TORCHELASTIC_ERROR_FILE: where to leave an error message; empty: nowhere
   /// GRADRING_STORE: the store in the run folder (0700) by which ranks find each other (FileStore), and on several
   /// nodes the ranks' token (worker_files.h); empty under other launchers.
   std::string store_path = {};
@@ -57,11 +61,14 @@ struct WorkerEnvironment {
 
   bool operator==(const WorkerEnvironment&) const = default;
 
+  bool spans_nodes() const { return world_size != local_world_size; }
+
   /// The variables that the launcher sets for this worker, overriding any others. Empty paths are left out.
   Variables to_variables() const;
 
   /// Reads what to_variables wrote, or torchrun, mpirun, srun or a PyTorchJob (detect_environment). With nothing
-  /// set, a world of one. With RANK and WORLD_SIZE alone, all ranks are assumed on this node.
+  /// set, a world of one. With RANK and WORLD_SIZE alone, all ranks are assumed on this node, unless MASTER_ADDR names
+  /// another address than localhost: then each is assumed on a node of its own.
   ///
   /// Errors    InvalidArgument if a number is invalid, a rank is outside its world, or one of RANK and WORLD_SIZE
   ///           (LOCAL_RANK and LOCAL_WORLD_SIZE, ...) is set without the other.
@@ -75,8 +82,7 @@ Variables default_variables(int local_world_size, int processors);
 /// The environment of a worker as its launcher describes it; nothing if no known launcher started this process. Tries
 /// in this order:
 ///
-/// * RANK, WORLD_SIZE and the rest: gradring's launcher, torchrun, and ranks started by hand (RANK and WORLD_SIZE
-///   alone: all on this node);
+/// * RANK, WORLD_SIZE and the rest: gradring's launcher, torchrun, and ranks started by hand;
 /// * OMPI_COMM_WORLD_* of Open MPI, or PMI_* of MPICH, Intel MPI and others that start by Hydra;
 /// * a job step of Slurm, but not a batch script, which also has SLURM_PROCID, and not a step of one task;
 /// * a pod of a PyTorchJob.
