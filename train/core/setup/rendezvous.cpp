@@ -15,6 +15,7 @@
 #include "comm/transports/shared_memory/shared_memory.h"
 #include "kernels/base/host_name.h"
 #include "train/core/setup/agreement.h"
+#include "train/core/setup/tcp_rendezvous.h"
 #include "train/launch/workers/worker_files.h"
 #include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
@@ -29,12 +30,14 @@ constexpr std::chrono::milliseconds kPollInterval(5);
 
 bool on_gpu(const Compute* compute) { return compute && compute->device->id().kind == kernels::DeviceKind::cuda; }
 
-bool spans_nodes(const WorkerEnvironment& environment) {
-  return environment.world_size != environment.local_world_size;
+/// The store of ranks on several machines is of one attempt only, and torchrun's agents count restarts each for
+/// themselves.
+std::string name_of(const WorkerEnvironment& environment) {
+  const bool over_tcp = environment.spans_nodes() && environment.store_path.empty();
+  return over_tcp ? "train" : fmt::format("train-{}", environment.restart_count);
 }
 
-std::string name_of(const WorkerEnvironment& environment) { return fmt::format("train-{}", environment.restart_count); }
-
+/// Of a run whose launcher provides a store, or of one machine.
 comm::TcpGroupOptions tcp_options(const WorkerEnvironment& environment, const GroupSpec& spec) {
   comm::TcpGroupOptions options;
   options.rank = environment.rank;
@@ -42,9 +45,10 @@ comm::TcpGroupOptions tcp_options(const WorkerEnvironment& environment, const Gr
   options.timeout = spec.timeout;
   options.name = name_of(environment);
   if (!environment.node_address.empty()) options.address = environment.node_address;
-  if (!environment.store_path.empty()) options.token = read_rank_token(environment.store_path);
+  if (environment.store_path.empty()) return options;
+  options.token = read_rank_token(environment.store_path);
   // Rank 0 must not draw one: it would go through the store, which agents send each other unencrypted.
-  if (options.token.empty() && !environment.node_address.empty() && spans_nodes(environment))
+  if (options.token.empty() && !environment.node_address.empty() && environment.spans_nodes())
     throw EnvironmentError(
         environment.store_path +
         " has no token for the ranks: the launcher writes one for each attempt; start the run again");
@@ -53,9 +57,8 @@ comm::TcpGroupOptions tcp_options(const WorkerEnvironment& environment, const Gr
 
 /// Gradients are in host memory.
 std::unique_ptr<comm::ProcessGroup> join_cpus(comm::Store& store, const WorkerEnvironment& environment,
-                                              const GroupSpec& spec) {
-  if (spec.comm == TransportKind::tcp || spans_nodes(environment))
-    return comm::make_tcp_group(store, tcp_options(environment, spec));
+                                              const GroupSpec& spec, const comm::TcpGroupOptions& tcp) {
+  if (spec.comm == TransportKind::tcp || environment.spans_nodes()) return comm::make_tcp_group(store, tcp);
   return comm::make_shared_memory_group(store, {.rank = environment.rank,
                                                 .world_size = environment.world_size,
                                                 .timeout = spec.timeout,
@@ -64,8 +67,8 @@ std::unique_ptr<comm::ProcessGroup> join_cpus(comm::Store& store, const WorkerEn
 
 /// For host values. Shared memory between the ranks of one machine, so that no port is opened there.
 std::unique_ptr<comm::Transport> make_control_transport(comm::Store& store, const WorkerEnvironment& environment,
-                                                        const GroupSpec& spec) {
-  if (spans_nodes(environment)) return comm::make_tcp_transport(store, tcp_options(environment, spec), "control");
+                                                        const GroupSpec& spec, const comm::TcpGroupOptions& tcp) {
+  if (environment.spans_nodes()) return comm::make_tcp_transport(store, tcp, "control");
   return comm::make_shared_memory_transport(
       store,
       {.rank = environment.rank, .world_size = environment.world_size, .name = name_of(environment) + "/control"},
@@ -91,30 +94,23 @@ std::unique_ptr<comm::Transport> make_gpu_transport(comm::Store& store, const Wo
 /// Gradients are in GPU memory and go through NCCL, host values through the control channel, which is there first: it
 /// authenticates the ranks of other machines, and NCCL does not.
 std::unique_ptr<comm::ProcessGroup> join_gpus(comm::Store& store, const WorkerEnvironment& environment,
-                                              const GroupSpec& spec, const Compute& compute) {
-  auto control = std::make_unique<comm::HostChannel>(make_control_transport(store, environment, spec), spec.timeout);
+                                              const GroupSpec& spec, const comm::TcpGroupOptions& tcp,
+                                              const Compute& compute) {
+  auto control =
+      std::make_unique<comm::HostChannel>(make_control_transport(store, environment, spec, tcp), spec.timeout);
   auto data = make_gpu_transport(store, environment, spec, compute, *control);
   return std::make_unique<comm::ProcessGroup>(std::move(data), std::move(control), spec.timeout);
 }
 
-void check_comm(const GroupSpec& spec, const Compute* compute) {
+void check_comm(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute) {
   if (on_gpu(compute) && (spec.comm == TransportKind::shm || spec.comm == TransportKind::tcp))
     throw UsageError(fmt::format("--comm {} transfers host memory, but gradients are on {}: leave --comm out",
                                  word_of(spec.comm), compute->device->id().to_string()));
   if (!on_gpu(compute) && spec.comm == TransportKind::nccl)
     throw UsageError(
         "--comm nccl and --allreduce nccl are for GPUs, but this rank computes on the CPU: leave them out");
-}
-
-void check_nodes(const WorkerEnvironment& environment, const GroupSpec& spec) {
-  if (!spans_nodes(environment)) return;
-  if (spec.comm == TransportKind::shm)
+  if (environment.spans_nodes() && spec.comm == TransportKind::shm)
     throw UsageError("--comm shm connects ranks of one machine only: use --comm tcp");
-  if (environment.store_path.empty())
-    throw EnvironmentError(
-        fmt::format("{} ranks on several machines ({} on this one) need a launcher to connect: start `gradring launch "
-                    "--nnodes` on each machine",
-                    environment.world_size, environment.local_world_size));
 }
 
 /// For a process that was to run alone: an earlier program, or the shell of a job, may have left a launcher's variables.
@@ -129,7 +125,7 @@ std::string gpus_of(const Compute& compute) { return compute.simulator ? "simula
 
 /// Ranks that connect in different ways would wait for each other: they compare this before, through the store.
 RankFacts facts_of(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute) {
-  const bool uses_tcp = spec.comm == TransportKind::tcp || spans_nodes(environment);
+  const bool uses_tcp = spec.comm == TransportKind::tcp || environment.spans_nodes();
   const std::string transport = on_gpu(compute) ? fmt::format("NCCL between {}", gpus_of(*compute))
                                 : uses_tcp      ? "TCP between CPUs"
                                                 : "shared memory between CPUs";
@@ -168,17 +164,23 @@ void check_same_start(comm::Store& store, const WorkerEnvironment& environment, 
 
 Ranks join(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute) try {
   Ranks ranks;
+  comm::TcpGroupOptions tcp = tcp_options(environment, spec);
   if (environment.world_size == 1) {
     ranks.store = std::make_unique<comm::MemoryStore>();
   } else if (!environment.store_path.empty()) {
     ranks.store = std::make_unique<comm::FileStore>(environment.store_path, spec.timeout);
+  } else if (environment.spans_nodes()) {
+    TcpRendezvous found = join_over_tcp(environment, spec.timeout);
+    ranks.store = std::move(found.store);
+    tcp.address = std::move(found.address);
+    tcp.token = std::move(found.token);
   } else {
     ranks.rendezvous = std::make_unique<RankRendezvous>(environment, Deadline::after(spec.timeout));
     ranks.store = std::make_unique<comm::FileStore>(ranks.rendezvous->store(), spec.timeout);
   }
   if (environment.world_size > 1) check_same_start(*ranks.store, environment, spec, compute);
-  ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, environment, spec, *compute)
-                                : join_cpus(*ranks.store, environment, spec);
+  ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, environment, spec, tcp, *compute)
+                                : join_cpus(*ranks.store, environment, spec, tcp);
   return ranks;
 } catch (const comm::Timeout& error) {
   throw comm::Timeout(error.context(), error.what() + advice_for_lone_rank(environment));
@@ -212,10 +214,10 @@ RankRendezvous::RankRendezvous(const WorkerEnvironment& environment, Deadline de
 }
 
 Ranks make_group(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute) {
-  check_comm(spec, compute);
-  check_nodes(environment, spec);
+  check_comm(environment, spec, compute);
   Ranks ranks = join(environment, spec, compute);
-  if (ranks.rendezvous) ranks.group->barrier_on_host();  // before rank 0 removes the rendezvous
+  const bool kept_by_rank_0 = environment.world_size > 1 && environment.store_path.empty();
+  if (kept_by_rank_0) ranks.group->barrier_on_host();  // before rank 0 removes the store
   if (!on_gpu(compute)) {
     ranks.store.reset();  // not needed on CPUs; a killed rank then leaves no files
     ranks.rendezvous.reset();

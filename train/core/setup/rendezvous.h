@@ -17,8 +17,8 @@
 
 namespace gradring::train {
 
-/// The rendezvous of ranks whose launcher provides no store (torchrun, ranks started by hand): rank 0 creates a folder
-/// and a link to it in the user's private folder, under a name derived from TORCHELASTIC_RUN_ID and MASTER_PORT
+/// The rendezvous of ranks of one machine whose launcher provides no store (torchrun, mpirun, srun): rank 0 creates a
+/// folder and a link to it in the user's private folder, under a name derived from TORCHELASTIC_RUN_ID and MASTER_PORT
 /// (RunLink); the others follow the link. Rank 0's destructor removes both.
 class RankRendezvous {
  public:
@@ -53,17 +53,17 @@ struct Ranks {
   std::unique_ptr<comm::ProcessGroup> group;
 };
 
-/// Joins the ranks of this run: through the launcher's store (GRADRING_STORE), else a RankRendezvous. Blocks until all
-/// have joined. `compute` must outlive the group; null: a CPU.
+/// Joins the ranks of this run: through the launcher's store (GRADRING_STORE), else a RankRendezvous, or on several
+/// machines a store that rank 0 serves (join_over_tcp). Blocks until all have joined. `compute` must outlive the group;
+/// null: a CPU.
 ///
 /// Only tcp opens ports, on 127.0.0.1 or, with several nodes, on this node's address, and closes them once all have
-/// joined. On GPUs, gradients go through NCCL, which a single rank needs only if --comm names it; host values go
-/// through shared memory, or with several nodes through tcp.
+/// joined. On GPUs, rank 0 serves its store until the end. There, gradients go through NCCL, which a single rank needs
+/// only if --comm names it; host values go through shared memory, or with several nodes through tcp.
 ///
-/// Errors    UsageError if `comm` does not fit the device; EnvironmentError for ranks on several machines without a
-///           launcher over all of them; ReplicaError on a rank that is another program than rank 0, or would connect
-///           otherwise; DeviceError without NCCL, or if ranks share a GPU and must not; comm::Timeout that names the
-///           missing ranks; comm::PeerLost.
+/// Errors    UsageError if `comm` does not fit the device; as join_over_tcp; ReplicaError on a rank that is another
+///           program than rank 0, or would connect otherwise; DeviceError without NCCL, or if ranks share a GPU and must
+///           not; comm::Timeout that names the missing ranks; comm::PeerLost.
 Ranks make_group(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute = nullptr);
 
 }  // namespace gradring::train

@@ -130,7 +130,10 @@ class BrokenLeader : public LauncherFixture {
   }
   std::list<NodeLink> admitted() {
     std::list<NodeLink> links;
-    EXPECT_TRUE(eventually([&] { return !(links = acceptor_.admit()).empty(); }));
+    EXPECT_TRUE(eventually([&] {
+      for (auto& admitted : acceptor_.admit()) links.emplace_back(std::move(admitted.socket));
+      return !links.empty();
+    }));
     return links;
   }
 

@@ -30,6 +30,48 @@ use_hosts() {
   mount --bind "$folder/nsswitch.conf" /etc/nsswitch.conf
 }
 
+# make_two_hosts: this namespace becomes host a, 10.77.0.1 and fd77::1; host b has 10.77.0.2 and fd77::2, and the network
+# and UTS namespace of the process $other. Nothing answers at 10.77.0.9. Each knows its own name as 127.0.1.1, as Debian
+# writes it in /etc/hosts: $folder/hosts.a and $folder/hosts.b.
+make_two_hosts() {
+  unshare --net --uts sleep 1000 &
+  other=$!
+  export other
+  trap 'kill "$other"; rm -rf "$folder"' EXIT
+  for ((i = 0; i < 500; ++i)); do
+    if [[ $(readlink "/proc/$other/ns/net") != "$(readlink /proc/self/ns/net)" ]]; then break; fi
+    sleep 0.01
+  done
+  hostname a
+  nsenter --target "$other" --uts hostname b
+  ip link add v type veth peer name v netns "$other"
+  configure_host 1
+  configure_host 2 nsenter --target "$other" --net
+  printf '127.0.0.1 localhost\n127.0.1.1 a\n10.77.0.2 b\n' >"$folder/hosts.a"
+  printf '127.0.0.1 localhost\n127.0.1.1 b\n10.77.0.1 a\nfd77::1 a6\n10.77.0.9 both\n10.77.0.1 both\n' >"$folder/hosts.b"
+}
+
+# configure_host NUMBER COMMAND...: the addresses of a host, which COMMAND enters.
+configure_host() {
+  local number=$1
+  shift
+  "$@" ip link set lo up
+  "$@" ip addr add "10.77.0.$number/24" dev v
+  "$@" ip addr add "fd77::$number/64" dev v nodad
+  "$@" ip link set v up
+  "$@" ip neigh add 10.77.0.9 lladdr 02:00:00:00:00:09 dev v nud permanent
+}
+
+# enter_host HOST COMMAND...: replaces this shell by the command, on host a or b.
+enter_host() {
+  local host=$1 enter=()
+  shift
+  [[ $host == a ]] || enter=(nsenter --target "$other" --net --uts)
+  # shellcheck disable=SC2016
+  exec "${enter[@]}" unshare --mount bash -c 'source "$1"; use_hosts "$folder/hosts.$2"; shift 2; exec "$@"' \
+    _ "$(dirname "$(realpath "${BASH_SOURCE[0]}")")/namespaces.sh" "$host" "$@"
+}
+
 # expect CODE PID WHAT: waits for an agent's end.
 expect() {
   local code=0

@@ -9,48 +9,20 @@ source "$(dirname "$0")/namespaces.sh"
 enter_namespaces "$@"
 gradring=$1
 
-# This namespace is host a, 10.77.0.1, and fd77::1; host b has 10.77.0.2 and fd77::2. Nothing answers at 10.77.0.9.
-unshare --net --uts sleep 1000 &
-other=$!
-trap 'kill "$other"; rm -rf "$folder"' EXIT
-for ((i = 0; i < 500; ++i)); do
-  if [[ $(readlink "/proc/$other/ns/net") != "$(readlink /proc/self/ns/net)" ]]; then break; fi
-  sleep 0.01
-done
-at_b() { nsenter --target "$other" --net --uts "$@"; }
-configure() { # configure NUMBER COMMAND...
-  local number=$1
-  shift
-  "$@" ip link set lo up
-  "$@" ip addr add "10.77.0.$number/24" dev v
-  "$@" ip addr add "fd77::$number/64" dev v nodad
-  "$@" ip link set v up
-  "$@" ip neigh add 10.77.0.9 lladdr 02:00:00:00:00:09 dev v nud permanent
-}
-hostname a
-at_b hostname b
-ip link add v type veth peer name v netns "$other"
-configure 1
-configure 2 at_b
-printf '127.0.0.1 localhost\n127.0.1.1 a\n10.77.0.2 b\n' >"$folder/hosts.a"
-printf '127.0.0.1 localhost\n127.0.1.1 b\n10.77.0.1 a\nfd77::1 a6\n10.77.0.9 both\n10.77.0.1 both\n' >"$folder/hosts.b"
+make_two_hosts
 export GRADRING_TOKEN=00112233445566778899aabbccddeeff
 
 # start HOST NAME WORDS...: an agent on a host; its pid is in $started.
 start() {
-  local host=$1 name=$2 enter=()
+  local host=$1 name=$2
   shift 2
   mkdir -p "$folder/$name"
-  [[ $host == a ]] || enter=(nsenter --target "$other" --net --uts)
   (
     cd "$folder/$name"
-    # shellcheck disable=SC2016
-    exec "${enter[@]}" unshare --mount bash -c 'source "$1"; use_hosts "$folder/hosts.$2"; shift 2; exec "$@"' \
-      _ "$here/namespaces.sh" "$host" "$gradring" launch --rdzv-conf timeout=20,last_call_timeout=1 "$@"
+    enter_host "$host" "$gradring" launch --rdzv-conf timeout=20,last_call_timeout=1 "$@"
   ) >"$folder/$name.out" 2>"$folder/$name.err" &
   started=$!
 }
-here=$(dirname "$(realpath "$0")")
 
 # runs ADDRESSES WHAT HOST:OPTIONS...: an agent for each HOST:OPTIONS; all end well, and the addresses of their workers
 # are these.

@@ -1,0 +1,155 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Ranks on two hosts without any launcher of ours: faults at the rendezvous and in the training. Prints a line for each.
+#
+# Usage: ranks_alone.sh GRADRING [SECONDS]   by how much rank 0 and a name are late: default 3
+# shellcheck source=tests/train/launch/nodes/namespaces.sh
+source "$(dirname "$0")/namespaces.sh"
+enter_namespaces "$@"
+gradring=$(realpath "$1")
+delay=${2:-3}
+make_two_hosts
+trap 'kill "$other" $(jobs -p) 2>/dev/null; wait; rm -rf "$folder"' EXIT
+export GRADRING_TOKEN=00112233445566778899aabbccddeeff MASTER_PORT=29500 WORLD_SIZE=2
+training=(train --dataset digits --steps 12 --global-batch 32 --shard-size 8 --reproducible --seed 3 --device cpu --threads 1
+  --progress none --timeout 30s)
+
+# start HOST RANK WORDS...: a rank; the pid of its process is in $started. Its errors are in rankRANK.err.
+start() {
+  local host=$1 rank=$2
+  shift 2
+  (
+    export RANK=$rank MASTER_ADDR=${MASTER_ADDR-a}
+    enter_host "$host" "$gradring" "${training[@]}" --run-dir "$folder/run" "$@"
+  ) >"$folder/rank$rank.err" 2>&1 &
+  started=$!
+}
+
+# case WHAT: begins one.
+begin() {
+  what=$1
+  rm -rf "$folder/run" "$folder"/*.err
+  began=$EPOCHREALTIME
+}
+
+# ends CODE PID CODE PID...: the exit codes of ranks.
+ends() {
+  local codes=
+  while (($# > 0)); do
+    expect "$1" "$2" "a rank ($what)"
+    codes+=" $1"
+    shift 2
+  done
+  awk -v a="$began" -v b="$EPOCHREALTIME" -v what="$what" -v codes="$codes" \
+    'BEGIN {printf "%-40s exit codes%-9s %5.1f s\n", what, codes, b - a}'
+}
+pause() { sleep "$delay"; }
+
+begin 'two ranks'
+start a 0; zero=$started
+start b 1; one=$started
+ends 0 "$zero" 0 "$one"
+
+begin 'IPv6'
+MASTER_ADDR=fd77::1 start a 0; zero=$started
+MASTER_ADDR=a6 start b 1; one=$started
+ends 0 "$zero" 0 "$one"
+
+begin 'two ranks on the host of rank 0'
+WORLD_SIZE=3 start a 0; zero=$started
+WORLD_SIZE=3 start a 1; one=$started
+WORLD_SIZE=3 start b 2; two=$started
+ends 0 "$zero" 0 "$one" 0 "$two"
+
+begin 'missing token'
+GRADRING_TOKEN='' start a 0; zero=$started
+GRADRING_TOKEN='' start b 1; one=$started
+ends 3 "$zero" 3 "$one"
+says rank0.err 'GRADRING_TOKEN is not set'
+says rank1.err 'GRADRING_TOKEN is not set'
+
+begin 'another token'
+start a 0 --timeout 8s; zero=$started
+GRADRING_TOKEN=another start b 1; one=$started
+ends 3 "$one" 162 "$zero"
+says rank1.err '10.77.0.1:29500 is rank 0 of another run, or of one with another GRADRING_TOKEN'
+says rank0.err 'waited for a rank of another machine to connect to rank 0 at 0.0.0.0:29500'
+
+begin 'late rank 0'
+start b 1; one=$started
+pause
+start a 0; zero=$started
+ends 0 "$zero" 0 "$one"
+
+begin 'name that resolves late'
+cp "$folder/hosts.b" "$folder/hosts.all"
+sed -i '/ a$/d' "$folder/hosts.b"
+start a 0; zero=$started
+start b 1; one=$started
+pause
+cat "$folder/hosts.all" >"$folder/hosts.b"
+ends 0 "$zero" 0 "$one"
+
+begin 'no rank 0'
+start b 1 --timeout 2s; one=$started
+ends 162 "$one"
+says rank1.err 'rank 1 of 2 waited 2.0 s for rank 0 at a:29500: 10.77.0.1:29500: Connection refused'
+
+begin 'no rank 1'
+start a 0 --timeout 2s; zero=$started
+ends 162 "$zero"
+
+begin 'rank 0 dies at the rendezvous'
+WORLD_SIZE=3 start a 0; zero=$started
+WORLD_SIZE=3 start b 1; one=$started
+pause
+kill -9 "$zero"
+ends 161 "$one" 137 "$zero"
+says rank1.err 'rank 1 lost the store that rank 0 serves at 10.77.0.1:29500'
+
+begin 'a rank dies'
+start a 0 --inject kill:rank=1,step=5; zero=$started
+start b 1 --inject kill:rank=1,step=5; one=$started
+ends 137 "$one" 161 "$zero"
+
+begin 'a rank is stopped'
+start a 0 --steps 100000 --timeout 3s; zero=$started
+start b 1 --steps 100000 --timeout 3s; one=$started
+pause
+kill -STOP "$one"
+ends 162 "$zero"
+kill -9 "$one"
+wait "$one" || true
+
+begin 'the network is cut'
+start a 0 --steps 100000 --timeout 3s; zero=$started
+start b 1 --steps 100000 --timeout 3s; one=$started
+pause
+ip link set v down
+ends 162 "$zero" 162 "$one"
+ip link set v up
+ip addr add fd77::1/64 dev v nodad
+ip neigh replace 10.77.0.9 lladdr 02:00:00:00:00:09 dev v nud permanent
+
+begin 'taken port, and a second job'
+WORLD_SIZE=3 start a 0 --timeout 12s; zero=$started
+for ((i = 0; i < 500; ++i)); do
+  if [[ -n $(ss -Hltn 'sport = :29500') ]]; then break; fi
+  sleep 0.02
+done
+mv "$folder/rank0.err" "$folder/first.err"
+GRADRING_TOKEN=another start a 0; second=$started
+GRADRING_TOKEN=another WORLD_SIZE=3 start b 1; one=$started
+ends 3 "$second" 3 "$one" 162 "$zero"
+says rank0.err 'set GRADRING_RENDEZVOUS_PORT, for all ranks, to a port that is free on a'
+
+begin 'ports of their own'
+start a 0; zero=$started
+mv "$folder/rank0.err" "$folder/first.err"
+GRADRING_RENDEZVOUS_PORT=29501 start a 0 --run-dir "$folder/second"; second_zero=$started
+GRADRING_RENDEZVOUS_PORT=29501 start b 1 --run-dir "$folder/second"; second_one=$started
+mv "$folder/rank1.err" "$folder/second.err" 2>/dev/null || true
+start b 1; one=$started
+ends 0 "$zero" 0 "$one" 0 "$second_zero" 0 "$second_one"
+
+[[ -z $(ss -Hltn) ]] || { ss -ltn >&2; exit 1; }
