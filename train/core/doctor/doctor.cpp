@@ -13,6 +13,10 @@
 #include "nn/backend/cpu/onednn.h"
 #include "train/core/cuda_module/cuda_module.h"
 #include "train/core/setup/compute.h"
+#include "train/core/setup/tcp_rendezvous.h"
+#include "train/launch/workers/private_folder.h"
+#include "train/launch/workers/worker_environment.h"
+#include "train/records/metrics/environment_error.h"
 
 namespace gradring::train::doctor {
 namespace {
@@ -114,10 +118,51 @@ std::vector<Finding> used_here(const VariableLookup& environment, SimulatedGpu s
           {"OpenMP wait", openmp_wait(environment)}};
 }
 
+Finding rendezvous(const WorkerEnvironment& worker) {
+  if (!worker.store_path.empty()) return {"rendezvous", "by the launcher's store, " + worker.store_path};
+  if (!worker.spans_nodes()) return {"rendezvous", "on this machine, without a port"};
+  try {
+    return {"rendezvous",
+            fmt::format("rank 0 serves a store at {}{}", store_endpoint(worker).to_string(),
+                        worker.master_source.empty() ? "" : ", a host that " + worker.master_source + " names")};
+  } catch (const EnvironmentError& error) {
+    return {"rendezvous", "none", error.what()};
+  }
+}
+
+Finding token(const VariableLookup& environment, bool is_needed) {
+  try {
+    if (!given_token(environment).empty()) return {"GRADRING_TOKEN", "set"};
+    return {"GRADRING_TOKEN", "not set",
+            is_needed ? "ranks on several machines need the same one: openssl rand -hex 32 prints one" : ""};
+  } catch (const Error& error) {
+    return {"GRADRING_TOKEN", "cannot be read", error.what()};
+  }
+}
+
+/// How a training that is started here joins other ranks.
+std::vector<Finding> launched(const VariableLookup& environment) {
+  WorkerEnvironment worker;
+  try {
+    worker = WorkerEnvironment::from_environment(environment);
+  } catch (const InvalidArgument& error) {
+    return {{"launcher", "unknown", error.what()}};
+  }
+  if (worker.world_size == 1) return {{"launcher", "none: a training here has one rank"}};
+  const bool over_tcp = worker.spans_nodes() && worker.store_path.empty();
+  return {{"launcher", fmt::format("{}: rank {} of {}, of {} on this machine", worker.launcher, worker.rank,
+                                   worker.world_size, worker.local_world_size)},
+          rendezvous(worker),
+          token(environment, over_tcp)};
+}
+
 }  // namespace
 
 std::vector<Section> examine(const VariableLookup& environment, SimulatedGpu simulate_gpu) {
-  return {{"Built in", built_in()}, {"Found", found_here(environment)}, {"Used", used_here(environment, simulate_gpu)}};
+  return {{"Built in", built_in()},
+          {"Found", found_here(environment)},
+          {"Used", used_here(environment, simulate_gpu)},
+          {"Launched", launched(environment)}};
 }
 
 }  // namespace gradring::train::doctor

@@ -23,9 +23,10 @@ struct Section {
   std::vector<Finding> findings;
 };
 
-/// Examines this program and this machine: what was built in, what was found, what a training would use. Starts every
-/// Python on PATH until one imports torch, which takes seconds. Changes nothing. `simulate_gpu`: the card whose simulated
-/// GPU a training would use; none: the device that it would choose itself.
+/// Examines this program and this machine: what was built in, what was found, what a training would use, and which
+/// launcher has started this process. Starts every Python on PATH until one imports torch, which takes seconds. Changes
+/// nothing. `simulate_gpu`: the card whose simulated GPU a training would use; none: the device that it would choose
+/// itself.
 std::vector<Section> examine(const VariableLookup& environment, SimulatedGpu simulate_gpu = SimulatedGpu::none);
 
 /// The first processor of /proc/cpuinfo.

@@ -55,6 +55,28 @@ TEST(Doctor, HearsOfThreadsThatAreAskedFor) {
   EXPECT_THAT(place.run({"doctor"}, variables).out, HasSubstr("3 for one rank"));
 }
 
+TEST(Doctor, NamesTheLauncherAndTheRendezvousButNotTheToken) {
+  const Workplace place;
+  EXPECT_THAT(place.run({"doctor"}, kNoPython).out, HasSubstr("none: a training here has one rank"));
+  Workplace::Variables variables = kNoPython;
+  for (const auto& [name, value] : Workplace::Variables{{"SLURM_JOB_ID", "123456"},
+                                                        {"SLURM_STEP_ID", "0"},
+                                                        {"SLURM_PROCID", "1"},
+                                                        {"SLURM_STEP_NUM_TASKS", "2"},
+                                                        {"SLURM_LOCALID", "0"},
+                                                        {"SLURM_NODEID", "1"},
+                                                        {"SLURM_STEP_NUM_NODES", "2"},
+                                                        {"SLURM_STEP_TASKS_PER_NODE", "1(x2)"},
+                                                        {"SLURM_STEP_NODELIST", "n[7-8]"}})
+    variables.emplace_back(name, value);
+  const std::string without = place.run({"doctor"}, variables).out;
+  EXPECT_THAT(without, AllOf(HasSubstr("srun: rank 1 of 2, of 1 on this machine"),
+                             HasSubstr("rank 0 serves a store at n7:20510, a host that SLURM_STEP_NODELIST names"),
+                             HasSubstr("not set")));
+  variables.emplace_back("GRADRING_TOKEN", "of-a-test");
+  EXPECT_THAT(place.run({"doctor"}, variables).out, Not(HasSubstr("of-a-test")));
+}
+
 TEST(Doctor, RejectsWhatItDoesNotKnow) {
   const Workplace place;
   const ProgramEnd end = place.run({"doctor", "--jsn"}, kNoPython);
