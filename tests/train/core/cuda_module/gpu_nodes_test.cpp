@@ -82,6 +82,25 @@ class GpuNodes : public ::testing::Test {
     const int port = train::free_tcp_port();
     return train_on_nodes(more, port, port);
   }
+  /// How each of three ranks ended that only variables tell of each other, each alone on its node.
+  std::vector<ProgramEnd> train_ranks(const Words& more) const {
+    const int port = train::free_tcp_port();
+    std::vector<std::unique_ptr<RunningProgram>> ranks;
+    for (int rank = 0; rank < kNodes; ++rank) {
+      Workplace::Variables own = variables(std::to_string(rank));
+      const Workplace::Variables place = {{"RANK", std::to_string(rank)},
+                                          {"WORLD_SIZE", std::to_string(kNodes)},
+                                          {"LOCAL_RANK", "0"},
+                                          {"LOCAL_WORLD_SIZE", "1"},
+                                          {"MASTER_ADDR", "127.0.0.1"},
+                                          {"MASTER_PORT", std::to_string(port)}};
+      own.insert(own.end(), place.begin(), place.end());
+      ranks.push_back(std::make_unique<RunningProgram>(nodes_[rank].gradring(training(more), own)));
+    }
+    std::vector<ProgramEnd> ends;
+    for (const auto& rank : ranks) ends.push_back(rank->wait());
+    return ends;
+  }
   static std::string weights_in(const Workplace& place, const fs::path& run) {
     const json summary = tests::try_parse_json(tests::text_of(place.path(run / "summary.json")));
     return summary.is_object() ? summary.at("parameters_sha256").get<std::string>() : "no summary";
@@ -103,6 +122,30 @@ TEST_F(GpuNodes, TrainToTheSameWeightsAsOneNode) {
     ASSERT_EQ(alone.code, 0) << alone.err;
     for (const ProgramEnd& end : train_on_nodes(sharded)) EXPECT_EQ(end.code, 0) << end.err;
     EXPECT_EQ(weights_in(nodes_[0], run), weights_in(one_, run));
+  }
+}
+
+TEST_F(GpuNodes, TrainWithoutALauncherOfOurs) {
+  for (const ProgramEnd& end : train_ranks({})) EXPECT_EQ(end.code, 0) << end.err;
+  const ProgramEnd alone = one_.run(joined({"launch", "--nproc-per-node=3"}, training({})), variables("0,1,2"));
+  ASSERT_EQ(alone.code, 0) << alone.err;
+  EXPECT_EQ(weights_in(nodes_[0], "run"), weights_in(one_, "run"));
+}
+
+/// The ranks report failures through the store of rank 0, which may be the one that is missing.
+TEST_F(GpuNodes, NameAKilledRankWithoutALauncherOfOurs) {
+  for (const int lost : {0, 2}) {
+    SCOPED_TRACE(lost);
+    const std::string kill = fmt::format("kill:rank={},step=3", lost);
+    const auto ends = train_ranks({"--run-dir", kill, "--timeout", "4s", "--inject", kill});
+    for (int rank = 0; rank < kNodes; ++rank) {
+      if (rank == lost) {
+        EXPECT_EQ(ends[rank].code, 137) << ends[rank].err;
+      } else {
+        EXPECT_THAT(ends[rank].code, testing::AnyOf(161, 162)) << ends[rank].err;
+        EXPECT_THAT(ends[rank].err, HasSubstr(fmt::format("rank {}", lost)));
+      }
+    }
   }
 }
 
