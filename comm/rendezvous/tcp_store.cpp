@@ -71,6 +71,7 @@ tcp::DialledPeer reach_server(const TcpStoreSpec& spec) {
   const Deadline deadline = Deadline::after(spec.timeout);
   std::optional<Deadline> rejected_until;
   std::optional<InvalidArgument> rejection;
+  std::string tried;
   for (;;) {
     tcp::Reasons reasons;
     try {
@@ -85,13 +86,14 @@ tcp::DialledPeer reach_server(const TcpStoreSpec& spec) {
     } catch (const DeviceError& error) {  // such as a name that cannot be resolved yet
       reasons.add(error.what());
     }
+    if (tried.empty() || !deadline.passed()) tried = reasons.text();  // the deadline cuts the last try short
     if (deadline.passed() && rejection) throw *rejection;
     if (deadline.passed())
       throw Timeout({.rank = spec.self.rank, .peer = kServer, .operation = "join"},
                     fmt::format("rank {} of {} waited {:.1f} s for rank 0 at {}: {}; start rank 0 on that host, check "
                                 "that the hosts reach each other at this port, or raise the timeout",
                                 spec.self.rank, spec.self.world_size,
-                                std::chrono::duration<double>(spec.timeout).count(), spec.where, reasons.text()));
+                                std::chrono::duration<double>(spec.timeout).count(), spec.where, tried));
     sleep_for(deadline.nap(kRetryInterval));
   }
 }

@@ -13,7 +13,7 @@ const std::map<std::string_view, Names>& direct_folders() {
   static const std::map<std::string_view, Names> table = {
       {"kernels", {"base", "bench", "host", "lib", "ops", "runtime", "simt", "simulated_gpu"}},
       {"nn", {"backend", "layers", "models", "program"}},
-      {"comm", {"bench", "collectives", "rendezvous", "transport", "transports"}},
+      {"comm", {"bench", "collectives", "rendezvous", "sockets", "transport", "transports"}},
       {"data", {"bench", "datasets", "fetch", "files", "images", "loader"}},
       {"train", {"app", "bench", "core", "launch", "options", "records", "view"}},
   };

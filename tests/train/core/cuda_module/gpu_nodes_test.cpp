@@ -93,7 +93,8 @@ class GpuNodes : public ::testing::Test {
                                           {"LOCAL_RANK", "0"},
                                           {"LOCAL_WORLD_SIZE", "1"},
                                           {"MASTER_ADDR", "127.0.0.1"},
-                                          {"MASTER_PORT", std::to_string(port)}};
+                                          {"MASTER_PORT", std::to_string(port)},
+                                          {"TORCHELASTIC_RUN_ID", "of all nodes"}};
       own.insert(own.end(), place.begin(), place.end());
       ranks.push_back(std::make_unique<RunningProgram>(nodes_[rank].gradring(training(more), own)));
     }

@@ -95,8 +95,9 @@ TEST_F(TcpRendezvousTest, TakesTheAddressThatTheUserNames) {
   zero.node_address = "192.0.2.1";
   one.node_address = "192.0.2.2";
   auto first = join(zero), second = join(one);
-  EXPECT_EQ(first.get().address, "192.0.2.1");
-  EXPECT_EQ(second.get().address, "192.0.2.2");
+  const TcpRendezvous ranks[] = {first.get(), second.get()};
+  EXPECT_EQ(ranks[0].address, "192.0.2.1");
+  EXPECT_EQ(ranks[1].address, "192.0.2.2");
 }
 
 TEST_F(TcpRendezvousTest, RequiresAToken) {

@@ -78,10 +78,10 @@ CONF
   munged --foreground --force --socket="$folder/munge.socket" --key-file="$folder/munge.key" --pid-file="$folder/munge.pid" \
     --log-file="$folder/munge.err" --seed-file="$folder/munge.seed" &
   daemons+=("$!")
-  at a slurmctld -D >"$folder/slurmctld.err" 2>&1 &
+  enter_host a slurmctld -D >"$folder/slurmctld.err" 2>&1 &
   daemons+=("$!")
   for host in a b; do
-    at "$host" slurmd -D -N "$host" >"$folder/slurmd.$host.err" 2>&1 &
+    enter_host "$host" slurmd -D -N "$host" >"$folder/slurmd.$host.err" 2>&1 &
     daemons+=("$!")
   done
   for ((i = 0; i < 300; ++i)); do
@@ -105,7 +105,7 @@ run_mpich() {
 run_torchrun() {
   local pids=()
   for host in a b; do
-    at "$host" timeout 100 torchrun --nnodes 2 --nproc-per-node 2 --rdzv-backend c10d --rdzv-endpoint a:29400 --rdzv-id test \
+    enter_host "$host" timeout 100 torchrun --nnodes 2 --nproc-per-node 2 --rdzv-backend c10d --rdzv-endpoint a:29400 --rdzv-id test \
       --no-python "$gradring" "${training[@]}" --run-dir "$folder/run" >"$folder/$host.err" 2>&1 &
     pids+=("$!")
   done

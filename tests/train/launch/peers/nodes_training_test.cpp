@@ -89,12 +89,12 @@ TEST(OverNodes, RejectsSharedMemory) {
   EXPECT_EQ(agents[2].wait().code, 2);
 }
 
-TEST(OverNodes, RejectsRanksWithoutACommonLauncher) {
+TEST(OverNodes, RejectsRanksThatDoNotKnowWhereRank0Is) {
   const Workplace place;
   const auto end =
       place.run(kNodesTraining, {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_RANK", "0"}, {"LOCAL_WORLD_SIZE", "1"}});
   EXPECT_EQ(end.code, 3);
-  EXPECT_THAT(end.err, HasSubstr("start `gradring launch --nnodes` on each machine"));
+  EXPECT_THAT(end.err, HasSubstr("set MASTER_ADDR for all ranks to the name or the address of its host"));
 }
 
 }  // namespace
