@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "comm/collectives/collective.h"
-#include "comm/collectives/ring.h"
 #include "comm/collectives/schedules.h"
 #include "kernels/base/error.h"
 
@@ -34,7 +33,7 @@ void HostChannel::run(const Schedule& schedule, std::size_t bytes, int root) {
 }
 
 std::vector<std::byte> HostChannel::all_gather(std::span<const std::byte> mine, std::string_view operation) {
-  Schedule schedule = kRingAllGather;
+  Schedule schedule = kDoublingAllGather;
   schedule.operation = operation;
   const auto world = static_cast<std::size_t>(channel_->world_size());
   const auto rank = static_cast<std::size_t>(channel_->rank());
@@ -55,7 +54,7 @@ void HostChannel::broadcast(std::span<std::byte> bytes, int root) {
   for (std::size_t begin = 0; begin < bytes.size(); begin += staging_->size()) {
     const std::size_t length = std::min(staging_->size(), bytes.size() - begin);
     if (channel_->rank() == root) std::memcpy(staging_->data(), bytes.data() + begin, length);
-    run(kChainBroadcast, length, root);
+    run(kTreeBroadcast, length, root);
     std::memcpy(bytes.data() + begin, staging_->data(), length);
   }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/collectives/schedules.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "comm/transport/segment.h"
@@ -45,8 +46,62 @@ std::vector<Move> broadcast_step(const Extent& extent, std::size_t index) {
   return moves;
 }
 
-std::size_t dissemination_steps(const Extent& extent) {
+/// ceil(log2 W)
+std::size_t doublings(const Extent& extent) {
   return static_cast<std::size_t>(std::bit_width(static_cast<unsigned>(extent.world - 1)));
+}
+
+std::size_t doublings_and_one(const Extent& extent) { return extent.world == 1 ? 0 : doublings(extent) + 1; }
+
+/// Empty messages around the ring.
+std::vector<Move> notify_next(const Extent& extent) {
+  return {{Move::Kind::send, (extent.rank + 1) % extent.world, {}},
+          {Move::Kind::receive, (extent.rank + extent.world - 1) % extent.world, {}}};
+}
+
+/// Consecutive ranks; none if there are none of these numbers in the world.
+struct Ranks {
+  int first = 0;
+  int count = 0;
+};
+
+/// The 2^level ranks that hold each other's parts after `level` doublings, of which `rank` is one.
+Ranks ranks_around(int rank, std::size_t level, int world) {
+  const int first = rank >> level << level;
+  return {first, std::clamp(world - first, 0, 1 << level)};
+}
+
+Slice parts_of(const Ranks& ranks, const Extent& extent) {
+  const auto shard = [&](int rank) {
+    return shard_of(extent.elements, static_cast<std::size_t>(extent.world), static_cast<std::size_t>(rank));
+  };
+  const Slice last = shard(ranks.first + ranks.count - 1);
+  const std::size_t begin = shard(ranks.first).offset;
+  return {begin, last.offset + last.elements - begin};
+}
+
+std::vector<Move> doubling_step(const Extent& extent, std::size_t index) {
+  if (index == doublings(extent)) return notify_next(extent);
+  const Ranks ours = ranks_around(extent.rank, index, extent.world);
+  const Ranks theirs = ranks_around(extent.rank ^ (1 << index), index, extent.world);
+  if (theirs.count == 0) return {};
+  const int position = extent.rank - ours.first;
+  std::vector<Move> moves;
+  for (int other = position; other < theirs.count; other += ours.count)
+    moves.push_back({Move::Kind::send, theirs.first + other, parts_of(ours, extent)});
+  moves.push_back({Move::Kind::receive, theirs.first + position % theirs.count, parts_of(theirs, extent)});
+  return moves;
+}
+
+std::vector<Move> tree_step(const Extent& extent, std::size_t index) {
+  if (index == doublings(extent)) return notify_next(extent);
+  const int distance = (extent.rank - extent.root + extent.world) % extent.world;
+  const int holders = 1 << index;  // those nearest to the root
+  const auto rank_at = [&](int from_root) { return (extent.root + from_root) % extent.world; };
+  if (distance >= 2 * holders) return {};
+  if (distance >= holders) return {{Move::Kind::receive, rank_at(distance - holders), {0, extent.elements}}};
+  if (distance + holders >= extent.world) return {};
+  return {{Move::Kind::send, rank_at(distance + holders), {0, extent.elements}}};
 }
 
 std::vector<Move> barrier_step(const Extent& extent, std::size_t index) {
@@ -61,6 +116,10 @@ const Schedule kDirectAllReduce{"all_reduce", Algorithm::direct, true, direct_st
 
 const Schedule kChainBroadcast{"broadcast", Algorithm::chain, false, chain_steps, broadcast_step};
 
-const Schedule kDisseminationBarrier{"barrier", Algorithm::dissemination, false, dissemination_steps, barrier_step};
+const Schedule kDoublingAllGather{"all_gather", Algorithm::doubling, false, doublings_and_one, doubling_step};
+
+const Schedule kTreeBroadcast{"broadcast", Algorithm::tree, false, doublings_and_one, tree_step};
+
+const Schedule kDisseminationBarrier{"barrier", Algorithm::dissemination, false, doublings, barrier_step};
 
 }  // namespace gradring::comm

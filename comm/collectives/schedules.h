@@ -23,6 +23,21 @@ extern const Schedule kDirectAllReduce;
 /// Cost      chunks + W - 2 steps; every rank but the last sends all elements once.
 extern const Schedule kChainBroadcast;
 
+/// All-gather by recursive doubling: the ranks are halves of halves of ..., and in step i each rank exchanges what its
+/// 2^i ranks hold for what the other 2^i hold. Where the last half is short, one of its ranks sends to several. In one
+/// more step every rank sends an empty message to the next one (schedule.h). Does not chunk: for small values.
+///
+/// Cost      ceil(log2 W) + 1 steps; every element is received once.
+/// Source    Thakur, Rabenseifner, Gropp: "Optimization of collective communication operations in MPICH", 2005; they
+///           treat worlds that are no power of two in other ways.
+extern const Schedule kDoublingAllGather;
+
+/// Broadcast along a binomial tree: in step i the 2^i ranks that have the elements send them to 2^i others. In one more
+/// step every rank sends an empty message to the next one. Does not chunk: for small values.
+///
+/// Cost      ceil(log2 W) + 1 steps; the root sends all elements ceil(log2 W) times.
+extern const Schedule kTreeBroadcast;
+
 /// Barrier: in step i every rank sends an empty message to the rank 2^i ahead and receives one from the rank 2^i
 /// behind.
 ///

@@ -115,6 +115,8 @@ std::string_view name_of(Algorithm algorithm) {
     case Algorithm::direct: return "direct";
     case Algorithm::chain: return "chain";
     case Algorithm::dissemination: return "dissemination";
+    case Algorithm::doubling: return "recursive doubling";
+    case Algorithm::tree: return "tree";
   }
   return "unknown";
 }

@@ -46,7 +46,7 @@ constexpr bool is_direct(const Move& move) {
 }
 
 /// How a collective moves its data. Ranks that choose differently are out of sync.
-enum class Algorithm : std::uint8_t { ring, direct, chain, dissemination };
+enum class Algorithm : std::uint8_t { ring, direct, chain, dissemination, doubling, tree };
 
 std::string_view name_of(Algorithm algorithm);
 

@@ -35,7 +35,7 @@ void copy_description(const From& from, To& to) {
 
 bool is_valid(const Frame& frame, std::uint64_t sequence, int world_size) {
   return frame.magic == Frame::kMagic && frame.sequence == sequence && frame.kind <= FrameKind::goodbye &&
-         frame.dtype <= kernels::DType::u8 && frame.algorithm <= Algorithm::dissemination &&
+         frame.dtype <= kernels::DType::u8 && frame.algorithm <= Algorithm::tree &&
          frame.reason <= GroupState::desync && frame.subject >= -1 && frame.subject < world_size &&
          frame.operation.back() == '\0';
 }

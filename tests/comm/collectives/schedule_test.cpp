@@ -24,7 +24,8 @@ using Parts = std::map<int, int>;
 
 /// Simulates all ranks of a group and tracks which parts each element contains. Checks that every send matches a
 /// receive of the same slice and every expose a reduce_exposed, that no two moves of one rank and step touch the same
-/// elements, except reduce_exposed, which all name the same slice, and that every rank hears of the rank before it.
+/// elements, except two sends and reduce_exposed, which all name the same slice, and that every rank hears of the rank
+/// before it.
 class Simulation {
  public:
   Simulation(const Schedule& schedule, Extent extent) : schedule_(schedule), extent_(extent) {
@@ -67,7 +68,7 @@ class Simulation {
   }
 
   void receive(int rank, std::size_t index, const std::vector<std::vector<Parts>>& before, Outgoing& outgoing) {
-    std::set<std::size_t> touched;
+    std::set<std::size_t> read, written;
     std::optional<Slice> summed;
     const std::vector<Move> moves = schedule_.step(at(rank), index);
     for (const Move& move : moves) {
@@ -75,9 +76,12 @@ class Simulation {
         ASSERT_EQ(summed.value_or(move.slice), move.slice);
         if (std::exchange(summed, move.slice)) continue;
       }
-      for (std::size_t i = 0; i < move.slice.elements; ++i)
-        ASSERT_TRUE(touched.insert(move.slice.offset + i).second)
-            << "two moves of step " << index << " touch one element";
+      for (std::size_t i = move.slice.offset; i < move.slice.offset + move.slice.elements; ++i) {
+        const bool writes = move.kind != Move::Kind::send;
+        ASSERT_FALSE(written.contains(i) || (writes && read.contains(i)))
+            << "two moves of step " << index << " touch one element, and not only to send it";
+        (writes ? written : read).insert(i);
+      }
     }
     for (const Move& move : moves) {
       if (is_outgoing(move)) continue;
@@ -133,6 +137,14 @@ void for_all_extents(const Check& check) {
       }
 }
 
+/// The same for schedules that do not chunk.
+template <class Check>
+void for_all_whole_extents(const Check& check) {
+  for_all_extents([&](const Extent& extent) {
+    if (extent.chunk == 0) check(extent);
+  });
+}
+
 int owner_of(const Extent& extent, std::size_t element) {
   for (int rank = 0; rank < extent.world; ++rank) {
     const Slice shard =
@@ -162,24 +174,52 @@ TEST(Schedule, ReduceScatterCompletesEachShardAtItsOwner) {
   });
 }
 
+void check_all_gather(const Schedule& schedule, const Extent& extent) {
+  Simulation simulation(schedule, extent);
+  ASSERT_NO_FATAL_FAILURE(simulation.run());
+  for (int rank = 0; rank < extent.world; ++rank)
+    for (std::size_t i = 0; i < extent.elements; ++i)
+      ASSERT_EQ(simulation.value(rank, i), (Parts{{owner_of(extent, i), 1}}));
+}
+
 TEST(Schedule, AllGatherCopiesEachShardFromItsOwner) {
-  for_all_extents([](const Extent& extent) {
-    Simulation simulation(kRingAllGather, extent);
+  for_all_extents([](const Extent& extent) { check_all_gather(kRingAllGather, extent); });
+  for_all_whole_extents([](const Extent& extent) { check_all_gather(kDoublingAllGather, extent); });
+}
+
+void check_broadcast(const Schedule& schedule, Extent extent) {
+  for (int root : {0, extent.world / 2, extent.world - 1}) {
+    extent.root = root;
+    Simulation simulation(schedule, extent);
     ASSERT_NO_FATAL_FAILURE(simulation.run());
     for (int rank = 0; rank < extent.world; ++rank)
-      for (std::size_t i = 0; i < extent.elements; ++i)
-        ASSERT_EQ(simulation.value(rank, i), (Parts{{owner_of(extent, i), 1}}));
-  });
+      for (std::size_t i = 0; i < extent.elements; ++i) ASSERT_EQ(simulation.value(rank, i), (Parts{{root, 1}}));
+  }
 }
 
 TEST(Schedule, BroadcastCopiesTheRootsElements) {
-  for_all_extents([](Extent extent) {
-    for (int root : {0, extent.world / 2, extent.world - 1}) {
-      extent.root = root;
-      Simulation simulation(kChainBroadcast, extent);
-      ASSERT_NO_FATAL_FAILURE(simulation.run());
-      for (int rank = 0; rank < extent.world; ++rank)
-        for (std::size_t i = 0; i < extent.elements; ++i) ASSERT_EQ(simulation.value(rank, i), (Parts{{root, 1}}));
+  for_all_extents([](const Extent& extent) { check_broadcast(kChainBroadcast, extent); });
+  for_all_whole_extents([](const Extent& extent) { check_broadcast(kTreeBroadcast, extent); });
+}
+
+TEST(Schedule, SmallValuesNeedLogarithmicallyManySteps) {
+  for (const Schedule* schedule : {&kDoublingAllGather, &kTreeBroadcast}) {
+    EXPECT_EQ(schedule->step_count({.world = 2, .elements = 2, .root = 0}), 2u) << schedule->operation;
+    EXPECT_EQ(schedule->step_count({.world = 64, .elements = 64, .root = 0}), 7u) << schedule->operation;
+    EXPECT_EQ(schedule->step_count({.world = 65, .elements = 65, .root = 0}), 8u) << schedule->operation;
+  }
+}
+
+TEST(Schedule, DoublingReceivesEachElementOnce) {
+  for_all_whole_extents([](Extent extent) {
+    for (extent.rank = 0; extent.rank < extent.world; ++extent.rank) {
+      std::size_t received =
+          shard_of(extent.elements, static_cast<std::size_t>(extent.world), static_cast<std::size_t>(extent.rank))
+              .elements;
+      for (std::size_t index = 0; index < kDoublingAllGather.step_count(extent); ++index)
+        for (const Move& move : kDoublingAllGather.step(extent, index))
+          if (move.kind == Move::Kind::receive) received += move.slice.elements;
+      ASSERT_EQ(received, extent.elements);
     }
   });
 }
@@ -203,7 +243,7 @@ TEST(Schedule, BarrierWaitsForEveryRank) {
 
 TEST(Schedule, HasNoStepsForAWorldOfOne) {
   for (const Schedule* schedule : {&kDirectAllReduce, &kRingAllReduce, &kRingReduceScatter, &kRingAllGather,
-                                   &kChainBroadcast, &kDisseminationBarrier})
+                                   &kChainBroadcast, &kDoublingAllGather, &kTreeBroadcast, &kDisseminationBarrier})
     EXPECT_EQ(schedule->step_count({.world = 1, .elements = 100, .chunk = 3}), 0u) << schedule->operation;
 }
 
