@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "comm/collectives/collective.h"
-#include "comm/collectives/ring.h"
 #include "comm/collectives/schedules.h"
 #include "comm/host_channel.h"
 #include "comm/transport/sum.h"

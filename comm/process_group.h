@@ -22,7 +22,7 @@ class HostChannel;
 /// The all_reduce algorithm. All but `nccl` give the same bits.
 enum class AllReduceAlgorithm : std::uint8_t {
   automatic,  ///< direct where ranks reach each other's memory, else the ring
-  ring,       ///< collectives/ring.h
+  ring,       ///< collectives/schedules.h
   direct,     ///< collectives/schedules.h
   nccl,       ///< ncclAllReduce, for comparison; needs the NCCL transport, which chooses the order of sums
 };
@@ -37,7 +37,7 @@ enum class AllReduceAlgorithm : std::uint8_t {
 /// Errors    InvalidArgument if a range does not fit its segment. CommError (PeerLost, Timeout, Desync) where the work
 ///           runs: a threaded stream throws it from its next call. No wait exceeds the group's timeout. A failure of a
 ///           collective or of a host call fails both, with one error.
-/// Numerics  deterministic and bit-identical on all ranks: the order of sums is fixed (collectives/ring.h). f32, i32
+/// Numerics  deterministic and bit-identical on all ranks: the order of sums is fixed (collectives/schedules.h). f32, i32
 ///           and i64 are summed in their type; f16 and bf16 are added in f32 and rounded at every hop; u8 has no sum.
 class ProcessGroup {
  public:

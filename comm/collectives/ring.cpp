@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "comm/collectives/ring.h"
+#include "comm/collectives/schedules.h"
 
 #include "comm/transport/segment.h"
 

@@ -6,7 +6,7 @@
 #include <deque>
 #include <utility>
 
-#include "comm/collectives/ring.h"
+#include "comm/collectives/schedules.h"
 #include "comm/process_group.h"
 #include "comm/transport/error.h"
 #include "kernels/host/host_device.h"

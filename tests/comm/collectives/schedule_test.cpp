@@ -8,7 +8,6 @@
 #include <set>
 #include <utility>
 
-#include "comm/collectives/ring.h"
 #include "comm/collectives/schedules.h"
 #include "comm/transport/segment.h"
 

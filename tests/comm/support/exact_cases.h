@@ -11,7 +11,7 @@ void check_all_reduce(comm::ProcessGroup& group);
 void check_reduce_scatter_and_all_gather(comm::ProcessGroup& group);
 void check_broadcast(comm::ProcessGroup& group);
 void check_host_helpers(comm::ProcessGroup& group);
-/// The result has the bits of the order of sums in collectives/ring.h.
+/// The result has the bits of the order of sums in collectives/schedules.h.
 void check_order_of_sums(comm::ProcessGroup& group);
 
 }  // namespace gradring::tests
