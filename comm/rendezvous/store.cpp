@@ -76,9 +76,25 @@ void MemoryStore::set(const std::string& key, const std::string& value) {
   check_entry(key, value);
   {
     const std::lock_guard lock(mutex_);
-    values_[key] = value;
+    put(key, value);
   }
   changed_.notify_all();
+}
+
+void MemoryStore::put(const std::string& key, const std::string& value) {
+  const auto found = values_.find(key);
+  const std::size_t before = found == values_.end() ? 0 : key.size() + found->second.size();
+  const std::size_t bytes = bytes_ - before + key.size() + value.size();
+  if (bytes > most_bytes_ || (found == values_.end() && values_.size() >= most_entries_))
+    throw StoreFull(fmt::format("the store is full: {} entries with {} bytes", values_.size(), bytes_));
+  bytes_ = bytes;
+  values_.insert_or_assign(key, value);
+}
+
+std::optional<std::string> MemoryStore::find(const std::string& key) {
+  const std::lock_guard lock(mutex_);
+  const auto found = values_.find(key);
+  return found == values_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::string MemoryStore::wait(const std::string& key, Deadline deadline) {
@@ -91,10 +107,8 @@ std::string MemoryStore::wait(const std::string& key, Deadline deadline) {
 
 std::string MemoryStore::get(const std::string& key) {
   check_key(key);
-  const std::lock_guard lock(mutex_);
-  const auto found = values_.find(key);
-  if (found == values_.end()) throw_unset(key);
-  return found->second;
+  if (auto value = find(key)) return *value;
+  throw_unset(key);
 }
 
 std::int64_t MemoryStore::add(const std::string& key, std::int64_t increment) {
@@ -104,7 +118,7 @@ std::int64_t MemoryStore::add(const std::string& key, std::int64_t increment) {
     const std::lock_guard lock(mutex_);
     const auto found = values_.find(key);
     sum = sum_of(key, found == values_.end() ? "0" : found->second, increment);
-    values_[key] = std::to_string(sum);
+    put(key, std::to_string(sum));
   }
   changed_.notify_all();
   return sum;

@@ -7,9 +7,11 @@
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "kernels/base/deadline.h"
+#include "kernels/base/error.h"
 
 namespace gradring::comm {
 
@@ -42,18 +44,34 @@ class Store {
   virtual std::int64_t add(const std::string& key, std::int64_t increment) = 0;
 };
 
+/// A store of remote clients holds as many entries or bytes as it keeps.
+struct StoreFull : DeviceError {
+  using DeviceError::DeviceError;
+};
+
 /// The store of ranks that are threads of one process.
 class MemoryStore final : public Store {
  public:
+  /// Rejects what would exceed `most_entries`, or `most_bytes` of keys and values, with StoreFull.
+  explicit MemoryStore(std::size_t most_entries = SIZE_MAX, std::size_t most_bytes = SIZE_MAX)
+      : most_entries_(most_entries), most_bytes_(most_bytes) {}
+
+  /// The value of `key` now, if it is set.
+  std::optional<std::string> find(const std::string& key);
+
   void set(const std::string& key, const std::string& value) override;
   std::string wait(const std::string& key, Deadline deadline) override;
   std::string get(const std::string& key) override;
   std::int64_t add(const std::string& key, std::int64_t increment) override;
 
  private:
+  void put(const std::string& key, const std::string& value);
+
+  const std::size_t most_entries_, most_bytes_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::string> values_;
+  std::size_t bytes_ = 0;  // of all keys and values
 };
 
 /// Sets `prefix`/RANK to `mine` and waits for the values of all ranks: passes each to `accept`, in rank order.

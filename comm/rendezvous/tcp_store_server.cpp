@@ -19,14 +19,9 @@
 namespace gradring::comm {
 namespace {
 
-constexpr int kRank = 0;  // that serves
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24);
 /// What a rank opens besides: two transports with a socket for each peer, and some files.
 constexpr std::size_t kSocketsOfAPeer = 3, kOtherFiles = 32;
-
-struct StoreFull : DeviceError {
-  using DeviceError::DeviceError;
-};
 
 UniqueFd make_event() {
   UniqueFd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -129,73 +124,28 @@ TcpStoreServer::TcpStoreServer(int port, const tcp::Identity& self)
       thread_(thread_without_signals([this] { serve(); })) {}
 
 TcpStoreServer::~TcpStoreServer() {
-  {
-    const std::lock_guard lock(mutex_);
-    ends_ = true;
-  }
-  notify();
+  ends_ = true;
+  wake();
   thread_.join();
 }
 
 void TcpStoreServer::set(const std::string& key, const std::string& value) {
-  check_entry(key, value);
-  {
-    const std::lock_guard lock(mutex_);
-    put(key, value);
-  }
-  notify();
+  entries_.set(key, value);
+  wake();
 }
 
-std::string TcpStoreServer::wait(const std::string& key, Deadline deadline) {
-  check_key(key);
-  std::unique_lock lock(mutex_);
-  const Deadline::Clock::time_point began = Deadline::Clock::now();
-  if (!wait_until(changed_, lock, deadline, [&] { return entries_.contains(key); })) throw_missing(key, began);
-  return entries_[key];
-}
+std::string TcpStoreServer::wait(const std::string& key, Deadline deadline) { return entries_.wait(key, deadline); }
 
-std::string TcpStoreServer::get(const std::string& key) {
-  check_key(key);
-  const std::lock_guard lock(mutex_);
-  const auto found = entries_.find(key);
-  if (found == entries_.end()) throw_unset(key);
-  return found->second;
-}
+std::string TcpStoreServer::get(const std::string& key) { return entries_.get(key); }
 
 std::int64_t TcpStoreServer::add(const std::string& key, std::int64_t increment) {
-  check_key(key);
-  std::int64_t sum = 0;
-  {
-    const std::lock_guard lock(mutex_);
-    sum = put_sum(key, increment);
-  }
-  notify();
+  const std::int64_t sum = entries_.add(key, increment);
+  wake();
   return sum;
 }
 
-/// For the local waits and the serving thread.
-void TcpStoreServer::notify() {
-  changed_.notify_all();
-  ::eventfd_write(wake_.get(), 1);
-}
-
-void TcpStoreServer::put(const std::string& key, const std::string& value) {
-  const auto found = entries_.find(key);
-  const std::size_t before = found == entries_.end() ? 0 : key.size() + found->second.size();
-  const std::size_t bytes = bytes_ - before + key.size() + value.size();
-  if (bytes > kMaxBytes || (found == entries_.end() && entries_.size() >= kMaxEntries))
-    throw StoreFull(
-        fmt::format("the store of rank {} is full: {} entries with {} bytes", kRank, entries_.size(), bytes_));
-  bytes_ = bytes;
-  entries_.insert_or_assign(key, value);
-}
-
-std::int64_t TcpStoreServer::put_sum(const std::string& key, std::int64_t increment) {
-  const auto found = entries_.find(key);
-  const std::int64_t sum = sum_of(key, found == entries_.end() ? "0" : found->second, increment);
-  put(key, std::to_string(sum));
-  return sum;
-}
+/// The serving thread: clients may wait for what has changed.
+void TcpStoreServer::wake() { ::eventfd_write(wake_.get(), 1); }
 
 void TcpStoreServer::serve() try {
   for (;;) {
@@ -207,10 +157,7 @@ void TcpStoreServer::serve() try {
     ::poll(sources.data(), sources.size(), patience());
     eventfd_t changes = 0;
     ::eventfd_read(wake_.get(), &changes);
-    {
-      const std::lock_guard lock(mutex_);
-      if (ends_) break;
-    }
+    if (ends_) break;
     auto client = clients_.begin();
     for (auto source = sources.begin() + others; source != sources.end(); ++source, ++client)
       if (source->revents != 0) advance(*client);
@@ -270,12 +217,7 @@ void TcpStoreServer::execute(Client& client) try {
 }
 
 void TcpStoreServer::answer_waiting(Client& client) {
-  std::optional<std::string> value;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = entries_.find(client.key()); found != entries_.end()) value = found->second;
-  }
-  if (value) return client.answer(StoreStatus::ok, *value);
+  if (const auto value = entries_.find(client.key())) return client.answer(StoreStatus::ok, *value);
   if (client.waits_until->passed()) client.answer(StoreStatus::unset);
 }
 

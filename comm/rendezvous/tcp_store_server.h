@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <condition_variable>
+#include <atomic>
 #include <cstdint>
 #include <list>
-#include <map>
-#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
@@ -59,20 +57,14 @@ class TcpStoreServer final : public Store {
   void advance(Client& client);
   void execute(Client& client);
   void answer_waiting(Client& client);
-  void put(const std::string& key, const std::string& value);
-  std::int64_t put_sum(const std::string& key, std::int64_t increment);
-  void notify();
+  void wake();
 
-  std::mutex mutex_;  // of the entries
-  std::condition_variable changed_;
-  std::map<std::string, std::string> entries_;
-  std::size_t bytes_ = 0;  // of all keys and values
-
+  MemoryStore entries_{kMaxEntries, kMaxBytes};
   const int world_size_;
   UniqueFd wake_;  // an eventfd: an entry has changed, or the server ends
   tcp::Acceptor acceptor_;
   const std::string where_;
-  bool ends_ = false;  // guarded by mutex_
+  std::atomic<bool> ends_{false};
 
   // Of the serving thread.
   std::list<Client> clients_;
