@@ -111,7 +111,7 @@ class Handshake {
   bool dialled() const { return dialled_; }
   /// Whether the peer connected and has not proved that it knows the token: it may be dropped in a connection flood.
   bool unauthenticated() const { return !dialled_ && !knows_token_; }
-  /// Drops the oldest unauthenticated one. False if there is none.
+  /// Drops the oldest unauthenticated one. False if all are authenticated.
   static bool drop_oldest(std::list<Handshake>& pending);
   /// The peer's rank; for accepted connections valid once proven.
   int peer() const { return peer_; }

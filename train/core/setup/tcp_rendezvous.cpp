@@ -75,7 +75,7 @@ class HostLookup {
   std::vector<tcp::SocketAddress> of_slurm_;
 };
 
-/// Errors    EnvironmentError if there is none.
+/// Errors    EnvironmentError without a token.
 tcp::RunToken secret_of(const WorkerEnvironment& environment, const VariableLookup& lookup) {
   const std::string token = given_token(lookup);
   // Not the attempt: torchrun's agents count restarts each for themselves.

@@ -19,7 +19,7 @@ namespace {
 constexpr std::string_view kBlocks[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 constexpr std::string_view kSigns[] = {"_", ".", ",", "-", "=", "+", "*", "#"};
 
-/// The mean of the finite values; NaN if there is none.
+/// The mean of the finite values; NaN without any.
 double mean_of(std::span<const double> values) {
   double mean = 0;
   std::size_t count = 0;
