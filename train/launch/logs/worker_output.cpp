@@ -119,7 +119,7 @@ void TeedLines::write(std::string_view text) {
   std::string shown;
   for (const char c : text) {
     const bool ends_with_return = at_ == At::return_ && c == '\n';
-    if (c == '\r' && at_ != At::inside) continue;  // the cursor is at the begin of the line
+    if (c == '\r' && at_ != At::inside) continue;  // the cursor is at the start of the line
     if (at_ != At::inside && !ends_with_return) shown += prefix_.now();
     shown += c;
     at_ = c == '\n' ? At::line_start : c == '\r' ? At::return_ : At::inside;
