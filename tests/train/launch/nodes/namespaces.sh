@@ -75,7 +75,7 @@ enter_host() {
 # expect CODE PID WHAT: waits for an agent's end.
 expect() {
   local code=0
-  wait "$2" || code=$?
+  { wait "$2" || code=$?; } 2>/dev/null # bash would report a killed one
   if [[ $code == "$1" ]]; then return; fi
   echo "$3 returned $code, expected $1" >&2
   tail -n 20 "$folder"/*.err >&2
