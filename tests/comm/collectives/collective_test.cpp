@@ -4,9 +4,13 @@
 #include <gtest/gtest.h>
 
 #include <deque>
+#include <memory>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "comm/collectives/schedules.h"
+#include "comm/host_channel.h"
 #include "comm/process_group.h"
 #include "comm/transport/error.h"
 #include "kernels/host/host_device.h"
@@ -106,6 +110,26 @@ TEST(Collective, RejectsConcurrentUseOnTwoStreams) {
   group.all_reduce({.segment = segment.get(), .slice = {0, 16}}, *one);
   EXPECT_TRUE(refused);
   group.barrier(*other);  // allowed after the first collective has ended
+}
+
+std::vector<Algorithm> algorithms_of(const std::vector<Step>& steps) {
+  std::vector<Algorithm> algorithms;
+  for (const Step& step : steps) algorithms.push_back(step.algorithm);
+  return algorithms;
+}
+
+TEST(HostChannel, TakesLogarithmicallyManySteps) {
+  auto owned = std::make_unique<ScriptedTransport>();
+  std::vector<Step>& posted = owned->posted;
+  HostChannel channel(std::move(owned), std::chrono::seconds(60));
+  channel.all_gather(std::as_bytes(std::span("a")));
+  EXPECT_EQ(algorithms_of(posted), std::vector(3, Algorithm::doubling));
+  posted.clear();
+  channel.broadcast_text("text", 1);  // its length, then the text
+  EXPECT_EQ(algorithms_of(posted), std::vector(6, Algorithm::tree));
+  posted.clear();
+  channel.barrier();
+  EXPECT_EQ(algorithms_of(posted), std::vector(2, Algorithm::dissemination));
 }
 
 }  // namespace
