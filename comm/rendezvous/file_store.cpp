@@ -6,6 +6,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <system_error>
@@ -45,7 +46,9 @@ std::optional<std::string> read(const fs::path& path) {
   const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file && errno == ENOENT) return std::nullopt;
   if (!file) throw_failed("open", path);
-  std::string value(Store::kMaxValueBytes, '\0');
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0) throw_failed("read", path);
+  std::string value(std::min(static_cast<std::size_t>(status.st_size), Store::kMaxValueBytes), '\0');
   const ssize_t length = ::read(file.get(), value.data(), value.size());
   if (length < 0) throw_failed("read", path);
   value.resize(static_cast<std::size_t>(length));
@@ -65,6 +68,11 @@ void write_entry(const fs::path& directory, const std::string& file_name, const 
   ::unlink(draft.c_str());
   errno = cause;
   throw_failed("write", path);
+}
+
+void remove_entry(const fs::path& directory, const std::string& file_name) {
+  const fs::path path = directory / file_name;
+  if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_failed("remove", path);
 }
 
 FileStore::FileStore(fs::path directory, std::chrono::nanoseconds lock_timeout)
@@ -107,6 +115,11 @@ std::int64_t FileStore::add(const std::string& key, std::int64_t increment) {
   const std::int64_t sum = sum_of(key, read(path_of(key)).value_or("0"), increment);
   write_entry(directory_, file_name(key), std::to_string(sum));
   return sum;
+}
+
+void FileStore::remove(const std::string& key) {
+  check_key(key);
+  remove_entry(directory_, file_name(key));
 }
 
 /// Held for one short read and write. The kernel releases it if the holder dies, but not if the holder is stopped.

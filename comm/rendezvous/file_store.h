@@ -14,6 +14,10 @@ namespace gradring::comm {
 ///
 /// Errors    DeviceError, and the file is as before.
 void write_entry(const std::filesystem::path& directory, const std::string& file_name, const std::string& value);
+/// Removes an entry, if it is there.
+///
+/// Errors    DeviceError.
+void remove_entry(const std::filesystem::path& directory, const std::string& file_name);
 
 /// A store in a directory that all ranks can access: one file per key (write_entry). The launcher chooses a fresh
 /// directory and removes it afterwards.
@@ -30,6 +34,7 @@ class FileStore final : public Store {
   std::string wait(const std::string& key, Deadline deadline) override;
   std::string get(const std::string& key) override;
   std::int64_t add(const std::string& key, std::int64_t increment) override;
+  void remove(const std::string& key) override;
 
  private:
   std::filesystem::path path_of(const std::string& key) const;

@@ -102,7 +102,7 @@ std::string MemoryStore::wait(const std::string& key, Deadline deadline) {
   std::unique_lock lock(mutex_);
   const Deadline::Clock::time_point began = Deadline::Clock::now();
   if (!wait_until(changed_, lock, deadline, [&] { return values_.contains(key); })) throw_missing(key, began);
-  return values_[key];
+  return values_.at(key);
 }
 
 std::string MemoryStore::get(const std::string& key) {
@@ -122,6 +122,15 @@ std::int64_t MemoryStore::add(const std::string& key, std::int64_t increment) {
   }
   changed_.notify_all();
   return sum;
+}
+
+void MemoryStore::remove(const std::string& key) {
+  check_key(key);
+  const std::lock_guard lock(mutex_);
+  const auto found = values_.find(key);
+  if (found == values_.end()) return;
+  bytes_ -= key.size() + found->second.size();
+  values_.erase(found);
 }
 
 }  // namespace gradring::comm

@@ -42,6 +42,8 @@ class Store {
   ///
   /// Errors    InvalidArgument if the value is not a number.
   virtual std::int64_t add(const std::string& key, std::int64_t increment) = 0;
+  /// Unsets `key`, if it is set. Stores are limited: remove a key when all ranks have read it.
+  virtual void remove(const std::string& key) = 0;
 };
 
 /// A store of remote clients holds as many entries or bytes as it keeps.
@@ -63,6 +65,7 @@ class MemoryStore final : public Store {
   std::string wait(const std::string& key, Deadline deadline) override;
   std::string get(const std::string& key) override;
   std::int64_t add(const std::string& key, std::int64_t increment) override;
+  void remove(const std::string& key) override;
 
  private:
   void put(const std::string& key, const std::string& value);

@@ -132,6 +132,11 @@ std::int64_t TcpStore::add(const std::string& key, std::int64_t increment) {
   return request(StoreOperation::add, key, "", increment, Deadline::after(spec_.timeout)).number;
 }
 
+void TcpStore::remove(const std::string& key) {
+  check_key(key);
+  request(StoreOperation::remove, key, "", 0, Deadline::after(spec_.timeout));
+}
+
 std::optional<std::string> TcpStore::wait_once(const std::string& key, std::chrono::nanoseconds time,
                                                std::chrono::nanoseconds delay) {
   const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(time);

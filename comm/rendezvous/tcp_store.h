@@ -52,6 +52,7 @@ class TcpStore final : public Store {
   std::string wait(const std::string& key, Deadline deadline) override;
   std::string get(const std::string& key) override;
   std::int64_t add(const std::string& key, std::int64_t increment) override;
+  void remove(const std::string& key) override;
 
  private:
   struct Answer {

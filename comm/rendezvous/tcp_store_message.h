@@ -11,7 +11,7 @@ namespace gradring::comm {
 /// The messages between a TcpStore and a TcpStoreServer. A request is its header, the key and the value; an answer its
 /// header and the value. Numbers are little-endian. A connection has one request at a time.
 
-enum class StoreOperation : std::uint32_t { set = 1, wait = 2, add = 3 };
+enum class StoreOperation : std::uint32_t { set = 1, wait = 2, add = 3, remove = 4 };
 
 struct StoreRequest {
   StoreOperation operation{};
@@ -39,7 +39,7 @@ static_assert(sizeof(StoreAnswer) == 16 && std::has_unique_object_representation
 
 /// Whether a server reads the rest of this request: checked before anything is allocated.
 inline bool is_valid(const StoreRequest& request) {
-  const bool known = request.operation >= StoreOperation::set && request.operation <= StoreOperation::add;
+  const bool known = request.operation >= StoreOperation::set && request.operation <= StoreOperation::remove;
   const std::uint32_t most = request.operation == StoreOperation::set ? Store::kMaxValueBytes : 0;
   return known && request.key_bytes >= 1 && request.key_bytes <= Store::kMaxKeyBytes && request.value_bytes <= most &&
          request.zero == 0;

@@ -144,6 +144,8 @@ std::int64_t TcpStoreServer::add(const std::string& key, std::int64_t increment)
   return sum;
 }
 
+void TcpStoreServer::remove(const std::string& key) { entries_.remove(key); }
+
 /// The serving thread: clients may wait for what has changed.
 void TcpStoreServer::wake() { ::eventfd_write(wake_.get(), 1); }
 
@@ -205,6 +207,7 @@ void TcpStoreServer::execute(Client& client) try {
   switch (client.request().operation) {
     case StoreOperation::set: set(key, client.value()); return client.answer(StoreStatus::ok);
     case StoreOperation::add: return client.answer(StoreStatus::ok, "", add(key, client.request().number));
+    case StoreOperation::remove: remove(key); return client.answer(StoreStatus::ok);
     case StoreOperation::wait:
       client.waits_until = Deadline::after(std::clamp<std::chrono::milliseconds>(
           std::chrono::milliseconds(client.request().number), std::chrono::milliseconds(0), kLongestWait));

@@ -45,6 +45,7 @@ class TcpStoreServer final : public Store {
   std::string wait(const std::string& key, Deadline deadline) override;
   std::string get(const std::string& key) override;
   std::int64_t add(const std::string& key, std::int64_t increment) override;
+  void remove(const std::string& key) override;
 
  private:
   class Client;

@@ -134,6 +134,20 @@ TYPED_TEST(StoreTest, SetWakesWaiters) {
   EXPECT_THAT(seen, ::testing::Each("value"));
 }
 
+TYPED_TEST(StoreTest, RemovesAKey) {
+  Store& store = this->store();
+  store.set("key", "value");
+  store.set("other", "stays");
+  store.remove("key");
+  store.remove("key");
+  store.remove("never/set");
+  EXPECT_THROW(store.get("key"), InvalidArgument);
+  EXPECT_THROW(store.wait("key", soon()), Timeout);
+  EXPECT_EQ(store.add("key", 7), 7);
+  EXPECT_EQ(store.get("other"), "stays");
+  EXPECT_THROW(store.remove(""), InvalidArgument);
+}
+
 TYPED_TEST(StoreTest, AddIsAtomic) {
   Store& store = this->store();
   EXPECT_EQ(store.add("count", -5), -5);

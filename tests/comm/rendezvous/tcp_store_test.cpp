@@ -199,7 +199,7 @@ TEST_F(TcpStoreTest, ClosesConnectionsWithInvalidRequests) {
   const StoreRequest valid{.operation = StoreOperation::set, .key_bytes = 1, .value_bytes = 1};
   std::vector<StoreRequest> requests(6, valid);
   requests[0].operation = static_cast<StoreOperation>(0);
-  requests[1].operation = static_cast<StoreOperation>(4);
+  requests[1].operation = static_cast<StoreOperation>(5);
   requests[2].key_bytes = 0;
   requests[3].key_bytes = Store::kMaxKeyBytes + 1;
   requests[4].value_bytes = 0xffff'ffff;
@@ -254,6 +254,9 @@ TEST_F(TcpStoreTest, LimitsEntriesAndBytes) {
   EXPECT_THAT(error_of(fill), HasSubstr("is full"));
   one.set("0", "less");  // replaces
   EXPECT_EQ(one.get("0"), "less");
+  for (std::size_t i = 0; i < TcpStoreServer::kMaxBytes / large.size(); ++i) one.remove(std::to_string(i));
+  EXPECT_THAT(error_of(fill), HasSubstr("is full")) << "what was removed has room again";
+  EXPECT_EQ(one.get("0"), large);
 }
 
 TEST_F(TcpStoreTest, JoinsDuringAConnectionFlood) {
