@@ -73,6 +73,7 @@ class MessageFields {
   int number(const char* name, int lowest, int highest) const {
     return static_cast<int>(number(name, std::int64_t(lowest), std::int64_t(highest)));
   }
+  bool is_null(const char* name) const { return at(name).is_null(); }
   /// At most `most` whole numbers from `lowest` to `highest`.
   std::vector<int> numbers(const char* name, int lowest, int highest, std::size_t most) const {
     const json& values = at(name);
@@ -169,9 +170,10 @@ json stopped_message() { return {{"say", "stopped"}}; }
 
 json signal_message(int number) { return {{"say", "signal"}, {"number", number}}; }
 
-json key_message(const std::string& name, const std::string& value) {
+json key_message(const std::string& name, const std::optional<std::string>& value) {
+  if (!value) return {{"say", "key"}, {"name", name}, {"value", nullptr}};
   json bytes = json::array();
-  for (const char c : value) bytes.push_back(static_cast<unsigned char>(c));
+  for (const char c : *value) bytes.push_back(static_cast<unsigned char>(c));
   return {{"say", "key"}, {"name", name}, {"value", std::move(bytes)}};
 }
 
@@ -227,11 +229,12 @@ ReportedExit exit_in(const json& message) {
 
 int signal_in(const json& message) { return MessageFields("signal", message).number("number", 1, kMaxSignal); }
 
-std::pair<std::string, std::string> entry_in(const json& message) {
+std::pair<std::string, std::optional<std::string>> entry_in(const json& message) {
   const MessageFields fields("key", message);
   std::string name = fields.plain_text("name", kMaxEntryNameBytes);
   if (!name.starts_with(kEntryPrefix) || name.find('/') != std::string::npos)
     fields.refuse("name", "another name", "'key-...' without a slash");
+  if (fields.is_null("value")) return {std::move(name), std::nullopt};
   const auto bytes = fields.numbers("value", 0, 255, comm::Store::kMaxValueBytes);
   return {std::move(name), std::string(bytes.begin(), bytes.end())};
 }

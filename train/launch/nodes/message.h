@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -23,7 +24,7 @@ namespace gradring::train {
 ///   leave    follower -> leader   it wants to leave a run that may continue without it
 ///   exit     follower -> leader   how a worker ended
 ///   stopped  follower -> leader   it heard nothing from the leader for long and stops its workers
-///   key      both ways            an entry of the workers' store
+///   key      both ways            an entry of the workers' store; its value is null if it was removed
 ///   finish   leader -> follower   the exit code of the run, and why if the leader has given up
 ///   beat     both ways            heartbeat, internal to NodeLink
 constexpr std::size_t kMaxMessageBytes = 512 * 1024;
@@ -69,7 +70,7 @@ nlohmann::json exit_message(const ReportedExit& reported);
 nlohmann::json leave_message();
 nlohmann::json stopped_message();
 nlohmann::json signal_message(int number);
-nlohmann::json key_message(const std::string& name, const std::string& value);
+nlohmann::json key_message(const std::string& name, const std::optional<std::string>& value);
 nlohmann::json finish_message(int code, const std::string& why = "");
 nlohmann::json refuse_message(const std::string& why);
 
@@ -82,8 +83,8 @@ JoinRequest join_request_in(const nlohmann::json& message);
 StartMessage start_in(const nlohmann::json& message);
 ReportedExit exit_in(const nlohmann::json& message);
 int signal_in(const nlohmann::json& message);
-/// The name and value of an entry of the workers' store.
-std::pair<std::string, std::string> entry_in(const nlohmann::json& message);
+/// The name of an entry of the workers' store, and its value unless it was removed.
+std::pair<std::string, std::optional<std::string>> entry_in(const nlohmann::json& message);
 FinishMessage finish_in(const nlohmann::json& message);
 std::string refusal_in(const nlohmann::json& message);
 

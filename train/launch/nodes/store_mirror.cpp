@@ -27,11 +27,16 @@ bool is_readable_later(const fs::path& file) {
   return fs::is_regular_file(file, error) && fs::file_size(file, error) <= comm::Store::kMaxValueBytes;
 }
 
+bool is_missing(const fs::path& file) {
+  std::error_code error;
+  return fs::symlink_status(file, error).type() == fs::file_type::not_found;
+}
+
 }  // namespace
 
 StoreMirror::StoreMirror(std::filesystem::path folder, std::size_t most_entries)
     : folder_(std::move(folder)), most_entries_(most_entries), watch_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
-  const bool watched = watch_ && ::inotify_add_watch(watch_.get(), folder_.c_str(), IN_MOVED_TO) >= 0;
+  const bool watched = watch_ && ::inotify_add_watch(watch_.get(), folder_.c_str(), IN_MOVED_TO | IN_DELETE) >= 0;
   if (!watched)
     throw DeviceError(std::string("cannot watch the workers' store: ") + std::strerror(errno) +
                       "; raise ulimit -n, or fs.inotify.max_user_instances and max_user_watches with sysctl");
@@ -48,6 +53,7 @@ void StoreMirror::collect_names() {
       at += sizeof(inotify_event) + event->len;
     }
   if (!missed) return;
+  for (const auto& [name, value] : known_) changed_.insert(name);  // it may have been removed
   std::error_code error;
   for (auto entry = fs::directory_iterator(folder_, error); !error && entry != fs::directory_iterator();
        entry.increment(error))
@@ -55,26 +61,35 @@ void StoreMirror::collect_names() {
   if (error) throw DeviceError("cannot list the workers' store: " + error.message() + "; raise ulimit -n");
 }
 
-std::vector<std::pair<std::string, std::string>> StoreMirror::changes() {
+std::vector<std::pair<std::string, std::optional<std::string>>> StoreMirror::changes() {
   collect_names();
-  std::vector<std::pair<std::string, std::string>> entries;
+  std::vector<std::pair<std::string, std::optional<std::string>>> entries;
   for (const std::string& name : std::exchange(changed_, {})) {
     if (!is_entry(name)) continue;
-    auto value = read_regular_file(folder_ / name, comm::Store::kMaxValueBytes);
-    if (!value && is_readable_later(folder_ / name)) changed_.insert(name);
-    if (!value || (known_.contains(name) && known_[name] == *value)) continue;
-    known_[name] = *value;
-    entries.emplace_back(name, std::move(*value));
+    const fs::path file = folder_ / name;
+    auto value = read_regular_file(file, comm::Store::kMaxValueBytes);
+    if (!value && is_readable_later(file)) changed_.insert(name);
+    if (value && (!known_.contains(name) || known_[name] != *value)) {
+      known_[name] = *value;
+      entries.emplace_back(name, std::move(*value));
+    } else if (!value && is_missing(file) && known_.erase(name) > 0) {
+      entries.emplace_back(name, std::nullopt);
+    }
   }
   return entries;
 }
 
-void StoreMirror::put(const std::string& name, const std::string& value) {
+void StoreMirror::put(const std::string& name, const std::optional<std::string>& value) {
   if (!is_entry(name)) return;
+  if (!value) {
+    comm::remove_entry(folder_, name);
+    known_.erase(name);
+    return;
+  }
   if (known_.size() >= most_entries_ && !known_.contains(name))
     throw MessageError(fmt::format("it sent a new key, but the workers' store is full with {} keys", known_.size()));
-  comm::write_entry(folder_, name, value);
-  known_[name] = value;
+  comm::write_entry(folder_, name, *value);
+  known_[name] = *value;
 }
 
 }  // namespace gradring::train

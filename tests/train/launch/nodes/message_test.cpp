@@ -69,7 +69,8 @@ TEST(NodeMessage, RoundTripsExitsWithSentSignals) {
 TEST(NodeMessage, RoundTripsAnyBytesOfAnEntry) {
   std::string value;
   for (int byte = 0; byte < 256; ++byte) value += static_cast<char>(byte);
-  EXPECT_EQ(entry_in(sent(key_message("key-x", value))), std::pair("key-x"s, value));
+  EXPECT_EQ(entry_in(sent(key_message("key-x", value))), std::pair("key-x"s, std::optional(value)));
+  EXPECT_EQ(entry_in(sent(key_message("key-x", std::nullopt))).second, std::nullopt);
 }
 
 TEST(NodeMessage, RoundTripsSignalsCodesAndReasons) {

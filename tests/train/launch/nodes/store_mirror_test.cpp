@@ -49,7 +49,38 @@ TEST(StoreMirror, ReportsEachEntryOnce) {
   EXPECT_THAT(nodes.mirror_here.changes(), IsEmpty());
   EXPECT_THAT(nodes.mirror_there.changes(), IsEmpty());
   nodes.store_there.set("k", "2");
-  EXPECT_THAT(nodes.mirror_there.changes(), ElementsAre(Pair("key-k", "2")));
+  EXPECT_THAT(nodes.mirror_there.changes(), ElementsAre(Pair("key-k", std::optional<std::string>("2"))));
+}
+
+TEST(StoreMirror, RemovesWhatWasRemovedOnTheOtherNode) {
+  TwoNodes nodes;
+  nodes.store_here.set("mine", "1");
+  nodes.store_there.set("theirs", "1");
+  nodes.share();
+  nodes.store_here.remove("mine");
+  nodes.store_here.remove("theirs");
+  nodes.share();
+  EXPECT_THROW(nodes.store_there.get("mine"), InvalidArgument);
+  EXPECT_THROW(nodes.store_there.get("theirs"), InvalidArgument);
+  EXPECT_THAT(nodes.mirror_here.changes(), IsEmpty());
+  EXPECT_THAT(nodes.mirror_there.changes(), IsEmpty());
+  nodes.store_there.set("mine", "1");
+  nodes.share();
+  EXPECT_EQ(nodes.store_here.get("mine"), "1") << "a removed key may be set again, to the same value";
+}
+
+TEST(StoreMirror, HasRoomForNewKeysOnceOthersAreRemoved) {
+  const TestFolder folder;
+  comm::FileStore store(folder.path());
+  StoreMirror mirror(folder.path(), 4);
+  for (int i = 0; i < 100; ++i) {
+    mirror.put("key-" + std::to_string(i), "from elsewhere");
+    store.set("own" + std::to_string(i), "");
+    mirror.changes();
+    mirror.put("key-" + std::to_string(i), std::nullopt);
+    store.remove("own" + std::to_string(i));
+    mirror.changes();
+  }
 }
 
 TEST(StoreMirror, WritesNothingOutsideTheFolder) {
@@ -93,11 +124,16 @@ TEST(StoreMirror, FindsEntriesOfEventsThatTheKernelDropped) {
   comm::FileStore store(folder.path());
   StoreMirror mirror(folder.path());
   store.set("a", "1");
+  store.set("gone", "1");
+  mirror.changes();
   const auto one = folder.path() / "key-a", other = folder.path() / "key-b";
   for (std::size_t event = 0; event <= kept; ++event)
     std::filesystem::rename(event % 2 == 0 ? one : other, event % 2 == 0 ? other : one);
   store.set("late", "2");
-  EXPECT_THAT(mirror.changes(), ::testing::Contains(Pair("key-late", "2")));
+  store.remove("gone");
+  const auto changes = mirror.changes();
+  EXPECT_THAT(changes, ::testing::Contains(Pair("key-late", std::optional<std::string>("2"))));
+  EXPECT_THAT(changes, ::testing::Contains(Pair("key-gone", std::optional<std::string>())));
   EXPECT_THAT(mirror.changes(), IsEmpty());
 }
 
@@ -110,7 +146,7 @@ TEST(StoreMirror, ReadsEntriesOnceThereAreDescriptors) {
     const tests::NoMoreFiles full;
     EXPECT_THAT(mirror.changes(), IsEmpty());
   }
-  EXPECT_THAT(mirror.changes(), ElementsAre(Pair("key-a", "1")));
+  EXPECT_THAT(mirror.changes(), ElementsAre(Pair("key-a", std::optional<std::string>("1"))));
 }
 
 }  // namespace
