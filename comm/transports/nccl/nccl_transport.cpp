@@ -198,8 +198,7 @@ std::unique_ptr<Segment> NcclTransport::allocate(std::size_t bytes, Deadline dea
   health_.throw_if_failed();
   const std::uint64_t number = ++segments_;
   const PendingOp op{.operation = "allocate", .number = number};
-  const std::vector<std::string> sizes =
-      gather_values(fmt::format("memory/{}", number), std::to_string(bytes), op, deadline);
+  const std::vector<std::string> sizes = gather_sizes(std::to_string(bytes), op, deadline);
   for (int peer = 0; peer < world_size(); ++peer)
     if (const std::string& theirs = sizes[static_cast<std::size_t>(peer)]; theirs != std::to_string(bytes)) {
       const std::string text = fmt::format(
@@ -218,11 +217,10 @@ std::unique_ptr<Segment> NcclTransport::allocate(std::size_t bytes, Deadline dea
   return std::make_unique<OwnSegment<kernels::Buffer>>(data, std::move(memory), bytes, number);
 }
 
-/// Every rank's value of `topic`. Fails the group and throws if a rank does not answer.
-std::vector<std::string> NcclTransport::gather_values(const std::string& topic, const std::string& mine,
-                                                      const PendingOp& op, Deadline deadline) {
-  const auto key_of = [&](int of) { return fmt::format("{}/{}/{}", prefix_, topic, of); };
-  options_.store.set(key_of(rank()), mine);
+/// Every rank's size of allocation `op`. Fails the group and throws if a rank does not answer.
+std::vector<std::string> NcclTransport::gather_sizes(const std::string& mine, const PendingOp& op, Deadline deadline) {
+  const auto key_of = [&](std::uint64_t number, int of) { return fmt::format("{}/memory/{}/{}", prefix_, number, of); };
+  options_.store.set(key_of(op.number, rank()), mine);
   std::vector<std::string> values(static_cast<std::size_t>(world_size()));
   std::vector<int> missing;
   for (int from = 0; from < world_size(); ++from)
@@ -231,7 +229,7 @@ std::vector<std::string> NcclTransport::gather_values(const std::string& topic, 
       last = left <= kCheckInterval;
       try {
         values[static_cast<std::size_t>(from)] = options_.store.wait(
-            key_of(from), Deadline::after(std::min<std::chrono::nanoseconds>(left, kCheckInterval)));
+            key_of(op.number, from), Deadline::after(std::min<std::chrono::nanoseconds>(left, kCheckInterval)));
         break;
       } catch (const Timeout&) {
         if (propagation_.left_after(from))
@@ -245,6 +243,8 @@ std::vector<std::string> NcclTransport::gather_values(const std::string& topic, 
       failure.throw_timeout(missing, missing.front(), "has not reached it; look at its log, or raise the timeout", op);
     });
   health_.throw_if_failed();
+  // Every rank has got here, so it has read the sizes of the allocation before.
+  if (op.number > 1) options_.store.remove(key_of(op.number - 1, rank()));
   return values;
 }
 

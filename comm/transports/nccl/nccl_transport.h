@@ -62,8 +62,7 @@ class NcclTransport final : public Transport, public VendorAllReduce {
   void run(std::vector<Transfer> transfers);
   void run_group(const std::function<ncclResult_t(ncclComm_t)>& calls);
   void note(const PendingOp& op, const std::string& what, const std::vector<int>& peers);
-  std::vector<std::string> gather_values(const std::string& topic, const std::string& mine, const PendingOp& op,
-                                         Deadline deadline);
+  std::vector<std::string> gather_sizes(const std::string& mine, const PendingOp& op, Deadline deadline);
 
   NcclOptions options_;
   PipelineConfig pipeline_;

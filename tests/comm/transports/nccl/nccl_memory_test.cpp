@@ -35,6 +35,14 @@ TEST(NcclMemory, AllowsZeroBytes) {
   ranks.run([](ProcessGroup& group) { EXPECT_EQ(group.allocate(0)->size(), 0u); });
 }
 
+/// An evaluation may allocate, and a run may have thousands.
+TEST(NcclMemory, KeepsFewKeysInTheStore) {
+  NcclRanks ranks(3);
+  ranks.run([](ProcessGroup& group) {
+    for (std::size_t i = 0; i < 2 * tests::RecordingStore::kMostEntries; ++i) group.allocate(4);
+  });
+}
+
 TEST(NcclMemory, ReportsDifferentSizes) {
   NcclRanks ranks(2);
   const auto errors =

@@ -62,6 +62,19 @@ class OwnStreamTransport final : public comm::Transport, public comm::VendorAllR
 
 }  // namespace
 
+std::string RecordingStore::get(const std::string& key) {
+  {
+    const std::lock_guard lock(mutex_);
+    looked_for_.push_back(key);
+  }
+  return entries_.get(key);
+}
+
+std::vector<std::string> RecordingStore::looked_for() const {
+  const std::lock_guard lock(mutex_);
+  return looked_for_;
+}
+
 NcclRanks::NcclRanks(int world_size, std::chrono::nanoseconds timeout, const FakeNccl::Behaviour& behaviour)
     : world_size_(world_size),
       timeout_(timeout),

@@ -17,6 +17,25 @@
 
 namespace gradring::tests {
 
+/// A store with little room, which records the keys that get looks for.
+class RecordingStore final : public comm::Store {
+ public:
+  static constexpr std::size_t kMostEntries = 100;
+
+  void set(const std::string& key, const std::string& value) override { entries_.set(key, value); }
+  std::string wait(const std::string& key, Deadline deadline) override { return entries_.wait(key, deadline); }
+  std::string get(const std::string& key) override;
+  std::int64_t add(const std::string& key, std::int64_t increment) override { return entries_.add(key, increment); }
+  void remove(const std::string& key) override { entries_.remove(key); }
+
+  std::vector<std::string> looked_for() const;
+
+ private:
+  comm::MemoryStore entries_{kMostEntries};
+  mutable std::mutex mutex_;
+  std::vector<std::string> looked_for_;
+};
+
 /// Ranks that are threads with a fake GPU each, connected by the NCCL transport and a fake NCCL. Host helpers use the
 /// in-process transport. The destructor fails the test if a rank misused NCCL or its GPU.
 class NcclRanks {
@@ -36,7 +55,7 @@ class NcclRanks {
   void run(const std::function<void(comm::ProcessGroup&)>& body);
 
   FakeNccl& fake() { return fake_; }
-  comm::MemoryStore& store() { return store_; }
+  RecordingStore& store() { return store_; }
   FakeGpu& device(int rank) { return *gpus_[static_cast<std::size_t>(rank)]; }
   /// Misuse so far, which then does not fail the test.
   std::vector<std::string> take_misuse() { return misuse_.take(); }
@@ -60,7 +79,7 @@ class NcclRanks {
   FakeNccl fake_;
   std::vector<std::unique_ptr<FakeGpu>> gpus_;
   kernels::KernelSet kernels_;
-  comm::MemoryStore store_;
+  RecordingStore store_;
   std::shared_ptr<comm::InProcessRendezvous> control_;
   mutable std::mutex mutex_;  // guards the rest
   std::vector<std::string> exit_messages_;
