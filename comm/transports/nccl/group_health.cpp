@@ -40,6 +40,11 @@ RootCause parse_root_cause(const std::string& text) {
 
 }  // namespace
 
+bool ErrorPropagation::has_notice() const { return look_up(store_, key("notice")).has_value(); }
+
+/// After what it announces.
+void ErrorPropagation::give_notice() { put(store_, key("notice"), ""); }
+
 std::optional<RootCause> ErrorPropagation::root_cause() const {
   const auto text = look_up(store_, key("verdict"));
   return text ? std::optional(parse_root_cause(*text)) : std::nullopt;
@@ -56,9 +61,13 @@ std::optional<RootCause> ErrorPropagation::claim_root_cause() {
 
 void ErrorPropagation::report(GroupState reason, int failed_rank) {
   put(store_, key("verdict"), fmt::format("{} {} {}", rank_, static_cast<std::uint32_t>(reason), failed_rank));
+  give_notice();
 }
 
-void ErrorPropagation::leave(std::uint64_t begun) { put(store_, key("left", rank_), std::to_string(begun)); }
+void ErrorPropagation::leave(std::uint64_t begun) {
+  put(store_, key("left", rank_), std::to_string(begun));
+  give_notice();
+}
 
 std::optional<std::uint64_t> ErrorPropagation::left_after(int rank) const {
   const auto text = look_up(store_, key("left", rank));

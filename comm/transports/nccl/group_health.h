@@ -31,7 +31,8 @@ struct Position {
 };
 
 /// Shares failures between the ranks of an NCCL group through the store, because NCCL does not report which rank is
-/// missing. A group without failures writes only goodbyes. Errors of the store are ignored.
+/// missing. A group without failures writes only goodbyes, and reads one key until the first of them. Errors of the
+/// store are ignored.
 ///
 /// Threads   safe.
 class ErrorPropagation {
@@ -39,6 +40,8 @@ class ErrorPropagation {
   ErrorPropagation(Store& store, std::string prefix, int rank)
       : store_(store), prefix_(std::move(prefix)), rank_(rank) {}
 
+  /// Whether a rank has reported a root cause or left: until then there is nothing else to read.
+  bool has_notice() const;
   /// Why the group failed; empty if it has not.
   std::optional<RootCause> root_cause() const;
   /// Empty for the first caller of the group, which then must report the root cause; others receive that report.
@@ -53,6 +56,7 @@ class ErrorPropagation {
   std::optional<Position> position(int rank) const;
 
  private:
+  void give_notice();
   std::string key(const std::string& what) const { return prefix_ + "/" + what; }
   std::string key(const std::string& what, int rank) const { return key(what) + "/" + std::to_string(rank); }
 

@@ -13,9 +13,13 @@ namespace gradring::comm::nccl {
 namespace {
 
 constexpr std::chrono::milliseconds kEventInterval(5);  // of event queries, which are cheap
-constexpr std::chrono::milliseconds kPeerInterval(50);  // of checks of the store and of processes
 /// A collective publishes its position after this fraction of the timeout.
 constexpr int kPublishFraction = 10;
+
+/// In a large group all ranks together read the store, which one of them may serve, a thousand times a second.
+std::chrono::milliseconds peer_interval(int world_size) {
+  return std::max(std::chrono::milliseconds(50), std::chrono::milliseconds(world_size));
+}
 
 /// True also on an error of the stream: its events are never reached, and it throws by itself.
 bool finished(const kernels::Event& event) {
@@ -35,6 +39,8 @@ Watchdog::Watchdog(const NcclOptions& options, GroupHealth& health, ErrorPropaga
       propagation_(propagation),
       communicator_(communicator),
       processes_(std::move(processes)),
+      peer_interval_(peer_interval(options.world_size)),
+      left_after_(static_cast<std::size_t>(options.world_size)),
       thread_([this] { run(); }) {}
 
 Watchdog::~Watchdog() {
@@ -120,7 +126,7 @@ std::optional<Watchdog::Collective> Watchdog::oldest() {
 }
 
 void Watchdog::check(const std::optional<Collective>& oldest) {
-  if (Clock::now() - peers_checked_ >= kPeerInterval) {
+  if (Clock::now() - peers_checked_ >= peer_interval_) {
     peers_checked_ = Clock::now();
     check_peers(oldest);
   }
@@ -139,17 +145,25 @@ void Watchdog::check_peers(const std::optional<Collective>& oldest) {
   std::vector<bool> gone;
   for (const auto& process : processes_) gone.push_back(process && process->gone());
   // What a rank writes to the store before it exits is read after that, so that it is final.
-  if (const std::optional<RootCause> cause = propagation_.root_cause()) return health_.follow(*cause, op);
+  const bool has_notice = propagation_.has_notice();
+  if (has_notice)
+    if (const std::optional<RootCause> cause = propagation_.root_cause()) return health_.follow(*cause, op);
+  const bool needed = has_notice && oldest && oldest->since;
   for (int peer = 0; peer < options_.world_size; ++peer) {
     const bool is_gone = gone[static_cast<std::size_t>(peer)];
-    const bool needed = oldest && oldest->since;
     if (!is_gone && !needed) continue;
-    const std::optional<std::uint64_t> left = propagation_.left_after(peer);
+    const std::optional<std::uint64_t> left = left_after(peer);
     if (is_gone && !left)
       health_.fail(op, [&](GroupFailure& failure) { failure.throw_peer_lost(peer, "died", op); });
     else if (needed && left && *left < oldest->number)
       health_.fail(op, [&](GroupFailure& failure) { failure.throw_peer_left(peer, op); });
   }
+}
+
+std::optional<std::uint64_t> Watchdog::left_after(int peer) {
+  std::optional<std::uint64_t>& left = left_after_[static_cast<std::size_t>(peer)];
+  if (!left) left = propagation_.left_after(peer);
+  return left;
 }
 
 void Watchdog::report_timeout(const Collective& collective) {

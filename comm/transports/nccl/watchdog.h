@@ -70,6 +70,7 @@ class Watchdog {
   std::optional<Collective> oldest();
   void check(const std::optional<Collective>& oldest);
   void check_peers(const std::optional<Collective>& oldest);
+  std::optional<std::uint64_t> left_after(int peer);
   void report_timeout(const Collective& collective);
 
   const NcclOptions& options_;
@@ -77,6 +78,8 @@ class Watchdog {
   ErrorPropagation& propagation_;
   Communicator& communicator_;
   PeerProcesses processes_;
+  const std::chrono::nanoseconds peer_interval_;          // of checks of the store and of processes
+  std::vector<std::optional<std::uint64_t>> left_after_;  // by rank, as far as the store was read
   Clock::time_point peers_checked_;
   std::uint64_t published_ = 0;  // number of the collective whose position was published last
 

@@ -33,6 +33,20 @@ TEST(NcclFaults, WaitsForALateRank) {
   });
 }
 
+/// Ranks look at the store all the time while they wait: if at a key of each peer, many ranks are slow.
+TEST(NcclFaults, LooksForOneKeyWhileAllRanksAreThere) {
+  NcclRanks ranks(4);
+  ranks.run([&](ProcessGroup& group) {
+    RankWorkspace work(group);
+    const auto has_looked = [&] { return ranks.store().looked_for().size() >= 12; };
+    if (group.rank() == 1) poll_until(has_looked, Deadline::after(std::chrono::seconds(30)));
+    group.all_reduce(work.range(), *work.stream);
+    EXPECT_THAT(ranks.store().looked_for(), ::testing::Each("nccl/group/notice"));
+    group.barrier_on_host();
+  });
+  EXPECT_GE(ranks.store().looked_for().size(), 12u);
+}
+
 TEST(NcclFaults, AThrowingRankFailsAllOthers) {
   NcclRanks ranks(4);
   const auto errors = ranks.errors([](ProcessGroup& group) {
