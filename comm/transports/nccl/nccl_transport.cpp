@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "comm/transport/error.h"
@@ -109,7 +110,17 @@ void NcclTransport::enqueue(const Step& step) {
     slices = std::max(slices, slice_count(step, move));
   }
   note({.operation = step.operation, .number = step.collective, .step = step.index}, describe(step), peers);
-  for (std::size_t index = 0; index < slices; ++index) run(transfers_of(step, index));
+  for (std::size_t index = 0; index < slices; ++index)
+    for (auto& [round, transfers] : transfers_of(step, index)) run(std::move(transfers));
+}
+
+/// The group of a step in which messages with `peer` go. Ranks at most two places apart on the circle of ranks come
+/// first, then those at most four apart, and so on: four peers each time, for whom the reduction stream has scratch. It
+/// depends on the two ranks only, so both put a message into the same group. If one of them split its messages by their
+/// number alone, its group could wait for a later group of the other, and that for a later one of the first.
+int NcclTransport::round_of(int peer) const {
+  const int distance = std::abs(peer - rank());
+  return (std::min(distance, world_size() - distance) - 1) / static_cast<int>(ReductionStream::kSlots / 2);
 }
 
 /// Depends only on the move's length, so that sender and receiver agree. A move without elements has no slices, except
@@ -122,13 +133,15 @@ std::size_t NcclTransport::slice_count(const Step& step, const Move& move) const
   return std::max<std::size_t>(2, chunk_count(bytes, pipeline_.max_slice_bytes));
 }
 
-std::vector<NcclTransport::Transfer> NcclTransport::transfers_of(const Step& step, std::size_t index) const {
+/// By round_of.
+std::map<int, std::vector<NcclTransport::Transfer>> NcclTransport::transfers_of(const Step& step,
+                                                                                std::size_t index) const {
   const kernels::DType dtype = step.range.dtype;
-  std::vector<Transfer> transfers;
+  std::map<int, std::vector<Transfer>> transfers;
   for (const Move& move : step.moves) {
     if (!step.range.segment) {
       std::byte* const byte = empty_message_.data() + (is_outgoing(move) ? 0 : 1);
-      transfers.push_back({move.kind, move.peer, byte, 1, kernels::DType::u8});
+      transfers[round_of(move.peer)].push_back({move.kind, move.peer, byte, 1, kernels::DType::u8});
       continue;
     }
     const std::size_t slices = slice_count(step, move);
@@ -136,7 +149,7 @@ std::vector<NcclTransport::Transfer> NcclTransport::transfers_of(const Step& ste
     const Slice slice = shard_of(move.slice.elements, slices, index);
     std::byte* const data =
         step.range.segment->data() + (step.range.slice.offset + move.slice.offset + slice.offset) * size_of(dtype);
-    transfers.push_back({move.kind, move.peer, data, slice.elements, dtype});
+    transfers[round_of(move.peer)].push_back({move.kind, move.peer, data, slice.elements, dtype});
   }
   return transfers;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,7 +14,8 @@
 namespace gradring::comm::nccl {
 
 /// The transport of ranks that have a GPU each. A step is one group of ncclSend and ncclRecv on the stream of submit.
-/// Data to add is received into scratch and added by our own kernel.
+/// Data to add is received into scratch and added by our own kernel, from at most four peers in a group: a step with more
+/// peers has several groups (round_of).
 ///
 /// Memory    Plain device memory on both ends of every transfer, segments and scratch alike: none is registered with
 ///           NCCL. NCCL's User Guide leaves a transfer between registered and other memory undefined; in NCCL 2.28 it
@@ -58,7 +60,8 @@ class NcclTransport final : public Transport, public VendorAllReduce {
 
   void watch(kernels::Stream& stream, std::string_view operation, const std::function<void()>& enqueue);
   std::size_t slice_count(const Step& step, const Move& move) const;
-  std::vector<Transfer> transfers_of(const Step& step, std::size_t index) const;
+  int round_of(int peer) const;
+  std::map<int, std::vector<Transfer>> transfers_of(const Step& step, std::size_t index) const;
   void run(std::vector<Transfer> transfers);
   void run_group(const std::function<ncclResult_t(ncclComm_t)>& calls);
   void note(const PendingOp& op, const std::string& what, const std::vector<int>& peers);

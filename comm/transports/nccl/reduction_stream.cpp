@@ -3,16 +3,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "kernels/base/error.h"
 #include "kernels/lib/variant.h"
 
 namespace gradring::comm::nccl {
-namespace {
-
-/// One to receive into, one to add from, and two spare ones for late events.
-constexpr std::size_t kSlots = 4;
-
-}  // namespace
 
 ReductionStream::ReductionStream(kernels::Device& device, std::span<const kernels::accumulate::Variant> kernels,
                                  std::size_t slot_bytes)
@@ -31,8 +27,8 @@ std::byte* ReductionStream::reserve(std::byte* target, std::size_t elements, ker
   Slot& slot = slots_[next_];
   check(slot.state != State::reserved && elements * size_of(dtype) <= slot_bytes_, [&] {
     return fmt::format(
-        "a step receives too much data to add: found {} bytes, the scratch slot holds {}; split the step",
-        elements * size_of(dtype), slot_bytes_);
+        "too much data to add at once: found {} bytes after {} reserved slots, expected at most {} in each of {} slots",
+        elements * size_of(dtype), std::ranges::count(slots_, State::reserved, &Slot::state), slot_bytes_, kSlots);
   });
   next_ = (next_ + 1) % kSlots;
   wait_for(slot, stream);

@@ -18,10 +18,14 @@ namespace gradring::comm::nccl {
 /// Threads   one thread at a time.
 class ReductionStream {
  public:
+  /// One to receive into, one to add from, and two spare ones for late events.
+  static constexpr std::size_t kSlots = 4;
+
   ReductionStream(kernels::Device& device, std::span<const kernels::accumulate::Variant> kernels,
                   std::size_t slot_bytes);
 
-  /// A scratch slot for data that will be added to `target`; work enqueued on `stream` from now on may write it.
+  /// A scratch slot for data that will be added to `target`; work enqueued on `stream` from now on may write it. At
+  /// most kSlots are reserved at once.
   std::byte* reserve(std::byte* target, std::size_t elements, kernels::DType dtype, kernels::Stream& stream);
   /// Enqueues the adds of all reserved slots after the work of `stream`.
   void add_reserved(kernels::Stream& stream);

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include <future>
 #include <thread>
+#include <vector>
 
 #include "comm/transport/error.h"
 #include "kernels/base/error.h"
@@ -148,6 +150,62 @@ TEST(NcclTransport, SplitsLongMovesIntoSlices) {
   EXPECT_EQ(short_groups, 4u) << "two steps on each of two ranks";
   EXPECT_EQ(ranks.fake().groups() - short_groups, 8u) << "the same in two slices";
 }
+
+/// Every rank exchanges slices with all others in one step, and adds what it receives.
+class NcclStepOfManyPeers : public ::testing::TestWithParam<Case> {
+ protected:
+  static constexpr std::size_t kElements = 300;  // of a slice: two transfers
+
+  /// The moves of two steps.
+  static void post(Transport& transport, Segment& segment) {
+    const auto world = static_cast<std::size_t>(transport.world_size());
+    const auto slice = [&](int from, int to) {
+      return Slice{(static_cast<std::size_t>(from) * world + static_cast<std::size_t>(to)) * kElements, kElements};
+    };
+    Step step{.range = {.segment = &segment, .slice = {0, world * world * kElements}}, .operation = "test"};
+    for (int peer = 0; peer < transport.world_size(); ++peer) {
+      if (peer == transport.rank()) continue;
+      step.moves.push_back({Move::Kind::receive_add, peer, slice(peer, transport.rank())});
+      step.moves.push_back({Move::Kind::send, peer, slice(transport.rank(), peer)});
+    }
+    for (step.index = 0; step.index < 2; ++step.index) transport.enqueue(step);
+  }
+
+  static void run_rank(NcclRanks& ranks, int rank) {
+    const auto& [world, captured] = GetParam();
+    const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+    const auto stream = ranks.device(rank).make_stream(kernels::StreamMode::asynchronous);
+    const auto transport = ranks.transport(rank);
+    const std::size_t elements = static_cast<std::size_t>(world * world) * kElements;
+    const auto segment = transport->allocate(elements * sizeof(float), deadline);
+    const auto data = segment->as<float>();
+    for (std::size_t i = 0; i < elements; ++i) data[i] = static_cast<float>(tests::whole_number(rank, i));
+    const auto submit = [&] { transport->submit(*stream, [&] { post(*transport, *segment); }); };
+    std::unique_ptr<kernels::Recording> graph;
+    if (captured) graph = ranks.device(rank).record(*stream, submit);
+    captured ? transport->replay(*stream, [&] { graph->enqueue(*stream); }) : submit();
+    stream->synchronize(deadline);
+    transport->throw_if_failed();
+    for (std::size_t i = 0; i < elements; ++i) {
+      const std::size_t slice = i / kElements;
+      const int from = static_cast<int>(slice) / world, to = static_cast<int>(slice) % world;
+      const auto received = to == rank && from != rank ? 2 * tests::whole_number(from, i) : 0;
+      tests::require(data[i] == static_cast<float>(tests::whole_number(rank, i) + received), "a sum is wrong");
+    }
+  }
+};
+
+TEST_P(NcclStepOfManyPeers, AddsExactly) {
+  NcclRanks ranks(GetParam().world);
+  std::vector<std::future<void>> running;
+  for (int rank = 0; rank < GetParam().world; ++rank)
+    running.push_back(std::async(std::launch::async, [&ranks, rank] { run_rank(ranks, rank); }));
+  for (std::future<void>& rank : running) rank.get();
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, NcclStepOfManyPeers,
+                         ::testing::Values(Case{5}, Case{6}, Case{9}, Case{10}, Case{6, true}, Case{10, true}),
+                         name_of);
 
 TEST(NcclTransport, RunsNcclAllReduceOfAwkwardSizes) {
   run(3, [](ProcessGroup& group) {
