@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <exception>
 #include <mutex>
@@ -15,7 +16,6 @@
 #include "comm/transport/error.h"
 #include "train/bench/machine_state.h"
 #include "train/launch/launcher.h"
-#include "train/options/environment_variable.h"
 #include "train/options/exit_code.h"
 #include "train/options/usage_error.h"
 
@@ -37,29 +37,33 @@ bool blames_peer(const std::exception_ptr& error) {
 
 }  // namespace
 
-double processor_seconds_of_others(comm::ProcessGroup& group, double begin) {
-  const double mine = processor_seconds_of_process() - begin;
+double processor_seconds_of_others(comm::ProcessGroup& group, const WorkerEnvironment& environment, double begin) {
+  struct Share {
+    double seconds;
+    std::int64_t node;
+  };
+  const Share mine{.seconds = processor_seconds_of_process() - begin, .node = environment.group_rank};
   const std::vector<std::byte> all = group.all_gather_on_host(std::as_bytes(std::span(&mine, 1)));
-  std::vector<double> seconds(all.size() / sizeof mine);
-  std::memcpy(seconds.data(), all.data(), all.size());
-  double others = -mine;
-  for (const double each : seconds) others += each;
+  std::vector<Share> shares(all.size() / sizeof mine);
+  std::memcpy(shares.data(), all.data(), all.size());
+  double others = -mine.seconds;
+  for (const Share& share : shares)
+    if (share.node == mine.node) others += share.seconds;
   return others;
 }
 
-int run_as_processes(const std::string& benchmark, Arguments args, int given, int by_default,
-                     const std::function<void(const WorkerEnvironment&)>& run_rank) {
-  const int ranks = given > 0 ? given : by_default;
-  if ((ranks > 1 || by_default > 1) && !system_variable("RANK")) {
-    std::vector<std::string> command = {"bench", benchmark};
-    command.insert(command.end(), args.begin(), args.end());
+int run_as_processes(const RankedBench& bench, const WorkerEnvironment& environment,
+                     const std::function<void()>& run_rank) {
+  const int ranks = bench.nprocs > 0 ? bench.nprocs : bench.by_default;
+  if (ranks > 1 && !environment.is_launched()) {
+    std::vector<std::string> command = {"bench", bench.name};
+    command.insert(command.end(), bench.args.begin(), bench.args.end());
     return spawn_ranks(ranks, command);
   }
-  const auto environment = WorkerEnvironment::from_environment(system_variable);
-  if (given > 0 && given != environment.world_size)
-    throw UsageError(
-        fmt::format("--nprocs is {}, but the launcher started {} ranks: leave it out", given, environment.world_size));
-  run_rank(environment);
+  if (bench.nprocs > 0 && bench.nprocs != environment.world_size)
+    throw UsageError(fmt::format("--nprocs is {}, but there are {} ranks, started by {}: leave it out", bench.nprocs,
+                                 environment.world_size, environment.launcher));
+  run_rank();
   return kOk;
 }
 

@@ -16,16 +16,24 @@ namespace gradring::train::bench {
 ///           comm::Timeout), else the first of all. std::system_error if a thread cannot be started.
 void run_as_threads(int world_size, const std::function<void(int rank)>& run_rank);
 
-/// Calls `run_rank` if this process is a rank; else starts the ranks of `gradring bench BENCHMARK` with the same
-/// arguments, or is the only one. `given`: --nprocs, or 0 for `by_default`.
+/// A benchmark whose ranks are processes.
+struct RankedBench {
+  std::string name;    ///< "allreduce"
+  Arguments args;      ///< of the command line
+  int nprocs = 0;      ///< --nprocs; 0: not given
+  int by_default = 1;  ///< ranks, unless --nprocs or another launcher says otherwise
+};
+
+/// Calls `run_rank` if a launcher has started this process as a rank, or if there is one rank; else starts the ranks, as
+/// `gradring bench NAME ARGS`.
 ///
 /// Returns   the exit code; the launcher reports the errors of ranks that it started.
 /// Errors    UsageError if another launcher started another number of ranks than given.
-int run_as_processes(const std::string& benchmark, Arguments args, int given, int by_default,
-                     const std::function<void(const WorkerEnvironment&)>& run_rank);
+int run_as_processes(const RankedBench& bench, const WorkerEnvironment& environment,
+                     const std::function<void()>& run_rank);
 
-/// Processor time that the processes of the other ranks used since `begin`, each one's
+/// Processor time that the processes of the other ranks on this node used since `begin`, each one's
 /// processor_seconds_of_process() then. Collective.
-double processor_seconds_of_others(comm::ProcessGroup& group, double begin);
+double processor_seconds_of_others(comm::ProcessGroup& group, const WorkerEnvironment& environment, double begin);
 
 }  // namespace gradring::train::bench

@@ -204,8 +204,9 @@ int run(Arguments args, KeptAlive& kept) {
                     options.test.least, options.test.most, options.test.steps));
   check_output({.option = "--csv", .path = options.csv, .is_ours = is_range_test}, options.replace);
   check_output({.option = "--plot", .path = options.plot, .is_ours = page::is_picture}, options.replace);
-  if (resolved.config.nprocs > 1) return spawn("lr-find", args, resolved.config);
   const auto environment = WorkerEnvironment::from_environment(system_variable);
+  check_nprocs(resolved.config, environment);
+  if (resolved.config.nprocs > 1) return spawn("lr-find", args, resolved.config);
   const TrainConfig config = range_test_config(resolved.config, options.test);
   RangeTest test(options.test);
   run_test(config, environment, kept, test);

@@ -74,8 +74,7 @@ int run(Arguments args, KeptAlive& kept) {
     if (environment.rank == 0) print_shown(print_config(resolved));
     return kOk;
   }
-  if (config.nprocs > 1 && system_variable("RANK"))
-    throw UsageError("--nprocs spawns ranks, but this process is a rank already (RANK is set): leave --nprocs out");
+  check_nprocs(config, environment);
   if (environment.rank == 0)
     check_output({.option = "--trace",
                   .path = config.trace,
@@ -125,6 +124,13 @@ CommandLine command_line(ParsedTrain& parsed) {
       switch_option("dry-run", "check of options, device and dataset, without training", parsed.dry_run));
   for (Option& option : std::span(line.options).last(2)) option.group = "General";
   return line;
+}
+
+void check_nprocs(const TrainConfig& config, const WorkerEnvironment& environment) {
+  if (config.nprocs > 1 && environment.is_launched())
+    throw UsageError(fmt::format(
+        "--nprocs is {}, but this process is a rank already, rank {} of {}, started by {}: leave --nprocs out",
+        config.nprocs, environment.rank, environment.world_size, environment.launcher));
 }
 
 int spawn(const char* name, Arguments args, const TrainConfig& config) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "train/core/config/resolve.h"
+#include "train/launch/workers/worker_environment.h"
 #include "train/options/command_line.h"
 
 namespace gradring::train {
@@ -30,6 +31,9 @@ ParsedTrain parse_train(std::span<const std::string> args);
 
 /// The syntax of `gradring train`; its readers fill `parsed`.
 CommandLine command_line(ParsedTrain& parsed);
+
+/// Errors    UsageError if --nprocs asks this process to start ranks, but it is one.
+void check_nprocs(const TrainConfig& config, const WorkerEnvironment& environment);
 
 /// Starts the ranks of --nprocs, each as `gradring NAME ARGS`, and waits for them.
 ///

@@ -229,7 +229,8 @@ void add_measurements(bench::BenchRun& run, const AllReduceReport& report, const
 struct RankDevice {
   comm::ProcessGroup& group;
   kernels::Device& device;
-  const Compute* compute = nullptr;  ///< null if ranks are threads
+  const Compute* compute = nullptr;                ///< null if ranks are threads
+  const WorkerEnvironment* environment = nullptr;  ///< null if ranks are threads
 
   bool on_gpu() const { return device.id().kind == kernels::DeviceKind::cuda; }
 };
@@ -264,7 +265,7 @@ void run_rank(const AllReduceOptions& options, const RankDevice& own) {
   }
   say(rank, table_foot(report, options));
   peer.reset();
-  const double others = options.in_process() ? 0 : bench::processor_seconds_of_others(group, begin);
+  const double others = own.environment ? bench::processor_seconds_of_others(group, *own.environment, begin) : 0;
   if (run) {
     run->add_processor_seconds(others);
     add_measurements(*run, report, options);
@@ -276,7 +277,9 @@ void run_rank(const AllReduceOptions& options, const RankDevice& own) {
 }
 
 /// This process as one of the ranks.
-void run_as_process(const AllReduceOptions& options, const WorkerEnvironment& environment) {
+void run_as_process(AllReduceOptions options, const WorkerEnvironment& environment) {
+  if (options.compare_gloo() && environment.spans_nodes())
+    throw UsageError("--compare gloo needs all ranks on one machine, but they are on several: leave it out");
   const Compute compute = make_compute({.device = options.device,
                                         .simulate_gpu = options.simulated.card,
                                         .simulate_seed = options.simulated.seed,
@@ -284,7 +287,8 @@ void run_as_process(const AllReduceOptions& options, const WorkerEnvironment& en
                                         .local_rank = environment.local_rank});
   const Ranks ranks = make_group(
       environment, {.timeout = options.timeout, .comm = parse_choice<TransportKind>("comm", options.comm)}, &compute);
-  run_rank(options, {*ranks.group, *compute.device, &compute});
+  if (environment.spans_nodes() && options.comm == "auto") options.comm = "tcp";
+  run_rank(options, {*ranks.group, *compute.device, &compute, &environment});
   check_simulation(compute);
 }
 
@@ -308,15 +312,20 @@ int run(Arguments args, KeptAlive&) {
     list_transports(options);
     return kOk;
   }
-  bench::check_files(options.common.files);
-  check_output({.option = "--plot", .path = options.plot, .is_ours = page::is_picture}, options.common.files.replace);
+  const auto environment = WorkerEnvironment::from_environment(system_variable);
+  if (environment.rank == 0) {
+    bench::check_files(options.common.files);
+    check_output({.option = "--plot", .path = options.plot, .is_ours = page::is_picture}, options.common.files.replace);
+  }
   if (options.in_process()) {
-    if (system_variable("RANK")) throw UsageError("--comm in-process starts its ranks itself: leave the launcher out");
+    if (environment.is_launched())
+      throw UsageError("--comm in-process starts its ranks itself: leave the launcher out");
     run_in_process(options);
     return kOk;
   }
-  return bench::run_as_processes("allreduce", args, options.nproc, kDefaultRanks,
-                                 [&](const WorkerEnvironment& environment) { run_as_process(options, environment); });
+  return bench::run_as_processes(
+      {.name = "allreduce", .args = args, .nprocs = options.nproc, .by_default = kDefaultRanks}, environment,
+      [&] { run_as_process(options, environment); });
 }
 
 }  // namespace

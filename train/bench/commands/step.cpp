@@ -311,7 +311,9 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& environme
   const auto timeout = compute.simulator ? default_timeout(compute.simulated) : kStepRankTimeout;
   const Ranks ranks = make_group(environment, {.timeout = timeout, .comm = options.comm}, &compute);
   if (options.comm == TransportKind::automatic)
-    options.comm = compute.module ? TransportKind::nccl : TransportKind::shm;
+    options.comm = compute.module              ? TransportKind::nccl
+                   : environment.spans_nodes() ? TransportKind::tcp
+                                               : TransportKind::shm;
   // A simulated GPU has no times: what a step executes is its result. Not of two programs, nor with collectives, which
   // cannot be counted, unless the user asks for it.
   const bool counts = options.simulated.counters || (!options.is_checkpointed() && ranks.group->world_size() == 1);
@@ -334,7 +336,7 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& environme
     rows.push_back(measure_steps(options, compute, parts, run ? &*run : nullptr));
   }
   check_simulation(compute);
-  const double others = bench::processor_seconds_of_others(*ranks.group, begin);
+  const double others = bench::processor_seconds_of_others(*ranks.group, environment, begin);
   if (run) {
     run->add_processor_seconds(others);
     nlohmann::json results = rows.front();
@@ -356,9 +358,10 @@ int run_step(Arguments args, KeptAlive&) {
     list_steps(options);
     return kOk;
   }
-  bench::check_files(options.common.files);
-  return bench::run_as_processes("step", args, options.nprocs, 1,
-                                 [&](const WorkerEnvironment& environment) { run_step_rank(options, environment); });
+  const auto environment = WorkerEnvironment::from_environment(system_variable);
+  if (environment.rank == 0) bench::check_files(options.common.files);
+  return bench::run_as_processes({.name = "step", .args = args, .nprocs = options.nprocs}, environment,
+                                 [&] { run_step_rank(options, environment); });
 }
 
 }  // namespace

@@ -62,6 +62,8 @@ struct WorkerEnvironment {
   bool operator==(const WorkerEnvironment&) const = default;
 
   bool spans_nodes() const { return world_size != local_world_size; }
+  /// Whether a launcher has started this process as a rank. If not, it may start ranks itself.
+  bool is_launched() const { return !launcher.empty(); }
 
   /// The variables that the launcher sets for this worker, overriding any others. Empty paths are left out.
   Variables to_variables() const;

@@ -76,7 +76,25 @@ TEST(BenchAllReduce, RejectsWhatItCannotMeasure) {
   EXPECT_EQ(too_many.code, 2);
   EXPECT_THAT(too_many.err, HasSubstr("--stepbytes is 1024, which is more than 10000 sizes from 0 to 1073741824"));
   EXPECT_EQ(place.run(bench({"-d", "half", "--compare", "gloo"})).code, 2);
-  EXPECT_EQ(place.run(bench({"--nprocs", "3"}), {{"RANK", "0"}, {"WORLD_SIZE", "1"}}).code, 2);
+}
+
+// Under any launcher, of which Open MPI stands here for those that do not set RANK.
+TEST(BenchAllReduce, IsARankWhereALauncherSaysSo) {
+  const tests::Workplace place;
+  const tests::Workplace::Variables by_hand = {{"RANK", "0"}, {"WORLD_SIZE", "1"}},
+                                    by_mpirun = {{"OMPI_COMM_WORLD_RANK", "0"},
+                                                 {"OMPI_COMM_WORLD_SIZE", "1"},
+                                                 {"OMPI_COMM_WORLD_LOCAL_RANK", "0"},
+                                                 {"OMPI_COMM_WORLD_LOCAL_SIZE", "1"}};
+  for (const auto& variables : {by_hand, by_mpirun}) {
+    const auto end = place.run(bench({"--sizes", "4K"}), variables);
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_THAT(end.out, HasSubstr("# 1 ranks over shm"));
+    const auto more = place.run(bench({"--nprocs", "3"}), variables);
+    EXPECT_EQ(more.code, 2);
+    EXPECT_THAT(more.err, HasSubstr("--nprocs is 3, but there are 1 ranks, started by"));
+    EXPECT_EQ(place.run(bench({"--comm", "in-process"}), variables).code, 2);
+  }
 }
 
 TEST(BenchAllReduce, SaysWhereThereIsNoPython) {

@@ -109,18 +109,40 @@ TEST_F(UnderTorchrun, ReportsTheErrorMessage) {
   EXPECT_THAT(end.err, HasSubstr("nowhere"));
 }
 
-TEST(UnderMpirun, TrainsToTheSameLosses) {
-  const std::string mpirun = program_along_path("mpirun");
-  if (mpirun.empty()) GTEST_SKIP() << "no mpirun along PATH: apt-get install openmpi-bin";
-  const Workplace::Variables root_too = {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}};
+class UnderMpirun : public testing::Test {
+ protected:
+  void SetUp() override {
+    mpirun_ = program_along_path("mpirun");
+    if (mpirun_.empty()) GTEST_SKIP() << "no mpirun along PATH: apt-get install openmpi-bin";
+  }
+  ProgramEnd run(int ranks, const Workplace& place, const Words& words) const {
+    return run_by({mpirun_, "--oversubscribe", "-n", std::to_string(ranks)}, place, words,
+                  {{"OMPI_ALLOW_RUN_AS_ROOT", "1"}, {"OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1"}});
+  }
+
+ private:
+  std::string mpirun_;
+};
+
+TEST_F(UnderMpirun, TrainsToTheSameLosses) {
   for (const int ranks : {1, 2, 4}) {
     SCOPED_TRACE(ranks);
     const Workplace place;
-    const ProgramEnd end =
-        run_by({mpirun, "--oversubscribe", "-n", std::to_string(ranks)}, place, kOneNodeTraining, root_too);
+    const ProgramEnd end = run(ranks, place, kOneNodeTraining);
     EXPECT_EQ(end.code, 0) << end.err;
     EXPECT_EQ(outcome_of(place), by_our_launcher(ranks));
     EXPECT_THAT(tests::text_of(place.path("run/logs/rank_0.log")), HasSubstr("started by mpirun"));
+  }
+}
+
+TEST_F(UnderMpirun, BenchmarksAreOfItsRanks) {
+  const Workplace place;
+  for (const Words& benchmark : {Words{"bench", "allreduce", "-n", "3", "--sizes", "4K"},
+                                 Words{"bench", "step", "--steps", "2", "--warmup", "0", "--batch-size", "8"}}) {
+    const ProgramEnd end = run(3, place, benchmark);
+    EXPECT_EQ(end.code, 0) << end.err;
+    EXPECT_THAT(end.out, HasSubstr("3 ranks over shm"));
+    EXPECT_EQ(end.out.find("3 ranks over"), end.out.rfind("3 ranks over")) << "one run, and not one of each rank";
   }
 }
 
