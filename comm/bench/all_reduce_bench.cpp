@@ -2,9 +2,7 @@
 #include "comm/bench/all_reduce_bench.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
-#include <cstring>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -68,7 +66,7 @@ void AllReduceBench::all_reduce(const Payload& payload) {
   synchronize();
 }
 
-std::size_t AllReduceBench::wrong_elements(const Payload& payload) {
+std::optional<std::size_t> AllReduceBench::wrong_elements(const Payload& payload) {
   const ExactSums sums{.world_size = group_.world_size()};
   const bool staged = staging_.size() > 0;
   sums.fill(host_data(), payload.elements, payload.dtype, group_.rank());
@@ -82,32 +80,17 @@ std::size_t AllReduceBench::wrong_elements(const Payload& payload) {
 }
 
 std::vector<double> AllReduceBench::seconds(const Payload& payload, const Repetitions& repetitions) {
-  using Clock = std::chrono::steady_clock;
   const auto write = [&] {  // repeated sums would overflow
     stream_.enqueue_zero(segment_->data(), payload.bytes());
     synchronize();
   };
   write();
-  group_.barrier_on_host();
-  std::vector<double> mine;
-  for (int i = -repetitions.warmups; i < repetitions.iterations; ++i) {
-    if (repetitions.fresh) write();
-    const auto begin = Clock::now();
-    all_reduce(payload);
-    if (i >= 0) mine.push_back(std::chrono::duration<double>(Clock::now() - begin).count());
-  }
-  return slowest_of_all_ranks(group_, mine);
-}
-
-std::vector<double> slowest_of_all_ranks(ProcessGroup& group, std::span<const double> mine) {
-  const std::vector<std::byte> all = group.all_gather_on_host(std::as_bytes(mine));
-  std::vector<double> slowest(mine.size());
-  std::vector<double> theirs(mine.size());
-  for (std::size_t begin = 0; begin < all.size(); begin += mine.size_bytes()) {
-    std::memcpy(theirs.data(), all.data() + begin, mine.size_bytes());
-    std::ranges::transform(slowest, theirs, slowest.begin(), [](double a, double b) { return std::max(a, b); });
-  }
-  return slowest;
+  return seconds_of_calls(
+      group_, repetitions,
+      [&] {
+        if (repetitions.fresh) write();
+      },
+      [&] { all_reduce(payload); });
 }
 
 double algorithm_bandwidth(std::size_t bytes, double seconds) { return static_cast<double>(bytes) / seconds; }

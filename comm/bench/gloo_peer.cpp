@@ -41,10 +41,11 @@ GlooPeer::GlooPeer(ProcessGroup& group, const GlooPeerSpec& spec)
   group_.barrier_on_host();
 }
 
-std::vector<double> GlooPeer::seconds(std::size_t bytes, const Repetitions& repetitions) {
+std::vector<double> GlooPeer::seconds(const std::string& collective, std::size_t bytes,
+                                      const Repetitions& repetitions) {
   group_.barrier_on_host();
-  python_.write_line(
-      fmt::format("{} {} {} {:d}", bytes, repetitions.warmups, repetitions.iterations, repetitions.fresh));
+  python_.write_line(fmt::format("{} {} {} {} {:d}", collective, bytes, repetitions.warmups, repetitions.iterations,
+                                 repetitions.fresh));
   std::istringstream answer(python_.read_line(Deadline::after(timeout_)));
   std::vector<double> mine;
   for (double time = 0; answer >> time;) mine.push_back(time);

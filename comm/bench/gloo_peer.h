@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "comm/bench/all_reduce_bench.h"
+#include "comm/bench/collective_bench.h"
 #include "kernels/base/child_process.h"
 
 namespace gradring::comm::bench {
@@ -21,7 +21,7 @@ struct GlooPeerSpec {
   std::chrono::nanoseconds timeout = std::chrono::minutes(2);  ///< of each answer, and of the rendezvous
 };
 
-/// All-reduce by PyTorch's gloo, for comparison. Each rank of the group starts one Python process (gloo_peer.py); these
+/// Collectives by PyTorch's gloo, for comparison. Each rank of the group starts one Python process (gloo_peer.py); these
 /// form a gloo group of the same size. All ranks make the same calls in the same order.
 ///
 /// Errors    DeviceError if a Python process ends or does not answer in time; its stderr says why.
@@ -32,8 +32,8 @@ class GlooPeer {
 
   /// "gloo of torch 1.13.0".
   const std::string& name() const { return name_; }
-  /// As AllReduceBench::seconds, for float32.
-  std::vector<double> seconds(std::size_t bytes, const Repetitions& repetitions);
+  /// As CollectiveBench::seconds. `collective`: allreduce (of float32), agreement (all_reduce of int64) or barrier.
+  std::vector<double> seconds(const std::string& collective, std::size_t bytes, const Repetitions& repetitions);
 
  private:
   ProcessGroup& group_;

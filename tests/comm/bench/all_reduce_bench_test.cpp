@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "comm/bench/host_bench.h"
 #include "kernels/host/host_device.h"
 #include "tests/comm/support/ranks.h"
 
@@ -20,12 +21,23 @@ TEST(AllReduceBench, ChecksAndTimesEveryTypeAndAlgorithm) {
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i64})
         for (const bool fresh : {false, true}) {
           const Payload payload{.elements = 1000, .dtype = dtype};
-          EXPECT_EQ(bench.wrong_elements(payload), 0u);
+          EXPECT_EQ(bench.wrong_elements(payload), std::size_t{0});
           const auto times = bench.seconds(payload, {.warmups = 1, .iterations = 4, .fresh = fresh});
           EXPECT_EQ(times.size(), 4u);
           for (const double time : times) EXPECT_GT(time, 0);
         }
     });
+}
+
+TEST(HostBench, ChecksAndTimesCollectivesOfHostValues) {
+  const Payload flags{.elements = kAgreedFlags, .dtype = DType::i64};
+  tests::run_as_threads(3, [&](ProcessGroup& group) {
+    HostBench agreement(group, HostCollective::agreement), barrier(group, HostCollective::barrier);
+    EXPECT_EQ(agreement.wrong_elements(flags), std::size_t{0});
+    EXPECT_EQ(barrier.wrong_elements({}), std::nullopt);
+    for (HostBench* bench : {&agreement, &barrier})
+      EXPECT_EQ(bench->seconds(flags, {.warmups = 1, .iterations = 4}).size(), 4u);
+  });
 }
 
 TEST(AllReduceBench, ReportsTheSlowestRanksTime) {

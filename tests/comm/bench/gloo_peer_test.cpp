@@ -38,15 +38,15 @@ TEST_F(GlooPeerTest, RunsOnePeerPerRankAndReportsTheSlowestTimes) {
   tests::run_as_threads(3, [&](ProcessGroup& group) {
     GlooPeer peer(group, peer_spec);
     EXPECT_EQ(peer.name(), "gloo of 3");
-    EXPECT_EQ(peer.seconds(4096, {.warmups = 1, .iterations = 2}), (std::vector{0.5, 0.225}));
+    EXPECT_EQ(peer.seconds("allreduce", 4096, {.warmups = 1, .iterations = 2}), (std::vector{0.5, 0.225}));
   });
 }
 
 TEST_F(GlooPeerTest, SendsTheMeasurementParameters) {
-  const auto peer_spec = spec("echo ready gloo\nread line\ntest \"$line\" = '4096 7 2 1' && echo 1 1");
+  const auto peer_spec = spec("echo ready gloo\nread line\ntest \"$line\" = 'allreduce 4096 7 2 1' && echo 1 1");
   tests::run_as_threads(1, [&](ProcessGroup& group) {
     GlooPeer peer(group, peer_spec);
-    EXPECT_EQ(peer.seconds(4096, {.warmups = 7, .iterations = 2, .fresh = true}).size(), 2u);
+    EXPECT_EQ(peer.seconds("allreduce", 4096, {.warmups = 7, .iterations = 2, .fresh = true}).size(), 2u);
   });
 }
 
@@ -55,9 +55,9 @@ TEST_F(GlooPeerTest, FailsOnExitOrInvalidAnswer) {
     EXPECT_THROW(GlooPeer(group, spec("exit 1")), DeviceError);
     EXPECT_THROW(GlooPeer(group, spec("echo something else")), DeviceError);
     GlooPeer ends(group, spec("echo ready gloo\nread line\nexit 0"));
-    EXPECT_THROW(ends.seconds(4, {}), DeviceError);
+    EXPECT_THROW(ends.seconds("allreduce", 4, {}), DeviceError);
     GlooPeer short_of_one(group, spec("echo ready gloo\nread line\necho 0.1"));
-    EXPECT_THROW(short_of_one.seconds(4, {.warmups = 0, .iterations = 2}), DeviceError);
+    EXPECT_THROW(short_of_one.seconds("barrier", 0, {.warmups = 0, .iterations = 2}), DeviceError);
   });
 }
 

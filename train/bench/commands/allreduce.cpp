@@ -7,12 +7,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <ranges>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "comm/bench/all_reduce_bench.h"
 #include "comm/bench/gloo_peer.h"
+#include "comm/bench/host_bench.h"
 #include "comm/groups.h"
 #include "kernels/bench/statistics.h"
 #include "kernels/host/host_device.h"
@@ -72,21 +75,26 @@ class Peer {
   std::unique_ptr<comm::bench::GlooPeer> gloo_;
 };
 
-/// Result for one size; times in seconds.
+/// Result for one payload; times in seconds.
 struct AllReduceRow {
-  std::size_t elements = 0;
-  std::size_t bytes = 0;
+  comm::bench::Payload payload;
   Statistics ours;
   double coefficient_of_variation = 0;  ///< of our times, in percent
   std::optional<Statistics> gloo{};
   std::optional<std::size_t> wrong{};  ///< elements, over all ranks
 
   double ratio() const { return gloo->median / ours.median; }
-  double algorithm_gigabytes() const { return comm::bench::algorithm_bandwidth(bytes, ours.median) / 1e9; }
+  double algorithm_gigabytes() const { return comm::bench::algorithm_bandwidth(payload.bytes(), ours.median) / 1e9; }
   double bus_gigabytes(int world_size) const {
-    return comm::bench::bus_bandwidth(bytes, ours.median, world_size) / 1e9;
+    return comm::bench::bus_bandwidth(payload.bytes(), ours.median, world_size) / 1e9;
   }
 };
+
+/// Element type and reduction; "none" of a barrier, as nccl-tests prints where there is none.
+std::string_view type_of(const AllReduceRow& row, const AllReduceOptions& options) {
+  return options.is_barrier() ? "none" : name_of(row.payload.dtype);
+}
+std::string_view reduction_of(const AllReduceOptions& options) { return options.is_barrier() ? "none" : "sum"; }
 
 /// Results of a run of the benchmark.
 struct AllReduceReport {
@@ -103,15 +111,14 @@ double percent_of_variation(const std::vector<double>& times, double mean) {
   return 100 * std::sqrt(squares / static_cast<double>(times.size())) / mean;
 }
 
-AllReduceRow measure(comm::bench::AllReduceBench& bench, Peer* peer, const AllReduceOptions& options,
-                     std::size_t bytes) {
-  const comm::bench::Payload payload{.elements = bytes / size_of(options.dtype), .dtype = options.dtype};
-  AllReduceRow row{.elements = payload.elements, .bytes = payload.bytes(), .ours = {}};
+AllReduceRow measure(comm::bench::CollectiveBench& bench, Peer* peer, const AllReduceOptions& options,
+                     const comm::bench::Payload& payload) {
+  AllReduceRow row{.payload = payload, .ours = {}};
   if (options.check) row.wrong = bench.wrong_elements(payload);
   std::vector<double> samples[2];  // ours, the peer's
   kernels::bench::in_turns(peer ? 2 : 1, kernels::bench::turns(peer ? kTurns : 1), [&](std::size_t side, int) {
     const auto seconds = side == 0 ? bench.seconds(payload, options.repetitions)
-                                   : peer->gloo().seconds(payload.bytes(), options.repetitions);
+                                   : peer->gloo().seconds(options.collective, payload.bytes(), options.repetitions);
     samples[side].insert(samples[side].end(), seconds.begin(), seconds.end());
     return seconds.size();
   });
@@ -137,18 +144,20 @@ std::string table_head(const AllReduceReport& report, const AllReduceOptions& op
   }
   return fmt::format(
       "# Collective test starting: gradring bench allreduce\n# {}\n"
-      "# {} ranks over {}, in-place, warmup iters: {} iters: {}{} validation: {}{}\n#\n{}\n{}\n",
-      title, report.world_size, options.transport(), options.repetitions.warmups, options.repetitions.iterations,
-      options.repetitions.fresh ? " on fresh data" : "", options.check ? 1 : 0,
-      report.peer.empty() ? "" : "; in turns with " + report.peer, names, units);
+      "# {} ranks over {}, {}, warmup iters: {} iters: {}{} validation: {}{}\n#\n{}\n{}\n",
+      title, report.world_size, options.transport(), options.reduces_arrays() ? "in-place" : options.collective,
+      options.repetitions.warmups, options.repetitions.iterations, options.repetitions.fresh ? " on fresh data" : "",
+      options.check && !options.is_barrier() ? 1 : 0, report.peer.empty() ? "" : "; in turns with " + report.peer,
+      names, units);
 }
 
 std::string table_row(const AllReduceRow& row, const AllReduceReport& report, const AllReduceOptions& options) {
   const Statistics& ours = row.ours;
-  std::string text = fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>7} {:>8.1f}", row.bytes,
-                                 row.elements, name_of(options.dtype), "sum", -1, ours.median * kMicroseconds,
-                                 row.algorithm_gigabytes(), row.bus_gigabytes(report.world_size),
-                                 row.wrong ? std::to_string(*row.wrong) : "N/A", 100 * ours.noise());
+  std::string text =
+      fmt::format("{:>12} {:>13} {:>9} {:>7} {:>7} {:>8.2f} {:>7.2f} {:>7.2f} {:>7} {:>8.1f}", row.payload.bytes(),
+                  row.payload.elements, type_of(row, options), reduction_of(options), -1, ours.median * kMicroseconds,
+                  row.algorithm_gigabytes(), row.bus_gigabytes(report.world_size),
+                  row.wrong ? std::to_string(*row.wrong) : "N/A", 100 * ours.noise());
   if (options.report_iterations)
     text += fmt::format(" {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f}  {:>8.2f} {:>7.1f}", ours.least * kMicroseconds,
                         ours.median * kMicroseconds, ours.p95 * kMicroseconds, ours.p99 * kMicroseconds,
@@ -160,8 +169,9 @@ std::string table_row(const AllReduceRow& row, const AllReduceReport& report, co
 std::string table_foot(const AllReduceReport& report, const AllReduceOptions& options) {
   double sum = 0;
   for (const AllReduceRow& row : report.rows) sum += row.bus_gigabytes(report.world_size);
-  const std::string wrong =
-      options.check ? fmt::format("{} {}", report.wrong, report.wrong == 0 ? "OK" : "FAILED") : "not checked";
+  const std::string wrong = options.check && !options.is_barrier()
+                                ? fmt::format("{} {}", report.wrong, report.wrong == 0 ? "OK" : "FAILED")
+                                : "not checked";
   return fmt::format("# Out of bounds values : {}\n# Avg bus bandwidth    : {:.4g}\n", wrong,
                      report.rows.empty() ? 0 : sum / static_cast<double>(report.rows.size()));
 }
@@ -170,12 +180,12 @@ std::string table_foot(const AllReduceReport& report, const AllReduceOptions& op
 std::string plot_of(const AllReduceReport& report, const AllReduceOptions& options) {
   page::Series ours{.name = "gradring", .dots = true}, peer{.name = report.peer, .color = 1, .dots = true};
   for (const AllReduceRow& row : report.rows) {
-    const auto bytes = static_cast<double>(row.bytes);
+    const auto bytes = static_cast<double>(row.payload.bytes());
     ours.x.push_back(bytes);
     ours.y.push_back(row.bus_gigabytes(report.world_size));
     if (!row.gloo) continue;
     peer.x.push_back(bytes);
-    peer.y.push_back(comm::bench::bus_bandwidth(row.bytes, row.gloo->median, report.world_size) / 1e9);
+    peer.y.push_back(comm::bench::bus_bandwidth(row.payload.bytes(), row.gloo->median, report.world_size) / 1e9);
   }
   page::Chart chart{.title = fmt::format("All-reduce of {} ranks over {}: bus bandwidth, GB/s", report.world_size,
                                          options.transport()),
@@ -191,10 +201,10 @@ std::string plot_of(const AllReduceReport& report, const AllReduceOptions& optio
 nlohmann::json results_of(const AllReduceReport& report, const AllReduceOptions& options) {
   nlohmann::json rows = nlohmann::json::array();
   for (const AllReduceRow& row : report.rows) {
-    nlohmann::json line = {{"size", row.bytes},
-                           {"count", row.elements},
-                           {"type", name_of(options.dtype)},
-                           {"redop", "sum"},
+    nlohmann::json line = {{"size", row.payload.bytes()},
+                           {"count", row.payload.elements},
+                           {"type", type_of(row, options)},
+                           {"redop", reduction_of(options)},
                            {"root", -1},
                            {"in_place_microseconds", to_json(row.ours, kMicroseconds)},
                            {"algbw_gb_s", row.algorithm_gigabytes()},
@@ -203,7 +213,8 @@ nlohmann::json results_of(const AllReduceReport& report, const AllReduceOptions&
     if (row.gloo) line.update({{"gloo_microseconds", to_json(*row.gloo, kMicroseconds)}, {"ratio", row.ratio()}});
     rows.push_back(line);
   }
-  return {{"ranks", report.world_size},
+  return {{"collective", options.collective},
+          {"ranks", report.world_size},
           {"comm", options.transport()},
           {"warmups", options.repetitions.warmups},
           {"iterations", options.repetitions.iterations},
@@ -214,12 +225,12 @@ nlohmann::json results_of(const AllReduceReport& report, const AllReduceOptions&
 
 void add_measurements(bench::BenchRun& run, const AllReduceReport& report, const AllReduceOptions& options) {
   for (const AllReduceRow& row : report.rows) {
-    const bench::MeasurementKey key = {{"ranks", std::to_string(report.world_size)},
-                                       {"comm", options.transport()},
-                                       {"algorithm", options.algorithm},
-                                       {"fresh", options.repetitions.fresh ? "yes" : "no"},
-                                       {"dtype", std::string(name_of(options.dtype))},
-                                       {"size", std::to_string(row.bytes)}};
+    bench::MeasurementKey key = {{"ranks", std::to_string(report.world_size)}, {"comm", options.transport()}};
+    key = options.reduces_arrays() ? bench::joined(key, {{"algorithm", options.algorithm},
+                                                         {"fresh", options.repetitions.fresh ? "yes" : "no"},
+                                                         {"dtype", std::string(type_of(row, options))},
+                                                         {"size", std::to_string(row.payload.bytes())}})
+                                   : bench::joined(key, {{"collective", options.collective}});
     run.add(in_microseconds(bench::joined(key, {{"name", "gradring"}}), row.ours));
     if (row.gloo) run.add(in_microseconds(bench::joined(key, {{"name", "gloo"}}), *row.gloo));
   }
@@ -235,6 +246,17 @@ struct RankDevice {
   bool on_gpu() const { return device.id().kind == kernels::DeviceKind::cuda; }
 };
 
+std::unique_ptr<comm::bench::CollectiveBench> make_bench(const AllReduceOptions& options, const RankDevice& own,
+                                                         kernels::Stream& stream) {
+  using namespace comm::bench;
+  if (!options.reduces_arrays())
+    return std::make_unique<HostBench>(own.group,
+                                       options.is_barrier() ? HostCollective::barrier : HostCollective::agreement);
+  return std::make_unique<AllReduceBench>(own.group, stream,
+                                          std::ranges::max(options.payloads | std::views::transform(&Payload::bytes)),
+                                          algorithm_of(options), own.on_gpu() ? &own.device : nullptr);
+}
+
 void say(int rank, const std::string& text) {
   if (rank != 0) return;
   print_text("{}", text);
@@ -248,8 +270,7 @@ void run_rank(const AllReduceOptions& options, const RankDevice& own) {
   std::optional<bench::BenchRun> run;
   if (rank == 0) run.emplace("allreduce", options.common.files, own.compute ? gpu_of(*own.compute) : std::nullopt);
   const auto stream = own.device.make_stream(kernels::StreamMode::in_place);
-  comm::bench::AllReduceBench bench(group, *stream, *std::ranges::max_element(options.sizes), algorithm_of(options),
-                                    own.on_gpu() ? &own.device : nullptr);
+  const auto bench = make_bench(options, own, *stream);
   std::optional<Peer> peer;
   if (options.compare_gloo()) peer.emplace(group, options.timeout);
 
@@ -258,8 +279,8 @@ void run_rank(const AllReduceOptions& options, const RankDevice& own) {
   if (own.compute)
     for (const std::string& remark : own.compute->remarks) say(rank, "# " + remark + "\n");
   say(rank, table_head(report, options));
-  for (const std::size_t bytes : options.sizes) {
-    report.rows.push_back(measure(bench, peer ? &*peer : nullptr, options, bytes));
+  for (const comm::bench::Payload& payload : options.payloads) {
+    report.rows.push_back(measure(*bench, peer ? &*peer : nullptr, options, payload));
     report.wrong += report.rows.back().wrong.value_or(0);
     say(rank, table_row(report.rows.back(), report, options));
   }
@@ -306,8 +327,8 @@ void run_in_process(const AllReduceOptions& options) {
 int run(Arguments args, KeptAlive&) {
   AllReduceOptions options;
   if (!words_or_help(command_line(options), args)) return kOk;
-  options.sizes = sizes_of(options);
   check_options(options);
+  options.payloads = payloads_of(options);
   if (options.common.list) {
     list_transports(options);
     return kOk;

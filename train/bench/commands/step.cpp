@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "comm/bench/all_reduce_bench.h"
+#include "comm/bench/collective_bench.h"
 #include "data/datasets/open_dataset.h"
 #include "kernels/bench/statistics.h"
 #include "nn/models/model.h"

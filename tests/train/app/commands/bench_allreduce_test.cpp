@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <tuple>
 
 #include "tests/support/json.h"
 #include "tests/train/app/commands/support/workplace.h"
@@ -65,6 +66,38 @@ TEST(BenchAllReduce, TakesTurnsWithAPeer) {
   const auto row = tests::parse_json(tests::text_of(place.path("table.json"))).at("rows").at(0);
   EXPECT_EQ(row.at("gloo_microseconds").at("median"), 2e6);
   EXPECT_GT(row.at("ratio"), 0);
+}
+
+TEST(BenchAllReduce, MeasuresTheCollectivesOfHostValues) {
+  const tests::Workplace place;
+  for (const char* transport : {"shm", "tcp", "in-process"})
+    for (const auto& [collective, bytes, wrong] :
+         {std::tuple("agreement", 16, "0 OK"), {"barrier", 0, "not checked"}}) {
+      SCOPED_TRACE(collective);
+      const auto end = place.run(
+          bench({"--collective", collective, "--comm", transport, "--nprocs", "3", "-J", "table.json", "--force"}));
+      EXPECT_EQ(end.code, 0) << end.err;
+      EXPECT_THAT(end.out, AllOf(HasSubstr(std::string("3 ranks over ") + transport + ", " + collective),
+                                 HasSubstr(std::string("# Out of bounds values : ") + wrong)));
+      const auto table = tests::parse_json(tests::text_of(place.path("table.json")));
+      EXPECT_EQ(table.at("collective"), collective);
+      EXPECT_EQ(table.at("rows").at(0).at("size"), bytes);
+      EXPECT_EQ(table.at("measurements").at(0).at("key").at("collective"), collective);
+    }
+}
+
+TEST(BenchAllReduce, RejectsOptionsThatDoNotApplyToTheCollective) {
+  const tests::Workplace place;
+  const auto refused = [&](const Words& words, const char* message) {
+    const auto end = place.run(bench(words));
+    EXPECT_EQ(end.code, 2);
+    EXPECT_THAT(end.err, HasSubstr(message));
+  };
+  refused({"--collective", "barrier", "--sizes", "4K"}, "--sizes does not apply to --collective barrier");
+  refused({"--collective", "barrier", "-c", "1"}, "--check does not apply to --collective barrier");
+  refused({"--collective", "agreement", "-e", "1M"}, "--maxbytes does not apply to --collective agreement");
+  refused({"--collective", "agreement", "--device", "cuda"}, "--device does not apply");
+  EXPECT_EQ(place.run(bench({"--collective", "agreement", "-c", "0"})).code, 0);
 }
 
 TEST(BenchAllReduce, RejectsWhatItCannotMeasure) {

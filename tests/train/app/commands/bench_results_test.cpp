@@ -54,6 +54,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Words{"step", "--batch-size", "2", "--steps", "5", "--nprocs", "2", "--comm", "tcp"},
                       Words{"allreduce", "-n", "5", "-w", "1", "--sizes", "4K,16K", "--comm", "in-process"},
                       Words{"allreduce", "-n", "5", "-w", "1", "--sizes", "4K", "--comm", "tcp"},
+                      Words{"allreduce", "-n", "5", "-w", "1", "--collective", "barrier", "--nprocs", "3"},
                       Words{"loader", "--batch-size", "100", "--epochs", "5"},
                       Words{"launch", "--nprocs", "1", "--rounds", "5"}),
     [](const auto& info) { return info.param.front() + std::to_string(info.index); });
