@@ -9,7 +9,7 @@
 # as they are. They take turns, N pairs (default: 15):
 #   train      training time on 2 CPU ranks with batches of 256: MNIST where GRADRING_DATA_DIR or ../shared/data has it, else digits
 #   allreduce  `bench allreduce` at three sizes, the median time of each
-#   step       `bench step`, the median time of a step
+#   step       `bench step` of one rank and of two, the median time of a step
 #   kernels    `bench kernels`, the median time of each variant that a CPU chooses; then their geometric mean
 # Prints for each the median of the ratios first / second and an interval that holds the median with a probability of at least
 # 95 % (order statistics, no distribution assumed).
@@ -75,8 +75,14 @@ training_seconds() {
   sed -n 's/.*"seconds": *\([0-9.e+-]*\).*/\1/p' "$folder/run/summary.json"
 }
 
-# step_microseconds PROGRAM: the median step.
-step_microseconds() { "$1" bench step "${dataset[@]}" --steps 40 | awk '/^whole step/ { print $4 }'; }
+# step_microseconds PROGRAM: the median step, a line a number of ranks.
+step_microseconds() {
+  local ranks
+  for ranks in 1 2; do
+    "$1" bench step "${dataset[@]}" --steps 40 --nprocs "$ranks" >"$folder/steps" || return
+    awk '/^whole step/ { print $4 }' "$folder/steps"
+  done
+}
 
 # kernels_microseconds PROGRAM: the geometric mean of the medians, and these, of each variant that takes a microsecond or more;
 # their names go to $folder/kernels.
@@ -147,7 +153,10 @@ if says allreduce; then
     row=$((row + 1))
   done
 fi
-if says step; then report "a step of one rank, batch 256" "$folder/step.0"; fi
+if says step; then
+  report "a step of one rank, batch 256" "$folder/step.0"
+  report "a step of two ranks, batch 256 each" "$folder/step.1"
+fi
 row=0
 if says kernels; then
   while read -r name; do
