@@ -53,6 +53,9 @@ std::size_t doublings(const Extent& extent) {
 
 std::size_t doublings_and_one(const Extent& extent) { return extent.world == 1 ? 0 : doublings(extent) + 1; }
 
+/// Two ranks have heard from each other once they have exchanged their parts.
+std::size_t doubling_steps(const Extent& extent) { return extent.world == 2 ? 1 : doublings_and_one(extent); }
+
 /// Empty messages around the ring.
 std::vector<Move> notify_next(const Extent& extent) {
   return {{Move::Kind::send, (extent.rank + 1) % extent.world, {}},
@@ -116,7 +119,7 @@ const Schedule kDirectAllReduce{"all_reduce", Algorithm::direct, true, direct_st
 
 const Schedule kChainBroadcast{"broadcast", Algorithm::chain, false, chain_steps, broadcast_step};
 
-const Schedule kDoublingAllGather{"all_gather", Algorithm::doubling, false, doublings_and_one, doubling_step};
+const Schedule kDoublingAllGather{"all_gather", Algorithm::doubling, false, doubling_steps, doubling_step};
 
 const Schedule kTreeBroadcast{"broadcast", Algorithm::tree, false, doublings_and_one, tree_step};
 

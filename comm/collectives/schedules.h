@@ -46,9 +46,10 @@ extern const Schedule kChainBroadcast;
 
 /// All-gather by recursive doubling: the ranks are halves of halves of ..., and in step i each rank exchanges what its
 /// 2^i ranks hold for what the other 2^i hold. Where the last half is short, one of its ranks sends to several. In one
-/// more step every rank sends an empty message to the next one (schedule.h). Does not chunk: for small values.
+/// more step every rank sends an empty message to the next one (schedule.h), but not in a world of two, which needs none.
+/// Does not chunk: for small values.
 ///
-/// Cost      ceil(log2 W) + 1 steps; every element is received once.
+/// Cost      ceil(log2 W) + 1 steps, 1 if W = 2; every element is received once.
 /// Source    Thakur, Rabenseifner, Gropp: "Optimization of collective communication operations in MPICH", 2005; they
 ///           treat worlds that are no power of two in other ways.
 extern const Schedule kDoublingAllGather;
