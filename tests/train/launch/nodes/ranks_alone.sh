@@ -8,8 +8,7 @@ source "$(dirname "$0")/namespaces.sh"
 enter_namespaces "$@"
 gradring=$(realpath "$1")
 delay=${2:-3}
-make_two_hosts
-trap 'kill "$other" $(jobs -p) 2>/dev/null; wait; rm -rf "$folder"' EXIT
+make_hosts 3
 export GRADRING_TOKEN=00112233445566778899aabbccddeeff MASTER_PORT=29500 WORLD_SIZE=2
 training=(train --dataset digits --steps 12 --global-batch 32 --shard-size 8 --reproducible --seed 3 --device cpu --threads 1
   --progress none --timeout 30s)
@@ -50,10 +49,13 @@ start a 0; zero=$started
 start b 1; one=$started
 ends 0 "$zero" 0 "$one"
 
-begin 'IPv6'
+begin 'three hosts over IPv6'
+export WORLD_SIZE=3
 MASTER_ADDR=fd77::1 start a 0; zero=$started
 MASTER_ADDR=a6 start b 1; one=$started
-ends 0 "$zero" 0 "$one"
+MASTER_ADDR=fd77::1 start c 2; two=$started
+ends 0 "$zero" 0 "$one" 0 "$two"
+WORLD_SIZE=2
 
 begin 'two ranks on the host of rank 0'
 WORLD_SIZE=3 start a 0; zero=$started
@@ -127,9 +129,7 @@ start b 1 --steps 100000 --timeout 3s; one=$started
 pause
 ip link set v down
 ends 162 "$zero" 162 "$one"
-ip link set v up
-ip addr add fd77::1/64 dev v nodad
-ip neigh replace 10.77.0.9 lladdr 02:00:00:00:00:09 dev v nud permanent
+configure_host 1
 
 begin 'taken port, and a second job'
 WORLD_SIZE=3 start a 0 --timeout 12s; zero=$started

@@ -9,7 +9,7 @@ source "$(dirname "$0")/namespaces.sh"
 enter_namespaces "$@"
 gradring=$1
 
-make_two_hosts
+make_hosts 2
 export GRADRING_TOKEN=00112233445566778899aabbccddeeff
 
 # start HOST NAME WORDS...: an agent on a host; its pid is in $started.
