@@ -82,7 +82,7 @@ SlurmdPidFile=$folder/slurmd.%n.pid
 MpiDefault=none
 ReturnToService=2
 SwitchType=switch/none
-KillWait=20
+KillWait=8
 CONF
   head -c 1024 /dev/urandom >"$folder/munge.key"
   chmod 400 "$folder/munge.key"
@@ -124,11 +124,18 @@ launch() {
     torchrun)
       local pids=() host
       for host in ${list//,/ }; do
-        enter_host "$host" torchrun --nnodes "$hosts" --nproc-per-node "$ranks" --rdzv-backend c10d --rdzv-endpoint a:29400 \
-          --rdzv-id test "${launcher_options[@]}" --no-python "$@" >"$folder/torchrun.$host.err" 2>&1 &
+        torchrun_on "$host" "$hosts" "$ranks" "$@" &
         pids+=("$!")
       done
       wait "${pids[@]}"
       ;;
   esac
+}
+
+# torchrun_on HOST HOSTS RANKS COMMAND...: replaces this shell by one of the agents of launch.
+torchrun_on() {
+  local host=$1 hosts=$2 ranks=$3
+  shift 3
+  enter_host "$host" torchrun --nnodes "$hosts" --nproc-per-node "$ranks" --rdzv-backend c10d --rdzv-endpoint a:29400 \
+    --rdzv-id test "${launcher_options[@]}" --no-python "$@" >>"$folder/torchrun.$host.err" 2>&1
 }
