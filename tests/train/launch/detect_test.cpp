@@ -195,7 +195,7 @@ const std::vector<Case>& cases() {
         .master_addr = "a",
         .master_port = 20510,
         .master_source = "SLURM_STEP_NODELIST",
-        .run_id = "slurm-123456.0",
+        .run_id = "slurm-123456.0.1",
         .restart_count = 1,
         .launcher = "srun"}},
       {"PyTorchJob",

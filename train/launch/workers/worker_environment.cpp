@@ -271,12 +271,14 @@ std::optional<WorkerEnvironment> detect_slurm(const VariableReader& variables) {
 
   const int job = variables.number("SLURM_JOB_ID", 0, INT_MAX, 0);
   it.run_id = fmt::format("slurm-{}.{}", job, step);
+  it.master_port = port_of_job(it.run_id);
+  // A requeued job has the same steps: a rank on a lost node may still wait for rank 0 of the start before.
   it.restart_count = variables.number("SLURM_RESTART_COUNT", 0, INT_MAX, 0);
+  if (it.restart_count > 0) it.run_id += fmt::format(".{}", it.restart_count);
   if (variables.has("SLURM_STEP_NODELIST")) {
     it.master_source = "SLURM_STEP_NODELIST";
     it.master_addr = first_host(variables.text(it.master_source, ""));
   }
-  it.master_port = port_of_job(it.run_id);
   variables.read_common(it);
   return it;
 }
