@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 # Ranks on two hosts without any launcher of ours: faults at the rendezvous and in the training. Prints a line for each.
 #
-# Usage: ranks_alone.sh GRADRING [SECONDS]   by how much rank 0 and a name are late: default 3
+# Usage: ranks_alone.sh GRADRING [SECONDS]   by how much rank 0 and a name are late: default 2
 # shellcheck source=tests/train/launch/nodes/namespaces.sh
 source "$(dirname "$0")/namespaces.sh"
 enter_namespaces "$@"
 gradring=$(realpath "$1")
-delay=${2:-3}
+delay=${2:-2}
 make_hosts 3
 export GRADRING_TOKEN=00112233445566778899aabbccddeeff MASTER_PORT=29500 WORLD_SIZE=2
 training=(train --dataset digits --steps 12 --global-batch 32 --shard-size 8 --reproducible --seed 3 --device cpu --threads 1
@@ -71,7 +71,7 @@ says rank0.err 'GRADRING_TOKEN is not set'
 says rank1.err 'GRADRING_TOKEN is not set'
 
 begin 'another token'
-start a 0 --timeout 8s; zero=$started
+start a 0 --timeout 7s; zero=$started
 GRADRING_TOKEN=another start b 1; one=$started
 ends 3 "$one" 162 "$zero"
 says rank1.err '10.77.0.1:29500 is rank 0 of another run, or of one with another GRADRING_TOKEN'
@@ -91,6 +91,43 @@ start b 1; one=$started
 pause
 cat "$folder/hosts.all" >"$folder/hosts.b"
 ends 0 "$zero" 0 "$one"
+
+# flood TEXT PAUSE: connections to rank 0, of which 50 at a time are open. Each sends the text with a pause after each
+# character, and reads nothing. At the end their number is in the file flood.PID.
+flood() {
+  local text=$1 pause=$2 open=() count=0 connection i
+  trap '' PIPE
+  trap 'echo "$count" >"$folder/flood.$$"; exit' TERM
+  while true; do
+    exec {connection}<>/dev/tcp/a/29500 || { sleep 0.02; continue; }
+    count=$((count + 1))
+    open+=("$connection")
+    for ((i = 0; i < ${#text}; ++i)); do
+      printf '%s' "${text:i:1}" >&"$connection" || break
+      [[ -z $pause ]] || sleep "$pause"
+    done
+    ((${#open[@]} > 50)) || continue
+    connection=${open[0]}
+    exec {connection}>&-
+    open=("${open[@]:1}")
+  done 2>/dev/null
+}
+
+# Connections that send nothing, an invalid frame, the beginning of one, and one of the right length byte by byte.
+begin 'floods at the port of the store'
+start a 0; zero=$started
+export -f flood
+floods=()
+for words in '' "$(printf '%.0sx' {1..200})" GRADRING "GRADRING$(printf '%.0sx' {1..80}) 0.02"; do
+  enter_host c bash -c "set +eu; flood ${words:-\'\'}" &
+  floods+=("$!")
+done
+pause
+start b 1; one=$started
+ends 0 "$zero" 0 "$one"
+kill "${floods[@]}"
+for client in "${floods[@]}"; do expect 0 "$client" 'a client'; done
+echo "  connections of each client: $(cat "$folder"/flood.* | paste -sd' ')"
 
 begin 'no rank 0'
 start b 1 --timeout 2s; one=$started
@@ -132,7 +169,7 @@ ends 162 "$zero" 162 "$one"
 configure_host 1
 
 begin 'taken port, and a second job'
-WORLD_SIZE=3 start a 0 --timeout 12s; zero=$started
+WORLD_SIZE=3 start a 0 --timeout 9s; zero=$started
 for ((i = 0; i < 500; ++i)); do
   if [[ -n $(ss -Hltn 'sport = :29500') ]]; then break; fi
   sleep 0.02

@@ -113,6 +113,8 @@ preempted() {
 cases_of_mpirun() {
   killed 137
   preempted USR1 143
+  # mpirun takes as long until it sends SIGTERM, and again until SIGKILL: by default 1 s.
+  launcher_options=(--mca odls_base_sigkill_timeout 2)
   preempted TERM 1
 }
 
