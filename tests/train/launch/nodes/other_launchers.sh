@@ -20,7 +20,7 @@ compare() {
   launch "$launcher" "$1" "$2" "$gradring" "${training[@]}" --run-dir "$folder/$run" >"$folder/$run.err" 2>&1 &
   expect 0 "$!" "$launcher"
   same_weights "$run"
-  echo "$launcher: $1 hosts with $2 ranks each came to the weights of one host, over $family"
+  echo "$launcher: $1 x $2 ranks over $family came to the weights of one host"
 }
 
 if [[ $family == ipv4 ]]; then
