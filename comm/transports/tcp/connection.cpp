@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 
 namespace gradring::comm::tcp {
 namespace {
 
-constexpr std::size_t kMaxBuffers = 32;            // frame headers and payloads of one sendmsg
+constexpr std::size_t kMaxBuffers = 32;  // frame headers and payloads of one sendmsg
+constexpr std::size_t kBufferBytes = 4096;
+constexpr std::size_t kMaxReadAhead = 512 * 1024;  // bytes buffered behind a front: more than a chunk
 constexpr std::size_t kMaxDiscarded = 256 * 4096;  // bytes read and dropped when a connection is closed
 
 iovec buffer_of(const void* data, std::size_t bytes) { return {.iov_base = const_cast<void*>(data), .iov_len = bytes}; }
@@ -53,6 +56,9 @@ MessageHeader message_of(const Frame& frame) {
   message.root = frame.subject;
   return message;
 }
+
+Connection::Connection(UniqueFd socket)
+    : socket_(std::move(socket)), open_(bool(socket_)), writable_(bool(socket_)), buffer_(kBufferBytes) {}
 
 void Connection::send(Frame frame, std::span<const std::byte> payload) {
   frame.sequence = ++sent_;
@@ -110,7 +116,7 @@ bool Connection::has_unsent_message() const {
 
 const Frame* Connection::front() {
   if (has_front_) return &front_;
-  if (buffered() < sizeof(Frame)) read(nullptr, 0);
+  if (buffered() < sizeof(Frame)) read(nullptr, 0, kBufferBytes);
   if (buffered() < sizeof(Frame)) return nullptr;
   take_buffered(reinterpret_cast<std::byte*>(&front_), sizeof(Frame));
   has_front_ = true;
@@ -121,7 +127,7 @@ const Frame* Connection::front() {
 
 std::size_t Connection::receive(std::byte* to, std::size_t bytes) {
   std::size_t count = take_buffered(to, bytes);
-  if (count < bytes) count += read(to + count, bytes - count);
+  if (count < bytes) count += read(to + count, bytes - count, kBufferBytes);
   payload_left_ -= count;
   return count;
 }
@@ -133,14 +139,41 @@ std::size_t Connection::take_buffered(std::byte* to, std::size_t bytes) {
   return count;
 }
 
-/// One readv: at most `bytes` bytes to `to`, and what follows them into the buffer. Returns the bytes written to `to`.
-std::size_t Connection::read(std::byte* to, std::size_t bytes) {
+bool Connection::may_read_ahead() const { return open_ && has_front_ && buffered() < kMaxReadAhead; }
+
+void Connection::read_ahead() {
+  if (!may_read_ahead()) return;
+  const std::size_t room = std::min(buffered() + 16 * kBufferBytes, kMaxReadAhead);
+  if (buffer_.size() < room) buffer_.resize(std::max(room, buffer_end_));
+  read(nullptr, 0, room);
+}
+
+std::optional<Frame> Connection::next_ahead() {
+  std::size_t left = buffered();
+  std::size_t behind = payload_left_;  // of the frame before
+  for (std::uint64_t sequence = received_ + 1; left >= sizeof(Frame) && behind <= left - sizeof(Frame); ++sequence) {
+    left -= behind;
+    Frame frame;
+    std::memcpy(&frame, buffer_.data() + buffer_end_ - left, sizeof frame);
+    if (!is_valid(frame, sequence, std::numeric_limits<int>::max())) return std::nullopt;  // an error once it is taken
+    if (sequence > seen_ahead_) {
+      seen_ahead_ = sequence;
+      return frame;
+    }
+    left -= sizeof frame;
+    behind = frame.payload_bytes();
+  }
+  return std::nullopt;
+}
+
+/// One readv: at most `bytes` bytes to `to`, and what follows them into the buffer, up to `room`. Returns the bytes
+/// written to `to`.
+std::size_t Connection::read(std::byte* to, std::size_t bytes, std::size_t room) {
   if (!open_) return 0;
   std::memmove(buffer_.data(), buffer_.data() + buffer_begin_, buffered());
   buffer_end_ = buffered();
   buffer_begin_ = 0;
-  std::array<iovec, 2> buffers = {buffer_of(to, bytes),
-                                  buffer_of(buffer_.data() + buffer_end_, buffer_.size() - buffer_end_)};
+  std::array<iovec, 2> buffers = {buffer_of(to, bytes), buffer_of(buffer_.data() + buffer_end_, room - buffer_end_)};
   ssize_t count = 0;
   do {
     count = ::readv(socket_.get(), buffers.data(), 2);

@@ -5,9 +5,11 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "comm/transport/group_failure.h"
 #include "comm/transport/message.h"
@@ -19,7 +21,8 @@ namespace gradring::comm::tcp {
 enum class FrameKind : std::uint8_t {
   data,        ///< a move's slice follows as payload
   allocation,  ///< the rank has reached allocation number `segment`, of `elements` bytes
-  waiting,     ///< the rank has waited for rank `subject` for some time; -1: it continues
+  ask,         ///< for which rank do you wait? Question number `collective`; a rank answers while it waits
+  waiting,     ///< the answer to that question: for rank `subject`
   goodbye,     ///< the rank leaves: why (`reason`) and which rank failed (`subject`)
 };
 
@@ -65,7 +68,7 @@ MessageHeader message_of(const Frame& frame);
 class Connection {
  public:
   /// Closed if there is no socket.
-  explicit Connection(UniqueFd socket) : socket_(std::move(socket)), open_(bool(socket_)), writable_(bool(socket_)) {}
+  explicit Connection(UniqueFd socket);
 
   int fd() const { return socket_.get(); }
 
@@ -90,6 +93,12 @@ class Connection {
   bool has_front() const { return has_front_; }
   /// Whether the next front is buffered already, so that polling the socket does not report it.
   bool has_buffered_front() const { return !has_front_ && buffered() >= sizeof(Frame); }
+  /// Whether more may arrive behind the front, and read_ahead has room for it.
+  bool may_read_ahead() const;
+  /// Buffers what has arrived behind the front, for next_ahead.
+  void read_ahead();
+  /// The header of the next buffered frame behind the front, each once; front() returns that frame later.
+  std::optional<Frame> next_ahead();
   /// The number of frames received so far.
   std::uint64_t received() const { return received_; }
   /// Whether no complete frame can arrive any more: the peer closed, and the rest is less than a frame.
@@ -113,7 +122,7 @@ class Connection {
 
   std::size_t buffered() const { return buffer_end_ - buffer_begin_; }
   std::size_t take_buffered(std::byte* to, std::size_t bytes);
-  std::size_t read(std::byte* to, std::size_t bytes);
+  std::size_t read(std::byte* to, std::size_t bytes, std::size_t room);
   void drop_sent(std::size_t bytes);
 
   UniqueFd socket_;
@@ -125,10 +134,11 @@ class Connection {
   std::uint64_t received_ = 0;
   bool has_front_ = false;
   Frame front_;
-  std::size_t payload_left_ = 0;        // of the front
-  std::array<std::byte, 4096> buffer_;  // bytes read beyond the requested ones
+  std::size_t payload_left_ = 0;   // of the front
+  std::vector<std::byte> buffer_;  // bytes read beyond the requested ones
   std::size_t buffer_begin_ = 0;
   std::size_t buffer_end_ = 0;
+  std::uint64_t seen_ahead_ = 0;  // the number of the last frame that next_ahead returned
 };
 
 }  // namespace gradring::comm::tcp

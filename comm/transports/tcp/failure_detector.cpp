@@ -7,30 +7,17 @@
 #include "comm/sockets/socket_address.h"
 
 namespace gradring::comm::tcp {
-namespace {
-
-/// A waiting rank reports it several times per second; an older report means that the rank no longer waits or is
-/// stopped.
-constexpr std::chrono::seconds kMaxReportAge(1);
-
-}  // namespace
 
 FailureDetector::FailureDetector(int rank, std::vector<std::string> descriptions, GroupFailure::Notify notify)
-    : rank_(rank),
-      peers_(descriptions.size()),
+    : peers_(descriptions.size()),
       failure_(
           rank, [names = std::move(descriptions)](int peer) { return names[static_cast<std::size_t>(peer)]; },
           std::move(notify)) {}
 
-void FailureDetector::record(int peer, const Frame& frame) {
+void FailureDetector::record_goodbye(int peer, const Frame& frame) {
   PeerState& theirs = peers_[static_cast<std::size_t>(peer)];
-  if (frame.kind == FrameKind::waiting) {
-    theirs.waiting_for = frame.subject;
-    theirs.waiting_reported = Deadline::Clock::now();
-  } else if (frame.kind == FrameKind::goodbye) {
-    theirs.state = frame.reason == GroupState::member ? GroupState::left : frame.reason;
-    theirs.failed_rank = frame.subject;
-  }
+  theirs.state = frame.reason == GroupState::member ? GroupState::left : frame.reason;
+  theirs.failed_rank = frame.subject;
 }
 
 void FailureDetector::record_lost(int peer, int error_number) {
@@ -56,23 +43,6 @@ void FailureDetector::check(const std::vector<int>& awaited, const PendingOp& op
   for (int peer = 0; peer < world_size(); ++peer)
     if (state_of(peer).state == GroupState::left && std::ranges::find(awaited, peer) != awaited.end())
       failure_.throw_peer_left(peer, op);
-}
-
-void FailureDetector::throw_timeout(const std::vector<int>& awaited, const PendingOp& op) {
-  const int failed_rank = awaited.empty() ? -1 : end_of_wait_chain(awaited.front());
-  failure_.throw_timeout(awaited, failed_rank, "is slow, stopped or unreachable; look at its log, or raise the timeout",
-                         op);
-}
-
-/// Follows the chain of waiting ranks from `peer` on, to the rank that does not report that it waits.
-int FailureDetector::end_of_wait_chain(int peer) const {
-  const auto now = Deadline::Clock::now();
-  for (int hops = 0; hops < world_size(); ++hops) {
-    const PeerState& theirs = state_of(peer);
-    if (theirs.waiting_for < 0 || theirs.waiting_for == rank_ || now - theirs.waiting_reported > kMaxReportAge) break;
-    peer = theirs.waiting_for;
-  }
-  return peer;
 }
 
 }  // namespace gradring::comm::tcp

@@ -16,33 +16,27 @@ class FailureDetector {
   /// `notify` sends a goodbye to all other ranks.
   FailureDetector(int rank, std::vector<std::string> descriptions, GroupFailure::Notify notify);
 
-  /// Records a `waiting` or `goodbye` frame of a peer.
-  void record(int peer, const Frame& frame);
+  /// Records a peer's goodbye.
+  void record_goodbye(int peer, const Frame& frame);
   /// Records that a peer's connection has ended, and its errno.
   void record_lost(int peer, int error_number);
 
   /// Throws the error that failed the group, or that another rank reports; PeerLost if any rank is gone without a
   /// goodbye, or if one of `awaited` has left.
   void check(const std::vector<int>& awaited, const PendingOp& op);
-  /// Timeout that names the rank at the end of the chain of waiting ranks.
-  [[noreturn]] void throw_timeout(const std::vector<int>& awaited, const PendingOp& op);
   GroupFailure& failure() { return failure_; }
 
  private:
   struct PeerState {
     GroupState state = GroupState::member;
     int failed_rank = -1;
-    int waiting_for = -1;
-    Deadline::Clock::time_point waiting_reported;
     bool lost = false;
     std::string why_lost;
   };
 
-  int end_of_wait_chain(int peer) const;
   int world_size() const { return static_cast<int>(peers_.size()); }
   const PeerState& state_of(int peer) const { return peers_[static_cast<std::size_t>(peer)]; }
 
-  int rank_;
   std::vector<PeerState> peers_;
   GroupFailure failure_;
 };

@@ -35,19 +35,11 @@ using Clock = Deadline::Clock;
 
 /// Non-blocking polls before a blocking one; few, because ranks may outnumber the cores.
 constexpr int kSpins = 20;
-/// Interval of a waiting rank's reports to its peers.
-constexpr std::chrono::milliseconds kReportInterval(100);
-/// Time without progress before the first report.
-constexpr std::chrono::milliseconds kReportDelay(200);
-
-int poll_sockets(std::vector<pollfd>& sockets, std::chrono::nanoseconds longest) {
-  const timespec no_wait{};
-  for (int spin = 0; spin < kSpins; ++spin)
-    if (const int ready = ::ppoll(sockets.data(), sockets.size(), &no_wait, nullptr); ready != 0) return ready;
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(longest);
-  const timespec timeout{.tv_sec = seconds.count(), .tv_nsec = (longest - seconds).count()};
-  return ::ppoll(sockets.data(), sockets.size(), &timeout, nullptr);
-}
+/// A rank spins only shortly after progress: each poll costs time for every peer.
+constexpr std::chrono::milliseconds kSpinTime(10);
+/// Time without progress after which a rank expects a long wait: it polls by epoll, and reads ahead for control frames
+/// behind data that it does not need yet.
+constexpr std::chrono::milliseconds kStallTime(100);
 
 }  // namespace
 
@@ -56,6 +48,14 @@ TcpTransport::TcpTransport(std::vector<tcp::Peer> peers, int rank)
       connections_(connections_of(peers)),
       detector_(rank, descriptions_of(peers),
                 [this](GroupState reason, int failed_rank) { send_goodbye(reason, failed_rank); }),
+      wait_chain_(rank, static_cast<int>(peers.size()),
+                  [this](int peer, const tcp::Frame& frame) {
+                    tcp::Connection& to = connection(peer);
+                    if (!to.writable() || !to.readable()) return;
+                    to.send(frame);
+                    to.flush();
+                  }),
+      sockets_(peers.size()),
       announced_(peers.size()),
       scratch_(std::make_unique<std::byte[]>(kScratchBytes)) {}
 
@@ -186,10 +186,11 @@ void TcpTransport::wait(Deadline deadline) {
 
 void TcpTransport::block(const std::vector<int>& awaited, Deadline deadline) {
   detector_.check(awaited, op_);
-  send_waiting(awaited);
-  if (wait_for_events(deadline.nap(kReportInterval)) || !deadline.passed()) return;
+  wait_chain_.advance(awaited, op_.since, deadline);
+  if (wait_for_events(awaited, deadline) || !deadline.passed()) return;
   detector_.check(awaited, op_);  // an earlier failure names the root cause
-  detector_.throw_timeout(awaited, op_);
+  detector_.failure().throw_timeout(awaited, wait_chain_.end(awaited),
+                                    "is slow, stopped or unreachable; look at its log, or raise the timeout", op_);
 }
 
 /// The peers that this rank needs data from; if none, those that must accept its data.
@@ -204,31 +205,48 @@ std::vector<int> TcpTransport::awaited() const {
 }
 
 /// Waits until a peer sends data or accepts unsent data, and reads control frames of peers without a message in
-/// progress. False on timeout.
-bool TcpTransport::wait_for_events(std::chrono::nanoseconds longest) {
-  if (read_buffered()) return true;
-  std::vector<pollfd> sockets(connections_.size());
+/// progress. False if nothing came before it was time for the wait chain, a failure elsewhere, or the deadline.
+bool TcpTransport::wait_for_events(const std::vector<int>& awaited, Deadline deadline) {
+  const std::chrono::nanoseconds idle = Clock::now() - last_progress_;
+  const bool stalled = idle >= kStallTime;
+  if (read_buffered(stalled)) return true;
   for (int peer = 0; peer < world_size(); ++peer) {
     const tcp::Connection& to = connection(peer);
-    const bool reads = to.readable() && (!to.has_front() || is_receiving_from(peer));
+    const bool reads =
+        to.readable() && (!to.has_front() || is_receiving_from(peer) || (stalled && to.may_read_ahead()));
     const bool writes = to.writable() && to.has_unsent();
-    pollfd& socket = sockets[static_cast<std::size_t>(peer)];
-    socket.events = static_cast<short>((reads ? POLLIN : 0) | (writes ? POLLOUT : 0));
-    socket.fd = socket.events != 0 ? to.fd() : -1;
+    sockets_.set(static_cast<std::size_t>(peer), to.fd(),
+                 static_cast<short>((reads ? POLLIN : 0) | (writes ? POLLOUT : 0)));
   }
-  if (poll_sockets(sockets, longest) <= 0) return false;
-  for (int peer = 0; peer < world_size(); ++peer)
-    if (sockets[static_cast<std::size_t>(peer)].revents != 0 && !is_receiving_from(peer)) next_data(peer);
+  const auto stop = [&] {
+    return detector_.failure().failed_elsewhere() || wait_chain_.due(awaited, op_.since, deadline);
+  };
+  const bool ready =
+      stalled ? sockets_.wait_long(deadline, stop) : sockets_.wait(deadline.nap(), idle < kSpinTime ? kSpins : 0);
+  if (!ready) return false;
+  for (int peer = 0; peer < world_size(); ++peer) {
+    if (!sockets_.ready(static_cast<std::size_t>(peer)) || is_receiving_from(peer)) continue;
+    if (connection(peer).has_front()) connection(peer).read_ahead();
+    next_data(peer);
+  }
   return true;
 }
 
 /// Reads frames that arrived together with earlier messages: polling the socket does not report them. False if none.
-bool TcpTransport::read_buffered() {
+bool TcpTransport::read_buffered(bool stalled) {
   bool found = false;
   for (int peer = 0; peer < world_size(); ++peer) {
-    if (!connection(peer).has_buffered_front()) continue;
-    next_data(peer);
-    found = true;
+    if (connection(peer).has_buffered_front()) {
+      next_data(peer);
+      found = true;
+    } else if (stalled && !is_receiving_from(peer)) {
+      while (const std::optional<tcp::Frame> frame = connection(peer).next_ahead()) {
+        wait_chain_.record(peer, *frame);
+        if (frame->kind == tcp::FrameKind::goodbye && frame->reason > GroupState::left)
+          detector_.record_goodbye(peer, *frame);  // `left` matters only to who needs the peer after that data
+        found = true;
+      }
+    }
   }
   return found;
 }
@@ -252,7 +270,8 @@ const tcp::Frame* TcpTransport::next_data(int peer) {
                       rank_, peer, peer),
           op_);
     if (frame->kind == tcp::FrameKind::data) return frame;
-    if (!announces) detector_.record(peer, *frame);
+    if (frame->kind == tcp::FrameKind::goodbye) detector_.record_goodbye(peer, *frame);
+    wait_chain_.record(peer, *frame);
     from.take_front();
   }
   if (from.ended()) detector_.record_lost(peer, from.error_number());
@@ -273,32 +292,9 @@ bool TcpTransport::has_unsent_messages() const {
   return std::ranges::any_of(connections_, [](const tcp::Connection& to) { return to.has_unsent_message(); });
 }
 
-/// Tells the other ranks which rank this one waits for, so that the first to time out can follow the chain to its end.
-/// Skips the awaited rank, which does not need it, and peers with unread data: such a peer may have left, and its
-/// kernel would reset the connection before that data is read.
-void TcpTransport::send_waiting(const std::vector<int>& awaited) {
-  const auto now = Clock::now();
-  if (awaited.empty() || now - last_progress_ < kReportDelay || now - reported_at_ < kReportInterval) return;
-  reported_at_ = now;
-  reported_peer_ = awaited.front();
-  const tcp::Frame frame{.kind = tcp::FrameKind::waiting, .subject = reported_peer_};
-  for (int peer = 0; peer < world_size(); ++peer) {
-    tcp::Connection& to = connection(peer);
-    if (peer == reported_peer_ || !to.writable() || to.has_front() || to.has_unsent()) continue;
-    to.send(frame);
-    to.flush();
-  }
-}
-
-/// Revokes what send_waiting reported.
 void TcpTransport::note_progress() {
   last_progress_ = Clock::now();
-  if (std::exchange(reported_peer_, -1) < 0) return;
-  for (tcp::Connection& to : connections_) {
-    if (!to.writable() || to.has_front()) continue;
-    to.send({.kind = tcp::FrameKind::waiting});
-    to.flush();
-  }
+  wait_chain_.reset();
 }
 
 void TcpTransport::send_goodbye(GroupState reason, int failed_rank) {

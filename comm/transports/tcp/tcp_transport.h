@@ -10,6 +10,8 @@
 #include "comm/transports/tcp/connection.h"
 #include "comm/transports/tcp/failure_detector.h"
 #include "comm/transports/tcp/mesh.h"
+#include "comm/transports/tcp/socket_poll.h"
+#include "comm/transports/tcp/wait_chain.h"
 
 namespace gradring::comm {
 
@@ -65,12 +67,11 @@ class TcpTransport final : public Transport {
   const tcp::Frame* next_data(int peer);
   void flush();
   void block(const std::vector<int>& awaited, Deadline deadline);
-  bool wait_for_events(std::chrono::nanoseconds longest);
-  bool read_buffered();
+  bool wait_for_events(const std::vector<int>& awaited, Deadline deadline);
+  bool read_buffered(bool stalled);
   bool is_receiving_from(int peer) const;
   std::vector<int> awaited() const;
   bool has_unsent_messages() const;
-  void send_waiting(const std::vector<int>& awaited);
   void note_progress();
   void send_goodbye(GroupState reason, int failed_rank);
   tcp::Connection& connection(int peer) { return connections_[static_cast<std::size_t>(peer)]; }
@@ -78,6 +79,8 @@ class TcpTransport final : public Transport {
   int rank_;
   std::vector<tcp::Connection> connections_;  // by rank; this rank's own is closed
   tcp::FailureDetector detector_;
+  tcp::WaitChain wait_chain_;
+  tcp::SocketPoll sockets_;
   std::vector<Announced> announced_;  // by rank
   std::size_t segments_ = 0;          // allocated so far
   std::unique_ptr<std::byte[]> scratch_;
@@ -86,8 +89,6 @@ class TcpTransport final : public Transport {
   std::vector<PendingReceive> receives_;  // the incomplete ones of step_
   PendingOp op_;
   Deadline::Clock::time_point last_progress_;  // or the start of the operation
-  Deadline::Clock::time_point reported_at_;    // the last time this rank reported that it waits
-  int reported_peer_ = -1;                     // for which peer
 };
 
 }  // namespace gradring::comm

@@ -67,6 +67,52 @@ TEST(TcpConnection, DeliversFramesAndPayloadsInOrder) {
   EXPECT_FALSE(from.has_unsent());
 }
 
+TEST(TcpConnection, ReadsAheadWithoutTakingAnything) {
+  Ends ends = connected_sockets();
+  Connection from(std::move(ends.one));
+  Connection to(std::move(ends.other));
+  const auto first = pattern(100'000);
+  const auto second = pattern(500);
+  from.send(data_of(first.size(), 0), first);
+  from.send({.kind = FrameKind::ask, .collective = 3});
+  from.send(data_of(second.size(), 1), second);
+  from.send({.kind = FrameKind::ask, .collective = 4});
+  from.flush();
+  ASSERT_TRUE(to.front());
+  std::vector<FrameKind> kinds;
+  for (int turn = 0; turn < 100 && kinds.size() < 3; ++turn) {
+    to.read_ahead();
+    while (const auto frame = to.next_ahead()) kinds.push_back(frame->kind);
+  }
+  EXPECT_EQ(kinds, (std::vector{FrameKind::ask, FrameKind::data, FrameKind::ask}));
+  EXPECT_EQ(payload_of_front(to, from), first);
+  ASSERT_TRUE(to.front());
+  EXPECT_EQ(to.front()->collective, 3u);
+  to.take_front();
+  ASSERT_TRUE(to.front());
+  EXPECT_EQ(payload_of_front(to, from), second);
+  EXPECT_EQ(to.front()->collective, 4u);
+  EXPECT_EQ(to.next_ahead(), std::nullopt);
+}
+
+TEST(TcpConnection, ReadsAheadUpToALimit) {
+  Ends ends = connected_sockets();
+  Connection from(std::move(ends.one));
+  Connection to(std::move(ends.other));
+  const auto payload = pattern(8 << 20);
+  from.send(data_of(payload.size(), 0), payload);
+  from.flush();
+  ASSERT_TRUE(to.front());
+  int reads = 0;
+  for (; reads < 10'000 && to.may_read_ahead(); ++reads) {
+    to.read_ahead();
+    from.flush();
+  }
+  EXPECT_LT(reads, 10'000);
+  EXPECT_TRUE(from.has_unsent());
+  EXPECT_EQ(payload_of_front(to, from), payload);
+}
+
 TEST(TcpConnection, KeepsAPayloadUntilTheKernelAcceptsIt) {
   Ends ends = connected_sockets();
   Connection from(std::move(ends.one));

@@ -4,11 +4,16 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
+#include <iterator>
+#include <thread>
+#include <vector>
 
 #include "comm/transport/error.h"
 #include "tests/comm/transports/tcp/scripted_peers.h"
+#include "tests/support/test_clock.h"
 
 namespace gradring::comm {
 namespace {
@@ -24,15 +29,20 @@ using tests::step_of;
 
 constexpr std::chrono::milliseconds kShort(300);
 
-/// Lets the rank wait for a message of 100 bytes until it throws.
+/// Lets the rank wait for a message of 100 bytes until it throws, while a thread calls `peer_turn` all the time.
 template <class E>
 E error_of(ScriptedPeers& peers, Segment& segment, const std::function<void(const Step&)>& meanwhile,
-           std::chrono::nanoseconds timeout = std::chrono::seconds(60)) {
+           std::chrono::nanoseconds timeout = std::chrono::seconds(60), const std::function<void()>& peer_turn = {}) {
   const Step step = step_of(segment, 0, {{Move::Kind::receive, 1, {0, 100}}});
   const Deadline deadline = Deadline::after(timeout);
+  std::jthread peer;
   try {
     peers.transport->enqueue(step);
     meanwhile(step);
+    if (peer_turn)
+      peer = std::jthread([&](const std::stop_token& stop) {
+        for (; !stop.stop_requested(); sleep_for(std::chrono::milliseconds(1))) peer_turn();
+      });
     while (peers.transport->poll() == Progress::pending) peers.transport->wait(deadline);
     ADD_FAILURE() << "the step completed";
   } catch (const E& error) {
@@ -150,78 +160,159 @@ TEST(TcpFailure, ReadsAGoodbyeBufferedWithAMessage) {
   EXPECT_THROW(finish(), Desync) << "the goodbye is buffered, so polling the socket does not report it";
 }
 
+/// The frames that the transport has sent to a peer.
+std::vector<Frame> frames_to(ScriptedPeers& peers, int peer) {
+  const std::string received = peers.receive(1 << 16, peer);
+  EXPECT_EQ(received.size() % sizeof(Frame), 0u);
+  std::vector<Frame> frames(received.size() / sizeof(Frame));
+  std::memcpy(frames.data(), received.data(), frames.size() * sizeof(Frame));
+  return frames;
+}
+
+/// Peer `peer` answers that it waits for `subject`, if it was asked.
+void answer(ScriptedPeers& peers, int peer, int subject) {
+  for (const Frame& frame : frames_to(peers, peer))
+    if (frame.kind == FrameKind::ask)
+      peers.send({.kind = FrameKind::waiting, .subject = subject, .collective = frame.collective}, peer);
+}
+
 TEST(TcpFailure, NamesTheEndOfTheWaitChain) {
   ScriptedPeers peers(4);
   const auto segment = peers.allocate(100);
-  const auto say_waits_for = [&](int rank, int subject) {
-    Frame frame;
-    frame.kind = FrameKind::waiting;
-    frame.subject = subject;
-    peers.send(frame, rank);
-  };
+  const Timeout error = error_of<Timeout>(
+      peers, *segment, [](const Step&) {}, 2 * kShort,
+      [&] {
+        answer(peers, 1, 2);
+        answer(peers, 2, 3);
+      });
+  EXPECT_EQ(error.peer(), 3) << error.what();
+  EXPECT_THAT(error.what(), HasSubstr("the chain of waiting ranks ends at rank 3"));
+}
+
+TEST(TcpFailure, FollowsAWaitChainBehindUnreadData) {
+  ScriptedPeers peers(4);
+  const auto segment = peers.allocate(100'000);
   const Timeout error = error_of<Timeout>(
       peers, *segment,
-      [&](const Step&) {
-        say_waits_for(1, 2);
-        say_waits_for(2, 3);
+      [&](const Step& step) {  // rank 2 is ahead: the first data of a later step, which is not received yet
+        peers.send(header_for(step, {0, 100'000}), 2);
+        peers.send_bytes(std::string(100'000, 'x').data(), 100'000, 2);
       },
-      kShort);
+      2 * kShort,
+      [&] {
+        answer(peers, 1, 2);
+        answer(peers, 2, 3);
+      });
   EXPECT_EQ(error.peer(), 3) << error.what();
 }
 
-TEST(TcpFailure, NamesAPeerThatRevokedItsWaitReport) {
+TEST(TcpFailure, EndsAWaitChainThatIsACircle) {
   ScriptedPeers peers(4);
   const auto segment = peers.allocate(100);
   const Timeout error = error_of<Timeout>(
-      peers, *segment,
-      [&](const Step&) {
-        for (const int subject : {2, -1}) {
-          Frame frame;
-          frame.kind = FrameKind::waiting;
-          frame.subject = subject;
-          peers.send(frame, 1);
-        }
-      },
+      peers, *segment, [](const Step&) {}, 2 * kShort,
+      [&] {
+        answer(peers, 1, 2);
+        answer(peers, 2, 1);
+      });
+  EXPECT_GT(error.peer(), 0) << error.what();
+}
+
+TEST(TcpFailure, IgnoresAnswersToOlderQuestions) {
+  ScriptedPeers peers(4);
+  const auto segment = peers.allocate(100);
+  const Timeout error = error_of<Timeout>(
+      peers, *segment, [&](const Step&) { peers.send({.kind = FrameKind::waiting, .subject = 3, .collective = 0}, 1); },
       kShort);
   EXPECT_EQ(error.peer(), 1) << error.what();
 }
 
-TEST(TcpFailure, ReportsAndRevokesThatItWaits) {
+/// On a full host a waiting rank may not run for seconds. Its answer from before still holds.
+TEST(TcpFailure, NamesTheEndOfTheWaitChainThoughRanksAnswerLate) {
+  using std::chrono::seconds;
+  const tests::TestClock clock;
+  ScriptedPeers peers(4);
+  const auto segment = peers.allocate(100);
+  const Timeout error = error_of<Timeout>(
+      peers, *segment, [](const Step&) { tests::TestClock::pass(seconds(5)); }, seconds(8),
+      [&] {
+        answer(peers, 1, 2);
+        answer(peers, 2, 3);
+        if (!frames_to(peers, 3).empty()) tests::TestClock::pass(seconds(5));
+      });
+  EXPECT_EQ(error.peer(), 3) << error.what();
+}
+
+TEST(TcpFailure, SendsNothingInTheFirstHalfOfAWait) {
+  using std::chrono::milliseconds;
+  const tests::TestClock clock;
   ScriptedPeers peers(3);
   const auto segment = peers.allocate(100);
-  const Step step = step_of(*segment, 0, {{Move::Kind::receive, 1, {0, 100}}});
-  peers.transport->enqueue(step);
-  const auto last_report = [&] {
-    const std::string received = peers.receive(1 << 16, 2);
-    EXPECT_EQ(received.size() % sizeof(Frame), 0u);
-    Frame last;
-    if (received.size() >= sizeof last)
-      std::memcpy(&last, received.data() + received.size() - sizeof last, sizeof last);
-    return std::pair(received.size() >= sizeof last && last.kind == FrameKind::waiting, last.subject);
+  peers.transport->enqueue(step_of(*segment, 0, {{Move::Kind::receive, 1, {0, 100}}}));
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+  const auto questions_with = [&](milliseconds left) {
+    tests::TestClock::pass(deadline.remaining() - left);
+    for (int turn = 0; turn < 2; ++turn) {
+      peers.send({.kind = FrameKind::ask}, 2);  // ends the wait
+      EXPECT_EQ(peers.transport->poll(), Progress::pending);
+      peers.transport->wait(deadline);
+    }
+    for (const Frame& frame : frames_to(peers, 2)) EXPECT_EQ(frame.kind, FrameKind::waiting);
+    return frames_to(peers, 1).size();
   };
-  const Deadline give_up = later();
-  std::pair<bool, int> sent{false, -1};
-  while (!sent.first && !give_up.passed()) {
-    EXPECT_EQ(peers.transport->poll(), Progress::pending);
-    peers.transport->wait(later());
-    sent = last_report();
+  EXPECT_EQ(questions_with(milliseconds(59'000)), 0u);
+  EXPECT_EQ(questions_with(milliseconds(31'000)), 0u);
+  EXPECT_EQ(questions_with(milliseconds(29'000)), 1u);
+  EXPECT_EQ(questions_with(milliseconds(16'000)), 0u);
+  EXPECT_EQ(questions_with(milliseconds(14'000)), 1u) << "rank 1 may wait for another rank by then";
+  EXPECT_EQ(questions_with(milliseconds(6'900)), 1u);
+  EXPECT_EQ(questions_with(milliseconds(3'400)), 1u);
+  EXPECT_EQ(questions_with(milliseconds(1'000)), 0u) << "too late for an answer";
+}
+
+TEST(TcpFailure, AnswersForWhichRankItWaits) {
+  for (const std::size_t ahead : {0, 100, 100'000}) {
+    SCOPED_TRACE(ahead);
+    ScriptedPeers peers(3);
+    const auto segment = peers.allocate(100'000);
+    std::vector<Frame> answers;
+    error_of<Timeout>(
+        peers, *segment,
+        [&](const Step& step) {
+          if (ahead > 0) {  // rank 2 asks behind data that this rank does not need yet
+            peers.send(header_for(step, {0, ahead}), 2);
+            peers.send_bytes(std::string(ahead, 'x').data(), ahead, 2);
+          }
+          peers.send({.kind = FrameKind::ask, .collective = 17}, 2);
+        },
+        kShort, [&] { std::ranges::copy(frames_to(peers, 2), std::back_inserter(answers)); });
+    ASSERT_FALSE(answers.empty());
+    EXPECT_EQ(answers[0].kind, FrameKind::waiting);
+    EXPECT_EQ(answers[0].subject, 1);
+    EXPECT_EQ(answers[0].collective, 17u);
   }
-  EXPECT_EQ(sent, std::pair(true, 1));
-  EXPECT_EQ(peers.receive(1 << 16, 1), "") << "the awaited rank does not need the report";
-  peers.send(header_for(step, {0, 100}));
-  peers.send_bytes(std::string(100, 'x').data(), 100);
-  EXPECT_EQ(peers.transport->poll(), Progress::done);
-  EXPECT_EQ(last_report(), std::pair(true, -1));
+}
+
+TEST(TcpFailure, ReadsAFailureBehindUnreadData) {
+  ScriptedPeers peers(4);
+  const auto segment = peers.allocate(100'000);
+  const Timeout error = error_of<Timeout>(peers, *segment, [&](const Step& step) {
+    peers.send(header_for(step, {0, 100'000}), 2);
+    peers.send_bytes(std::string(100'000, 'x').data(), 100'000, 2);
+    peers.send_goodbye(GroupState::timed_out, 3, 2);
+  });
+  EXPECT_EQ(error.peer(), 3) << error.what();
 }
 
 TEST(TcpFailure, ANormalGoodbyeFailsOnlyRanksThatNeedThePeer) {
-  ScriptedPeers peers(3);
+  ScriptedPeers peers(4);
   const auto segment = peers.allocate(100);
   peers.send_goodbye(GroupState::left, -1, 2);
   peers.disconnect(2);
   const Step step = step_of(*segment, 0, {{Move::Kind::receive, 1, {0, 100}}});
   peers.transport->enqueue(step);
   for (int turn = 0; turn < 3; ++turn) {
+    peers.send({.kind = FrameKind::ask}, 3);  // ends the wait
     EXPECT_EQ(peers.transport->poll(), Progress::pending);
     peers.transport->wait(later());
   }
