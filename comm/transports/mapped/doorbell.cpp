@@ -91,13 +91,14 @@ bool Doorbell::spin(const std::function<bool()>& ready, std::span<const int> awa
   return true;
 }
 
-void Doorbell::park(int peer, std::chrono::nanoseconds longest, const std::function<bool()>& awake) {
+bool Doorbell::park(int peer, std::chrono::nanoseconds longest, const std::function<bool()>& awake) {
   ControlBlock::Status& mine = status(rank_);
   mine.waiting_for.store(peer);
   mine.parked.store(1);
   const std::uint32_t doorbell = mine.doorbell.load();
   if (!awake()) futex_wait(mine.doorbell, doorbell, longest);
   mine.parked.store(0);
+  return mine.doorbell.load() != doorbell;
 }
 
 void Doorbell::notify(int peer) const {

@@ -25,8 +25,8 @@ class Doorbell {
   /// outnumber the cores that they may run on, or a rank of `awaited` was last seen on this core. Returns ready().
   bool spin(const std::function<bool()>& ready, std::span<const int> awaited);
   /// Parks until `peer` notifies (-1: any rank), for at most `longest`; may return early. awake() is checked once the
-  /// peer can see that it must notify: if it holds, this returns at once.
-  void park(int peer, std::chrono::nanoseconds longest, const std::function<bool()>& awake);
+  /// peer can see that it must notify: if it holds, this returns at once. Returns whether a rank has notified.
+  bool park(int peer, std::chrono::nanoseconds longest, const std::function<bool()>& awake);
 
   /// Wakes `peer` if it is parked for this rank. Call it after a change that the peer may wait for.
   void notify(int peer) const;

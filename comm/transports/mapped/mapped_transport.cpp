@@ -206,7 +206,8 @@ std::unique_ptr<Segment> MappedTransport::allocate(std::size_t bytes, Deadline d
 
 void MappedTransport::wait_for_all(std::atomic<std::uint64_t> ControlBlock::Status::*counter, Deadline deadline,
                                    const PendingOp& op) {
-  monitor_.doorbell().notify_all();
+  for (int peer = 0; peer < world_size(); ++peer)
+    if (peer != rank()) monitor_.doorbell().notify(peer);
   const auto missing = [&] {
     std::vector<int> peers;
     for (int peer = 0; peer < world_size(); ++peer)

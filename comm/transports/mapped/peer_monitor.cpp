@@ -6,8 +6,13 @@
 namespace gradring::comm {
 namespace {
 
-/// The longest park, and the interval of liveness checks: a killed rank notifies nobody.
-constexpr std::chrono::milliseconds kCheckInterval(20);
+/// The longest park, and the interval of liveness checks: a killed rank notifies nobody. In a long wait a tenth of it,
+/// so that ranks that wait for long cost little.
+constexpr std::chrono::milliseconds kShortestInterval(20);
+constexpr std::chrono::milliseconds kLongestInterval = Deadline::Clock::kLongestNap;
+/// Ranks that a check looks at besides the awaited ones. Each rank begins elsewhere and goes round, so together they
+/// soon see any death, and tell the others, at a cost for each that does not depend on the world's size.
+constexpr int kOthersWatched = 4;
 
 int first(const std::vector<int>& peers) { return peers.empty() ? -1 : peers.front(); }
 
@@ -18,6 +23,7 @@ PeerMonitor::PeerMonitor(PeerMemory& memory, std::vector<ControlBlock> blocks)
       blocks_(std::move(blocks)),
       rank_(memory.rank()),
       doorbell_(blocks_, rank_),
+      next_watched_(rank_ + 1),
       failure_(
           rank_, [this](int peer) { return memory_.describe(peer); },
           [this](GroupState reason, int failed_rank) {
@@ -29,27 +35,32 @@ PeerMonitor::PeerMonitor(PeerMemory& memory, std::vector<ControlBlock> blocks)
 void PeerMonitor::block_until(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
                               Deadline deadline, const PendingOp& op) {
   if (ready() || doorbell_.spin(ready, awaited())) return;
+  const auto began = Deadline::Clock::now();
   while (!ready()) {
     const int needed = first(awaited());
+    const std::chrono::nanoseconds waited = Deadline::Clock::now() - began;
+    const std::chrono::nanoseconds interval =
+        std::clamp<std::chrono::nanoseconds>(waited / 10, kShortestInterval, kLongestInterval);
     // Also awake if `needed` has just done its part and another rank is missing: that one would not notify.
-    doorbell_.park(needed, deadline.nap(kCheckInterval),
-                   [&] { return ready() || first(awaited()) != needed || deadline.passed(); });
+    const bool notified = doorbell_.park(needed, deadline.nap(interval),
+                                         [&] { return ready() || first(awaited()) != needed || deadline.passed(); });
     if (ready()) break;
-    if (deadline.passed()) next_liveness_check_ = {};
-    check_peers(ready, awaited, op);  // before the timeout: an earlier failure names the root cause
-    if (deadline.passed() && !ready()) throw_timeout(awaited(), op);
+    const bool late = deadline.passed();
+    // Before the timeout: an earlier failure names the root cause.
+    check_peers(ready, awaited, watched(awaited(), interval, late), notified || late, op);
+    if (late && !ready()) throw_timeout(awaited(), op);
   }
   status(rank_).waiting_for.store(-1);
 }
 
 void PeerMonitor::check_peers(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
-                              const PendingOp& op) {
+                              const std::vector<bool>& watched, bool all, const PendingOp& op) {
   failure_.adopt_and_throw_if_failed();
-  const bool check_liveness = Deadline::Clock::now() >= next_liveness_check_;
-  if (check_liveness) next_liveness_check_ = Deadline::Clock::now() + kCheckInterval;
   for (int peer = 0; peer < memory_.world_size(); ++peer) {
+    const bool is_watched = watched[static_cast<std::size_t>(peer)];
+    if (!is_watched && !all) continue;
     const GroupState state = status(peer).state.load();
-    const bool dead = check_liveness && state == GroupState::member && memory_.gone(peer);
+    const bool dead = is_watched && state == GroupState::member && memory_.gone(peer);
     if (peer == rank_ || (state == GroupState::member && !dead)) continue;
     // The peer's last writes happened before it left, so they are visible now.
     if (ready()) return;
@@ -60,6 +71,19 @@ void PeerMonitor::check_peers(const std::function<bool()>& ready, const std::fun
     throw_if_peer_died(op);
     failure_.throw_peer_left(peer, op);
   }
+}
+
+/// The ranks of which this check sees a death; none if the last check was just now.
+std::vector<bool> PeerMonitor::watched(const std::vector<int>& awaited, std::chrono::nanoseconds interval, bool late) {
+  std::vector<bool> peers(blocks_.size(), late);
+  const auto now = Deadline::Clock::now();
+  if (!late && now < next_liveness_check_) return peers;
+  next_liveness_check_ = now + interval;
+  for (const int peer : awaited) peers[static_cast<std::size_t>(peer)] = true;
+  const int world = memory_.world_size();
+  for (int i = 0; i < kOthersWatched; ++i) peers[static_cast<std::size_t>(next_watched_++ % world)] = true;
+  next_watched_ %= world;
+  return peers;
 }
 
 /// A rank may have left normally before it could notice the death, so death comes first.

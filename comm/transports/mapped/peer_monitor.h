@@ -35,7 +35,8 @@ class PeerMonitor {
 
  private:
   void check_peers(const std::function<bool()>& ready, const std::function<std::vector<int>()>& awaited,
-                   const PendingOp& op);
+                   const std::vector<bool>& watched, bool all, const PendingOp& op);
+  std::vector<bool> watched(const std::vector<int>& awaited, std::chrono::nanoseconds interval, bool late);
   void throw_if_peer_died(const PendingOp& op);
   [[noreturn]] void throw_timeout(const std::vector<int>& awaited, const PendingOp& op);
   int failed_rank_of(const std::vector<int>& awaited) const;
@@ -47,6 +48,7 @@ class PeerMonitor {
   int rank_;
   Doorbell doorbell_;
   Deadline::Clock::time_point next_liveness_check_{};
+  int next_watched_;  // where the next check of other ranks begins
   GroupFailure failure_;
 };
 

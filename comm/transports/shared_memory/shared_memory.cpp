@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <optional>
 #include <sstream>
 #include <utility>
 #include <vector>
@@ -44,10 +45,9 @@ class ProcessMemory final : public PeerMemory {
     blocks_.resize(static_cast<std::size_t>(spec.world_size));
     blocks_[index(rank_)] = own_.map(own_.allocate(bytes), bytes);
     ControlBlock::create(blocks_[index(rank_)].get(), spec.world_size);
-    std::vector<Address> addresses;
     exchange(store, "shm/" + spec.name, rank_, spec.world_size, Address{::getpid(), own_.fd()}.to_string(), deadline,
-             [&](int, const std::string& text) { addresses.push_back(Address::parse(text)); });
-    for (int rank = 0; rank < spec.world_size; ++rank) attach(rank, addresses[index(rank)], bytes);
+             [&](int, const std::string& text) { addresses_.push_back(Address::parse(text)); });
+    for (int rank = 0; rank < spec.world_size; ++rank) attach(rank, bytes);
   }
 
   int rank() const override { return rank_; }
@@ -59,8 +59,8 @@ class ProcessMemory final : public PeerMemory {
     return {.memory = own_.map_and_release(offset, bytes), .offset = offset};
   }
   Region map(int peer, std::uint64_t offset, std::size_t bytes) override {
-    if (files_[index(peer)].size() < offset + bytes) return nullptr;
-    return files_[index(peer)].map(offset, bytes);
+    const std::optional<Memfd> file = open(peer);
+    return file && file->size() >= offset + bytes ? file->map(offset, bytes) : nullptr;
   }
 
   bool gone(int peer) override { return processes_[index(peer)].gone(); }
@@ -70,39 +70,44 @@ class ProcessMemory final : public PeerMemory {
  private:
   static std::size_t index(int rank) { return static_cast<std::size_t>(rank); }
 
-  void attach(int rank, const Address& address, std::size_t block_bytes) {
-    processes_.emplace_back(address.pid);
-    files_.push_back(rank == rank_ ? own_ : open(rank, address));
+  void attach(int rank, std::size_t block_bytes) {
+    const int pid = addresses_[index(rank)].pid;
+    processes_.emplace_back(pid);
     if (rank == rank_) return;
-    const Memfd& file = files_.back();
-    check<DeviceError>(file.size() >= block_bytes, [&] {
-      return fmt::format("rank {} (process {}) has no control block: expected a rank of gradring", rank, address.pid);
+    const std::optional<Memfd> file = open(rank);
+    if (!file)
+      throw PeerLost(
+          {rank_, rank, "join", 0},
+          fmt::format("rank {} (process {}) died while rank {} joined it: look at its log", rank, pid, rank_));
+    check<DeviceError>(file->size() >= block_bytes, [&] {
+      return fmt::format("rank {} (process {}) has no control block: expected a rank of gradring", rank, pid);
     });
-    blocks_[index(rank)] = file.map(0, block_bytes);
+    blocks_[index(rank)] = file->map(0, block_bytes);
     check<DeviceError>(ControlBlock::at(control_block(rank)).valid_for(world_size()), [&] {
       return fmt::format(
           "rank {} (process {}) has another version of gradring or another world size: start "
           "all ranks with the same program and world size",
-          rank, address.pid);
+          rank, pid);
     });
   }
 
-  /// A killed process closes its files shortly before it is gone.
-  Memfd open(int rank, const Address& address) {
-    constexpr std::chrono::seconds kExitTime(1);
+  /// A peer's memory; null if it is gone. Opened only while it is mapped, because a process may have few descriptors.
+  std::optional<Memfd> open(int rank) {
+    constexpr std::chrono::seconds kExitTime(1);  // a killed process closes its files shortly before it is gone
+    const ProcessHandle& process = processes_[index(rank)];
     try {
-      return Memfd::open(address.pid, address.fd);
-    } catch (const DeviceError& error) {
-      if (!poll_until([&] { return processes_.back().gone(); }, Deadline::after(kExitTime))) throw;
-      throw PeerLost(
-          {rank_, rank, "join", 0},
-          fmt::format("rank {} (process {}) died while rank {} joined it: look at its log", rank, address.pid, rank_));
+      Memfd file = Memfd::open(process.pid(), addresses_[index(rank)].fd);
+      if (process.gone()) return std::nullopt;  // and another process may have its pid
+      return file;
+    } catch (const DeviceError&) {
+      if (!poll_until([&] { return process.gone(); }, Deadline::after(kExitTime))) throw;
+      return std::nullopt;
     }
   }
 
   int rank_;
   Memfd own_;
-  std::vector<Memfd> files_;
+  std::vector<Address> addresses_;
   std::vector<ProcessHandle> processes_;
   std::vector<Memfd::Mapping> blocks_;
 };
