@@ -240,6 +240,19 @@ int open_descriptors() {
   return count;
 }
 
+TEST_P(ProcessFaults, HoldsOneDescriptorForEachPeerOfAChannel) {
+  constexpr int kWorld = 8, kChannels = 2;
+  Processes processes(kWorld, [](int rank, Store& store) {
+    const int before = open_descriptors();
+    const auto group = join(store, {.rank = rank, .world_size = kWorld, .timeout = kFaultTimeout});
+    const auto segment = group->allocate(1 << 10);
+    const int held = open_descriptors() - before;
+    tests::require(held <= kChannels * (kWorld + 1), "a channel holds more: hundreds of ranks would exceed the limit");
+  });
+  for (int rank = 0; rank < kWorld; ++rank)
+    EXPECT_EQ(processes.outcome(rank).kind, "ok") << processes.outcome(rank).message;
+}
+
 TEST_P(ProcessFaults, ReleasesDescriptorsAndMemory) {
   const auto mapped = [] {
     std::ifstream maps("/proc/self/maps");
