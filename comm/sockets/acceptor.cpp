@@ -14,11 +14,11 @@
 namespace gradring::comm::tcp {
 namespace {
 
-constexpr int kBacklog = 128;
+constexpr int kBacklog = 128;  // in addition to one per rank: all may connect at the same time
 constexpr std::size_t kMinPending = 4, kMaxPending = 64;
 constexpr auto kHandshakeTimeout = std::chrono::seconds(3);
-/// 200 unauthenticated connections a second, about 0.1 ms each: 2 % of a core.
-constexpr int kMaxAccepted = 4;
+/// At a time, of peers that have not shown that they know the token: 200 a second, about 0.1 ms each: 2 % of a core.
+constexpr int kMaxUnauthenticated = 4;
 constexpr auto kPollInterval = std::chrono::milliseconds(20);
 
 std::vector<SocketAddress> addresses_to_listen(const std::string& host, int port) {
@@ -33,7 +33,7 @@ Acceptor::Acceptor(const std::string& listen, int port, const Identity& self, st
     : self_(self), own_descriptors_(own_descriptors) {
   std::string tried;
   for (const SocketAddress& address : addresses_to_listen(listen, port)) try {
-      listeners_.push_back(listen_at(address, kBacklog));
+      listeners_.push_back(listen_at(address, kBacklog + self.world_size));
     } catch (const AddressInUse&) {
       throw;
     } catch (const DeviceError& error) {
@@ -80,14 +80,20 @@ std::size_t Acceptor::most_pending() const {
   return std::clamp(available - std::min(available, own_descriptors_), kMinPending, kMaxPending);
 }
 
+/// A peer has sent its Hello when it is accepted, so that one with a proof does not count as unauthenticated.
 void Acceptor::accept(const UniqueFd& listener, std::size_t most, std::list<Admitted>& admitted) try {
-  for (int i = 0; i < kMaxAccepted; ++i) {
+  const auto is_full = [&] {
+    return pending_.size() >= most && std::ranges::none_of(pending_, &Handshake::unauthenticated);
+  };
+  for (int unauthenticated = 0; unauthenticated < kMaxUnauthenticated && !is_full();) {
     UniqueFd socket = accept_one(listener);
     if (!socket) break;
-    while (pending_.size() >= most)
-      if (!Handshake::drop_oldest(pending_)) return;
+    while (pending_.size() >= most && Handshake::drop_oldest(pending_)) {
+    }
+    const std::size_t others = pending_.size();
     pending_.push_back(Handshake::answer(std::move(socket), self_, Deadline::after(kHandshakeTimeout)));
     advance(std::prev(pending_.end()), admitted);
+    if (pending_.size() == others || pending_.back().unauthenticated()) ++unauthenticated;
   }
 } catch (const OutOfDescriptors&) {  // the next poll tries again
   Handshake::drop_oldest(pending_);

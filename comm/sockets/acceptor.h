@@ -20,8 +20,9 @@ struct Admitted {
 };
 
 /// Listening sockets that accept authenticated connections. It polls them every 20 ms at most and accepts a few
-/// connections each time, so that a flood of unauthenticated connections takes little time from the workers on this
-/// host. A peer is admitted within two polls. Pending connections leave the run the descriptors that it needs.
+/// unauthenticated connections each time, so that a flood of them takes little time from the workers on this host. Peers
+/// whose first message proves that they know the token are not limited: all ranks of a large world may connect at once.
+/// A peer is admitted within two polls. Pending connections leave the run the descriptors that it needs.
 ///
 /// Threads   one thread at a time.
 class Acceptor {

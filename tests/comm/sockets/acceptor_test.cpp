@@ -86,6 +86,29 @@ TEST_F(AcceptorTest, LimitsConnectionsPerPoll) {
   EXPECT_FALSE(acceptor_.fds().empty());
 }
 
+TEST_F(AcceptorTest, AdmitsAllMembersOfALargeWorldAtOnce) {
+  constexpr int kMembers = 200;
+  const Identity leader{0, kMembers + 1, RunToken::from_secret("secret")};
+  Acceptor acceptor("127.0.0.1", 0, leader);
+  const SocketAddress address("127.0.0.1", port_of(acceptor));
+  const auto deadline = Deadline::after(kAdmitPatience);
+  std::list<Identity> identities;
+  std::list<Handshake> members;
+  for (int rank = 1; rank <= kMembers; ++rank) {
+    identities.push_back({rank, kMembers + 1, leader.token});
+    members.push_back(Handshake::dial(address, identities.back(), 0, deadline));
+  }
+  std::size_t admitted = 0;
+  int polls = 0;
+  for (; admitted < kMembers && !deadline.passed(); ++polls) {
+    for (Handshake& member : members) member.advance();
+    if (acceptor.next_poll()) std::this_thread::sleep_for(acceptor.next_poll()->remaining());
+    admitted += acceptor.admit().size();
+  }
+  EXPECT_EQ(admitted, std::size_t{kMembers});
+  EXPECT_LT(polls, kMembers / 10) << "each accepts all that fit among the pending connections";
+}
+
 TEST_F(AcceptorTest, AdmitsAMemberBehindSilentConnections) {
   std::vector<UniqueFd> silent;
   for (int i = 0; i < 30; ++i) silent.push_back(connect(""));
