@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <map>
+#include <optional>
 #include <vector>
 
 #include "comm/transport/error.h"
@@ -11,22 +13,90 @@
 
 namespace gradring::comm {
 
+namespace {
+
+using RankValues = std::map<int, std::string>;
+
+std::string part_key(const std::string& prefix, std::size_t part) { return fmt::format("{}/all/{}", prefix, part); }
+
+/// Sets the values under few keys: a rank reads these, and not one of each rank. A part begins with '+' if another one
+/// follows. Ranks read what is too long for a part under its own key.
+void hand_out(Store& store, const std::string& prefix, const RankValues& values) {
+  std::vector<std::string> parts = {"+"};
+  for (const auto& [rank, value] : values) {
+    const std::string entry = fmt::format("{} {} {}", rank, value.size(), value);
+    if (entry.size() >= Store::kMaxValueBytes) continue;
+    if (parts.back().size() + entry.size() > Store::kMaxValueBytes) parts.emplace_back("+");
+    parts.back() += entry;
+  }
+  parts.back().front() = '.';
+  for (std::size_t part = 0; part < parts.size(); ++part) store.set(part_key(prefix, part), parts[part]);
+}
+
+/// Adds the entries of a part. Returns whether another one follows.
+bool read_part(const std::string& text, RankValues& values) {
+  const char* at = text.data() + 1;
+  const char* const end = text.data() + text.size();
+  const auto number = [&] {
+    std::size_t found = 0;
+    const auto [stop, error] = std::from_chars(at, end, found);
+    check<DeviceError>(error == std::errc() && stop != end && *stop == ' ', "invalid list of ranks in the store");
+    at = stop + 1;
+    return found;
+  };
+  while (at < end) {
+    const auto rank = static_cast<int>(number());
+    const std::size_t length = number();
+    check<DeviceError>(length <= static_cast<std::size_t>(end - at), "invalid list of ranks in the store");
+    values[rank].assign(at, length);
+    at += length;
+  }
+  return text.starts_with('+');
+}
+
+/// What rank 0 has handed out. At the deadline, what it has handed out by then.
+RankValues read_handed_out(Store& store, const std::string& prefix, Deadline deadline) {
+  RankValues values;
+  try {
+    for (std::size_t part = 0; read_part(store.wait(part_key(prefix, part), deadline), values);) ++part;
+  } catch (const Timeout&) {
+  }
+  return values;
+}
+
+std::optional<std::string> wait_if_set(Store& store, const std::string& key, Deadline deadline) try {
+  return store.wait(key, deadline);
+} catch (const Timeout&) {
+  return std::nullopt;
+}
+
+}  // namespace
+
 void exchange(Store& store, const std::string& prefix, int rank, int world_size, const std::string& mine,
               Deadline deadline, const std::function<void(int rank, const std::string& value)>& accept) {
   const auto began = Deadline::Clock::now();
   const auto key_of = [&](int of) { return fmt::format("{}/{}", prefix, of); };
   store.set(key_of(rank), mine);
+  const bool collects = rank == 0;
+  RankValues values;
+  if (!collects) values = read_handed_out(store, prefix, deadline);
   std::vector<int> missing;
-  for (int from = 0; from < world_size; ++from) {
-    std::string value;
-    try {
-      value = store.wait(key_of(from), deadline);
-    } catch (const Timeout&) {
-      missing.push_back(from);
-      continue;
+  try {
+    for (int from = 0; from < world_size; ++from) {
+      if (!values.contains(from)) {  // rank 0 has given up, or it is too long for its list
+        const auto value = wait_if_set(store, key_of(from), collects ? deadline : Deadline::after({}));
+        if (value)
+          values[from] = *value;
+        else
+          missing.push_back(from);
+      }
+      if (values.contains(from)) accept(from, values[from]);
     }
-    accept(from, value);
+  } catch (...) {
+    if (collects) hand_out(store, prefix, values);  // so that the others find the same error
+    throw;
   }
+  if (collects && world_size > 1) hand_out(store, prefix, values);
   if (missing.empty()) return;
   const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - began);
   throw Timeout({rank, missing.front(), "join", 0},

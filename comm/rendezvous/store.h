@@ -77,8 +77,10 @@ class MemoryStore final : public Store {
   std::size_t bytes_ = 0;  // of all keys and values
 };
 
-/// Sets `prefix`/RANK to `mine` and waits for the values of all ranks: passes each to `accept`, in rank order.
+/// Sets `prefix`/RANK to `mine` and waits for the values of all ranks: passes each to `accept`, in rank order. Rank 0
+/// collects them and hands them out under `prefix`/all/PART.
 ///
+/// Cost      two or three requests of a rank, and one for each rank on rank 0.
 /// Errors    Timeout that names all missing ranks; what `accept` throws.
 void exchange(Store& store, const std::string& prefix, int rank, int world_size, const std::string& mine,
               Deadline deadline, const std::function<void(int rank, const std::string& value)>& accept);

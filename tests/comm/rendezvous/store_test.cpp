@@ -184,5 +184,65 @@ TYPED_TEST(StoreTest, ReadersNeverSeePartialValues) {
   writer.join();
 }
 
+using Values = std::vector<std::string>;
+
+/// What `rank` receives, or the message of the Timeout.
+Values exchanged(Store& store, int rank, int world, const std::string& mine, Deadline deadline = late()) {
+  Values received;
+  try {
+    exchange(store, "prefix", rank, world, mine, deadline,
+             [&](int, const std::string& value) { received.push_back(value); });
+  } catch (const Timeout& error) {
+    return {error.what()};
+  }
+  return received;
+}
+
+TYPED_TEST(StoreTest, ExchangesValuesOfAnyLength) {
+  Values values;
+  for (const std::size_t length : {std::size_t{0}, std::size_t{1}, Store::kMaxValueBytes, std::size_t{40'000},
+                                   std::size_t{30'000}, Store::kMaxValueBytes - 1, std::size_t{7}})
+    values.push_back(std::string(length, static_cast<char>('0' + values.size())));
+  const auto world = static_cast<int>(values.size());
+  std::vector<std::thread> threads;
+  std::vector<Values> received(values.size());
+  for (int rank = 0; rank < world; ++rank)
+    threads.emplace_back([&, rank] {
+      const auto index = static_cast<std::size_t>(rank);
+      received[index] = exchanged(this->store(), rank, world, values[index]);
+    });
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_THAT(received, ::testing::Each(values));
+}
+
+/// One request for all, and not one for each rank.
+TEST(Exchange, ReadsWhatRank0HandsOut) {
+  MemoryStore all, handed_out;
+  const Values values = {"a", "b", "c 1 2", ""};
+  for (int rank = 1; rank < 4; ++rank)
+    all.set("prefix/" + std::to_string(rank), values[static_cast<std::size_t>(rank)]);
+  EXPECT_EQ(exchanged(all, 0, 4, "a"), values);
+  handed_out.set("prefix/all/0", all.get("prefix/all/0"));
+  EXPECT_EQ(exchanged(handed_out, 2, 4, "c 1 2"), values);
+}
+
+TEST(Exchange, NamesTheMissingRanks) {
+  for (const int absent : {0, 2}) {
+    MemoryStore store;
+    std::vector<std::thread> threads;
+    std::vector<Values> received(4);
+    for (int rank = 0; rank < 4; ++rank)
+      if (rank != absent)
+        threads.emplace_back(
+            [&, rank] { received[static_cast<std::size_t>(rank)] = exchanged(store, rank, 4, "", soon()); });
+    for (std::thread& thread : threads) thread.join();
+    for (int rank = 0; rank < 4; ++rank)
+      if (rank != absent) {
+        EXPECT_THAT(received[static_cast<std::size_t>(rank)],
+                    ::testing::ElementsAre(HasSubstr("for rank " + std::to_string(absent) + " of a world of 4")));
+      }
+  }
+}
+
 }  // namespace
 }  // namespace gradring::comm

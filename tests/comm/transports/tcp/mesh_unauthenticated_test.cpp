@@ -20,6 +20,7 @@ using tests::join;
 using tests::Joined;
 using tests::kLong;
 using tests::publish_endpoint;
+using tests::publish_rank_0;
 using tests::send_text;
 using tests::spec_of;
 
@@ -114,7 +115,7 @@ TEST(TcpMesh, RejectsWrongToken) {
   MemoryStore others;  // like the store of another run that has learned the address
   Endpoint endpoint = endpoint_in(store, 0);
   endpoint.token = RunToken::draw().to_text();
-  others.set("tcp/test/0", endpoint.to_text());
+  publish_rank_0(others, endpoint);
   const Joined one = join(others, spec_of(1, 2));
   EXPECT_THAT(one.error, HasSubstr("PeerLost: rank 1 reached a program at 127.0.0.1:"));
   EXPECT_EQ(one.failed_rank, 0);
@@ -146,7 +147,7 @@ TEST(TcpMesh, NamesARankThatHasEnded) {
   UniqueFd listener = listen_at(SocketAddress("127.0.0.1", 0), 1);
   const SocketAddress left = SocketAddress::of(listener);
   listener.reset();
-  store.set("tcp/test/0", local_endpoint(spec_of(0, 2), left).to_text());
+  publish_rank_0(store, local_endpoint(spec_of(0, 2), left));
   const Joined one = join(store, spec_of(1, 2));
   EXPECT_THAT(one.error, HasSubstr("PeerLost: rank 1 cannot connect to 127.0.0.1:"));
   EXPECT_EQ(one.failed_rank, 0);
@@ -155,7 +156,7 @@ TEST(TcpMesh, NamesARankThatHasEnded) {
 TEST(TcpMesh, RejectsAnImpostorOnARanksPort) {
   MemoryStore store;
   const UniqueFd listener = listen_at(SocketAddress("127.0.0.1", 0), 1);
-  store.set("tcp/test/0", local_endpoint(spec_of(0, 2), SocketAddress::of(listener)).to_text());
+  publish_rank_0(store, local_endpoint(spec_of(0, 2), SocketAddress::of(listener)));
   Joined one;
   std::thread thread([&] { one = join(store, spec_of(1, 2)); });
   UniqueFd socket;
@@ -168,7 +169,7 @@ TEST(TcpMesh, RejectsAnImpostorOnARanksPort) {
 TEST(TcpMesh, ReconnectsAfterAClosedConnection) {
   MemoryStore store;
   const UniqueFd listener = listen_at(SocketAddress("127.0.0.1", 0), 8);
-  store.set("tcp/test/0", local_endpoint(spec_of(0, 2), SocketAddress::of(listener)).to_text());
+  publish_rank_0(store, local_endpoint(spec_of(0, 2), SocketAddress::of(listener)));
   Joined one;
   std::thread thread([&] { one = join(store, spec_of(1, 2), kLong); });
   for (int times = 0; times < 3;)  // as if too many clients stood there

@@ -64,6 +64,13 @@ inline void publish_endpoint(comm::Store& store, const TcpGroupOptions& spec) {
             comm::tcp::local_endpoint(spec, comm::tcp::SocketAddress("127.0.0.1", 1)).to_text());
 }
 
+/// Publishes what the others take for rank 0's endpoint, and for its list of all ranks: an empty one, so that they read
+/// each rank's.
+inline void publish_rank_0(comm::Store& store, const Endpoint& endpoint) {
+  store.set("tcp/test/0", endpoint.to_text());
+  store.set("tcp/test/all/0", ".");
+}
+
 /// Connects to that rank's listener.
 inline UniqueFd connect_to(comm::Store& store, int rank) {
   const Endpoint endpoint = endpoint_in(store, rank);
