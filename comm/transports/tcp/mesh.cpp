@@ -59,8 +59,8 @@ class MeshRendezvous {
     for (int peer = 0; peer < spec_.rank; ++peer) connect(peer, deadline);
     while (!missing().empty()) {
       if (deadline.passed()) throw_missing();
-      wait_for_events(deadline);
-      for (Handshake& handshake : handshakes_) finish(handshake, handshake.advance_among(handshakes_), deadline);
+      for (Handshake* handshake : wait_for_events(deadline))
+        finish(*handshake, handshake->advance_among(handshakes_), deadline);
       handshakes_.remove_if([](const Handshake& handshake) { return handshake.fd() < 0; });
       accept_pending(deadline);
       reconnect(deadline);
@@ -149,12 +149,19 @@ class MeshRendezvous {
     reconnect_later(peer);
   }
 
-  void wait_for_events(Deadline deadline) {
+  /// Returns the handshakes that can advance, or whose time has passed.
+  std::vector<Handshake*> wait_for_events(Deadline deadline) {
     const int listener = accept_at_.passed() ? listener_.get() : -1;
     std::vector<pollfd> events = {{.fd = listener, .events = POLLIN, .revents = 0}};
     for (const Handshake& handshake : handshakes_)
       events.push_back({.fd = handshake.fd(), .events = handshake.interest(), .revents = 0});
     ::poll(events.data(), events.size(), std::min(poll_timeout(deadline), static_cast<int>(kPollInterval.count())));
+    std::vector<Handshake*> ready;
+    auto event = events.begin() + 1;
+    for (Handshake& handshake : handshakes_)
+      if ((event++)->revents != 0 || handshake.state() != Handshake::State::going || handshake.overdue())
+        ready.push_back(&handshake);
+    return ready;
   }
 
   std::string where(int peer) const {
