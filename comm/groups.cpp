@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/groups.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "comm/transport/segment.h"
 #include "comm/transports/in_process/in_process.h"
 #include "comm/transports/tcp/tcp_transport.h"
+#include "kernels/base/descriptor_limit.h"
 #include "kernels/base/error.h"
 
 namespace gradring::comm {
@@ -41,6 +44,16 @@ class SingleRankTransport final : public Transport {
   std::uint64_t segments_ = 0;
 };
 
+constexpr std::size_t kTransports = 2;
+/// Data, logs, checkpoints.
+constexpr std::size_t kOtherFiles = 32;
+
+/// Before a rank connects: what both transports of the group keep open.
+void require_descriptors_of_group(std::size_t of_a_peer, int world_size) {
+  require_descriptors(kOtherFiles + kTransports * of_a_peer * static_cast<std::size_t>(std::max(world_size, 0)),
+                      fmt::format("a rank of a world of {}", world_size));
+}
+
 }  // namespace
 
 InProcessHub::InProcessHub(int world_size, ProcessGroup::Duration timeout)
@@ -58,6 +71,7 @@ std::unique_ptr<ProcessGroup> InProcessHub::join(int rank) {
 }
 
 std::unique_ptr<ProcessGroup> make_shared_memory_group(Store& store, const SharedMemoryGroupOptions& options) {
+  require_descriptors_of_group(kSharedMemoryDescriptorsOfAPeer, options.world_size);
   const auto transport = [&](const std::string& channel) {
     SharedMemoryGroupOptions own = options;
     own.name += "/" + channel;
@@ -75,6 +89,7 @@ std::unique_ptr<Transport> make_tcp_transport(Store& store, const TcpGroupOption
 }
 
 std::unique_ptr<ProcessGroup> make_tcp_group(Store& store, const TcpGroupOptions& options) {
+  require_descriptors_of_group(1, options.world_size);
   auto data = make_tcp_transport(store, options, "data");
   return std::make_unique<ProcessGroup>(std::move(data), make_tcp_transport(store, options, "control"),
                                         options.timeout);

@@ -30,9 +30,11 @@ UniqueFd make_event() {
   return event;
 }
 
+/// Errors    DeviceError if rank 0 may not open as many.
 std::size_t descriptors_of_run(int world_size) {
-  const DescriptorLimit raised;
-  return kOtherFiles + kSocketsOfAPeer * static_cast<std::size_t>(world_size);
+  const std::size_t count = kOtherFiles + kSocketsOfAPeer * static_cast<std::size_t>(world_size);
+  require_descriptors(count, fmt::format("rank 0 of a world of {}", world_size));
+  return count;
 }
 
 /// Signals are for other threads.

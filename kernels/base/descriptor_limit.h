@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <cstddef>
+#include <string_view>
 
 namespace gradring {
 
@@ -23,5 +24,11 @@ class DescriptorLimit {
 
 /// How many more files this process may open.
 std::size_t free_descriptors();
+
+/// Raises the limit as DescriptorLimit does, and checks that this process may open `count` more files. `user` is what
+/// needs them: "a rank of a world of 300".
+///
+/// Errors    DeviceError that says how to raise the limit.
+void require_descriptors(std::size_t count, std::string_view user);
 
 }  // namespace gradring

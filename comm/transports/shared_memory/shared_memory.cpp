@@ -16,6 +16,7 @@
 #include "comm/transports/shared_memory/memfd.h"
 #include "comm/transports/shared_memory/process_handle.h"
 #include "kernels/base/deadline.h"
+#include "kernels/base/descriptor_limit.h"
 #include "kernels/base/error.h"
 
 namespace gradring::comm {
@@ -117,6 +118,8 @@ class ProcessMemory final : public PeerMemory {
 std::unique_ptr<Transport> make_shared_memory_transport(Store& store, const SharedMemoryGroupOptions& spec,
                                                         Deadline deadline) {
   check_rank(spec.rank, spec.world_size);
+  require_descriptors(kSharedMemoryDescriptorsOfAPeer * static_cast<std::size_t>(spec.world_size) + 1,
+                      fmt::format("a rank of a world of {}", spec.world_size));
   return std::make_unique<MappedTransport>(std::make_unique<ProcessMemory>(store, spec, deadline));
 }
 

@@ -241,7 +241,9 @@ std::vector<Peer> connect_mesh(Store& store, const TcpGroupOptions& spec, Deadli
         spec.address);
   });
   if (spec.world_size == 1) return std::vector<Peer>(1);
-  const DescriptorLimit raised;
+  // Its peers' sockets, the listener, and a file of the store.
+  require_descriptors(static_cast<std::size_t>(spec.world_size) + 1,
+                      fmt::format("a rank of a world of {}", spec.world_size));
   const UniqueFd listener = listen_at(wanted, spec.world_size + kMaxPendingHandshakes);
   const Endpoint mine = local_endpoint(spec, SocketAddress::of(listener));
   std::vector<Endpoint> endpoints = exchange_endpoints(store, spec, mine, deadline);

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A leader that may open 64 files, where nobody authenticates 100 connections: it drops the oldest ones, starts its
 # workers, starts them again, and lets a node join. No limit is raised: the hard one is 64, too.
+# Then worlds that need more.
 #
 # Usage: few_descriptors.sh GRADRING
 # shellcheck source=tests/train/launch/nodes/namespaces.sh
@@ -53,3 +54,11 @@ expect 0 "$leader" "the leader"
 expect 0 "$started" "the other agent"
 says 0.out '[default1]:attempt 1'
 says 1.out '[default1]:attempt 1'
+
+# Too few for the world: an error that says so before ranks connect.
+for world in "launch --nproc-per-node 40 -- true" "bench allreduce --nprocs 8 --comm shm"; do
+  # shellcheck disable=SC2086
+  (ulimit -n 64 && XDG_RUNTIME_DIR=$folder exec "$gradring" $world) >"$folder/world.out" 2>"$folder/world.err" &
+  expect 3 "$!" "$world"
+  says world.err "raise it to "
+done
