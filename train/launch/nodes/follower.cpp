@@ -31,8 +31,8 @@ Follower::Follower(const LaunchOptions& options, NodeLink link, WorkerGroup& loc
 std::optional<int> Follower::run() {
   for (auto turn = Steady::now(); !code_;) {
     const auto previous_turn = std::exchange(turn, Steady::now());
-    const WorkerEvents events =
-        local_.wait(Deadline::after(NodeLink::kBetweenBeats), {link_.fd(), mirror_ ? mirror_->fd() : -1});
+    const WorkerEvents events = local_.wait(Deadline::after(NodeLink::kBetweenBeats),
+                                            {link_.events(), {mirror_ ? mirror_->fd() : -1, POLLIN, 0}});
     report(events);
     receive();
     link_.beat();
@@ -57,6 +57,8 @@ void Follower::report(const WorkerEvents& events) {
   }
   if (events.signal == SIGTSTP) {
     link_.pause();
+    NodeLink* const links[] = {&link_};
+    NodeLink::flush(links);
     return local_.suspend();
   }
   if (events.signal == 0) return;

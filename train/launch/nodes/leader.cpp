@@ -52,12 +52,13 @@ std::string NodeTable::missing() const {
   return names;
 }
 
-std::vector<int> NodeTable::fds() const {
-  std::vector<int> fds = acceptor_.fds();
-  for (const NodeLink& link : joining_) fds.push_back(link.fd());
+std::vector<pollfd> NodeTable::events() const {
+  std::vector<pollfd> events;
+  for (const int fd : acceptor_.fds()) events.push_back({fd, POLLIN, 0});
+  for (const NodeLink& link : joining_) events.push_back(link.events());
   for (const NodeSlot& slot : slots_)
-    if (slot.joined()) fds.push_back(slot.link->fd());
-  return fds;
+    if (slot.joined()) events.push_back(slot.link->events());
+  return events;
 }
 
 bool NodeTable::admit() {
@@ -113,6 +114,13 @@ void NodeTable::send_to_all(const json& message) {
     if (slot.joined()) slot.link->send(message);
 }
 
+void NodeTable::flush() {
+  std::vector<NodeLink*> links;
+  for (NodeSlot& slot : slots_)
+    if (slot.joined()) links.push_back(&*slot.link);
+  NodeLink::flush(links);
+}
+
 std::vector<NodeAssignment> assign_ranks(std::span<const JoinRequest> requests, int master_port) {
   std::vector<NodeAssignment> assignments;
   std::map<std::string, int> in_role;
@@ -152,11 +160,13 @@ void Leader::start(int attempt) {
 }
 
 void Leader::release_leaving() {
+  const auto leaves = [](const NodeSlot& slot) { return slot.joined() && slot.leaving; };
+  if (std::ranges::none_of(nodes_.slots(), leaves)) return;
   for (NodeSlot& slot : nodes_.slots())
-    if (slot.joined() && slot.leaving) {
-      slot.link->send(finish_message(kPreempted));
-      slot = {};
-    }
+    if (leaves(slot)) slot.link->send(finish_message(kPreempted));
+  nodes_.flush();
+  for (NodeSlot& slot : nodes_.slots())
+    if (leaves(slot)) slot = {};
 }
 
 bool Leader::enough(const Deadline& last_call) const {
@@ -238,11 +248,11 @@ std::string Leader::running_names() const {
 }
 
 WorkerEvents Leader::wait(std::optional<Deadline> deadline) {
-  std::vector<int> fds = nodes_.fds();
-  if (mirror_) fds.push_back(mirror_->fd());
+  std::vector<pollfd> sources = nodes_.events();
+  if (mirror_) sources.push_back({mirror_->fd(), POLLIN, 0});
   // Return in time for heartbeats, and to close unauthenticated connections.
   const auto beat = Deadline::after(signals_.empty() ? NodeLink::kBetweenBeats : std::chrono::seconds(0));
-  WorkerEvents events = local_.wait(earlier(nodes_.next_poll(), earlier(deadline, beat)), fds);
+  WorkerEvents events = local_.wait(earlier(nodes_.next_poll(), earlier(deadline, beat)), sources);
   if (events.signal != 0) take_signal(events.signal, 0);
   if (mirror_)
     for (const auto& [name, value] : mirror_->changes()) nodes_.send_to_all(key_message(name, value));
@@ -332,10 +342,14 @@ void Leader::suspend() {
   nodes_.send_to_all(signal_message(SIGSTOP));
   for (NodeSlot& slot : nodes_.slots())
     if (slot.joined()) slot.link->pause();
+  nodes_.flush();
   local_.suspend();
   nodes_.send_to_all(signal_message(SIGCONT));
 }
 
-void Leader::finish(int code, const std::string& why) { nodes_.send_to_all(finish_message(code, why)); }
+void Leader::finish(int code, const std::string& why) {
+  nodes_.send_to_all(finish_message(code, why));
+  nodes_.flush();
+}
 
 }  // namespace gradring::train

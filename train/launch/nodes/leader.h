@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <poll.h>
+
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -45,8 +47,8 @@ class NodeTable {
   std::string missing() const;
   /// Where nodes join.
   std::string where() const { return acceptor_.where(); }
-  /// The descriptors to poll for reading.
-  std::vector<int> fds() const;
+  /// What to poll for.
+  std::vector<pollfd> events() const;
   /// When to call admit() at the latest, if ever.
   const std::optional<Deadline>& next_poll() const { return acceptor_.next_poll(); }
   /// Accepts nodes, and refuses unsuitable ones with a reason. Returns whether a node joined.
@@ -54,6 +56,8 @@ class NodeTable {
   /// Why the last unsuitable node was refused; empty if none was.
   const std::string& last_refusal() const { return last_refusal_; }
   void send_to_all(const nlohmann::json& message);
+  /// Waits until all have taken what was sent (NodeLink::flush).
+  void flush();
 
  private:
   bool join(NodeLink link, JoinRequest request);

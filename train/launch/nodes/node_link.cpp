@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -21,7 +20,6 @@ namespace {
 
 /// Limits time and memory for a peer that sends without a pause.
 constexpr int kMaxNodeReads = 64;
-constexpr auto kSendTimeout = NodeLink::kHostSilence;
 
 void set(int socket, int level, int option, std::int64_t number) {
   const int value = static_cast<int>(number);
@@ -46,20 +44,42 @@ std::string NodeLink::own_address() const { return comm::tcp::SocketAddress::of(
 void NodeLink::close(const std::string& reason) {
   if (!socket_) return;
   socket_.reset();
+  unsent_.clear();
   reason_ = reason;
 }
 
 void NodeLink::send(const nlohmann::json& message) {
-  const std::string text = message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-  const auto deadline = Deadline::after(kSendTimeout);
-  for (std::size_t sent = 0; sent < text.size() && socket_;) {
-    const ssize_t count = ::send(socket_.get(), text.data() + sent, text.size() - sent, MSG_NOSIGNAL);
-    if (count > 0) sent += static_cast<std::size_t>(count);
-    if (count >= 0 || errno == EINTR) continue;
-    if (errno != EAGAIN) return close(std::strerror(errno));
-    pollfd room = {socket_.get(), POLLOUT, 0};
-    if (::poll(&room, 1, poll_timeout(deadline)) == 0 && deadline.passed())
-      return close(fmt::format("it accepted no data for {} s", kSendTimeout.count()));
+  if (!socket_) return;
+  const auto now = Clock::now();
+  if (unsent_.empty()) last_sent_ = now;
+  unsent_ += message.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  send_unsent(now);
+  if (unsent_.size() > kMaxUnsentBytes) close(fmt::format("it is {} bytes behind", unsent_.size()));
+}
+
+void NodeLink::send_unsent(Clock::time_point now) {
+  std::size_t sent = 0;
+  while (sent < unsent_.size()) {
+    const ssize_t count = ::send(socket_.get(), unsent_.data() + sent, unsent_.size() - sent, MSG_NOSIGNAL);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0 && errno == EAGAIN) break;
+    if (count < 0) return close(std::strerror(errno));
+    sent += static_cast<std::size_t>(count);
+  }
+  unsent_.erase(0, sent);
+  if (sent > 0 || unsent_.empty() || peer_is_paused_) last_sent_ = now;
+  if (now - last_sent_ > kHostSilence) close(fmt::format("it accepted no data for {} s", kHostSilence.count()));
+}
+
+void NodeLink::flush(std::span<NodeLink* const> links) {
+  for (const auto deadline = Deadline::after(kHostSilence);;) {
+    std::vector<pollfd> behind;
+    for (NodeLink* link : links) {
+      link->send_unsent();
+      if (!link->unsent_.empty()) behind.push_back({link->socket_.get(), POLLOUT, 0});
+    }
+    if (behind.empty() || deadline.passed()) return;
+    ::poll(behind.data(), behind.size(), poll_timeout(deadline));
   }
 }
 
@@ -104,9 +124,10 @@ bool NodeLink::parse(const std::string& line) {
 }
 
 void NodeLink::beat(Clock::time_point now) {
+  send_unsent(now);
   if (!socket_ || now - last_beat_ < kBetweenBeats) return;
   last_beat_ = now;
-  if (!peer_is_paused_) send({{"say", "beat"}});
+  if (!peer_is_paused_ && unsent_.empty()) send({{"say", "beat"}});
 }
 
 bool NodeLink::peer_is_silent(Clock::time_point now) const {

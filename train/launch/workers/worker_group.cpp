@@ -246,12 +246,12 @@ std::string WorkerGroup::running_names() const {
   return names;
 }
 
-WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vector<int>& others) {
+WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vector<pollfd>& others) {
   std::vector<pollfd> sources = {
       {state_.signals.fd(), POLLIN, 0}, {terminals_.out.fd(), POLLOUT, 0}, {terminals_.err.fd(), POLLOUT, 0}};
   for (const auto& worker : workers_)  // poll ignores fd -1
     for (const int fd : {worker.out.fd(), worker.err.fd(), worker.process.fd()}) sources.push_back({fd, POLLIN, 0});
-  for (const int fd : others) sources.push_back({fd, POLLIN, 0});
+  sources.insert(sources.end(), others.begin(), others.end());
   const bool looks =
       std::ranges::any_of(workers_, [](const Worker& worker) { return worker.process.must_be_polled(); });
   std::optional<Deadline> until = looks ? earlier(deadline, Deadline::after(kBetweenLooks)) : deadline;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <poll.h>
+
 #include <bitset>
 #include <filesystem>
 #include <optional>
@@ -89,8 +91,8 @@ class WorkerGroup final : public Workers {
   std::string running_names() const override;
   int world_size() const override { return assignment_.world_size; }
   WorkerEvents wait(std::optional<Deadline> deadline) override { return wait(deadline, {}); }
-  /// Also returns as soon as one of these descriptors is readable; -1 is ignored.
-  WorkerEvents wait(std::optional<Deadline> deadline, const std::vector<int>& others);
+  /// Also returns as soon as one of these events happens; descriptor -1 is ignored.
+  WorkerEvents wait(std::optional<Deadline> deadline, const std::vector<pollfd>& others);
   void send(int number) noexcept override;
   void suspend() override;
   std::optional<std::int64_t> furthest_step() const override;

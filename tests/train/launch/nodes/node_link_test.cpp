@@ -70,6 +70,46 @@ TEST_F(NodeLinks, TellIfThePeerIsSilent) {
   EXPECT_FALSE(here_.peer_is_silent(now_));
 }
 
+/// More than a connection holds that nobody reads.
+constexpr int kManyMessages = 20;
+void send_many(NodeLink& link) {
+  for (int i = 0; i < kManyMessages; ++i) link.send({{"say", "key"}, {"value", std::string(400'000, 'x')}});
+}
+
+TEST_F(NodeLinks, DoNotWaitForASlowPeer) {
+  send_many(here_);
+  EXPECT_TRUE(here_.open()) << here_.reason();
+  EXPECT_NE(here_.events().events & POLLOUT, 0);
+  std::size_t received = 0;
+  for (int turn = 0; turn < 10'000 && received < kManyMessages; ++turn) {
+    received += there_.receive().size();
+    here_.send_unsent();
+  }
+  EXPECT_EQ(received, std::size_t{kManyMessages});
+  EXPECT_EQ(here_.events().events & POLLOUT, 0);
+}
+
+TEST_F(NodeLinks, CloseIfThePeerTakesNothing) {
+  send_many(here_);
+  const auto stuck = NodeLink::Clock::now();
+  here_.beat(stuck + NodeLink::kHostSilence - 1s);
+  EXPECT_TRUE(here_.open());
+  EXPECT_TRUE(there_.receive().empty()) << "a part of the first message";
+  here_.beat(stuck + NodeLink::kHostSilence);
+  here_.beat(stuck + 2 * NodeLink::kHostSilence - 1s);
+  EXPECT_TRUE(here_.open()) << "it took some of it";
+  here_.beat(stuck + 2 * NodeLink::kHostSilence + 1s);
+  EXPECT_FALSE(here_.open());
+  EXPECT_THAT(here_.reason(), HasSubstr("it accepted no data for 6 s"));
+}
+
+TEST_F(NodeLinks, CloseIfThePeerIsFarBehind) {
+  const std::string text(NodeLink::kMaxUnsentBytes / 4, 'x');
+  for (int i = 0; i < 6; ++i) here_.send({{"say", "key"}, {"value", text}});
+  EXPECT_FALSE(here_.open());
+  EXPECT_THAT(here_.reason(), HasSubstr("bytes behind"));
+}
+
 TEST_F(NodeLinks, WaitForAPausedPeer) {
   there_.pause();
   EXPECT_TRUE(here_.receive().empty());
