@@ -16,7 +16,7 @@ constexpr std::chrono::milliseconds kEventInterval(5);  // of event queries, whi
 /// A collective publishes its position after this fraction of the timeout.
 constexpr int kPublishFraction = 10;
 
-/// In a large group all ranks together read the store, which one of them may serve, a thousand times a second.
+/// So that all ranks together read the store, which one of them may serve, at most a thousand times a second.
 std::chrono::milliseconds peer_interval(int world_size) {
   return std::max(std::chrono::milliseconds(50), std::chrono::milliseconds(world_size));
 }
