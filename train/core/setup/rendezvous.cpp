@@ -5,7 +5,6 @@
 #include <fmt/ranges.h>
 
 #include <iterator>
-#include <thread>
 
 #include "comm/groups.h"
 #include "comm/host_channel.h"
@@ -13,6 +12,7 @@
 #include "comm/rendezvous/store.h"
 #include "comm/transport/error.h"
 #include "comm/transports/shared_memory/shared_memory.h"
+#include "kernels/base/deadline.h"
 #include "kernels/base/host_name.h"
 #include "train/core/setup/agreement.h"
 #include "train/core/setup/tcp_rendezvous.h"
@@ -26,7 +26,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::chrono::milliseconds kPollInterval(5);
+/// For rank 0: many ranks may wait on few cores.
+constexpr PollPace kPace = {
+    .spins = 0, .first_nap = std::chrono::milliseconds(5), .longest_nap = std::chrono::milliseconds(80)};
 
 bool on_gpu(const Compute* compute) { return compute && compute->device->id().kind == kernels::DeviceKind::cuda; }
 
@@ -201,15 +203,12 @@ RankRendezvous::RankRendezvous(const WorkerEnvironment& environment, Deadline de
     return;
   }
   std::optional<fs::path> found;
-  while (!(found = RunLink::follow(links, name))) {
-    if (deadline.passed())
-      throw comm::Timeout(
-          {.rank = environment.rank, .peer = 0, .operation = "join"},
-          fmt::format("rank {} of {} waited for rank 0, which did not connect: start it on this machine with the same "
-                      "MASTER_PORT and TORCHELASTIC_RUN_ID, or raise --timeout",
-                      environment.rank, environment.world_size));
-    std::this_thread::sleep_for(kPollInterval);
-  }
+  if (!poll_until([&] { return (found = RunLink::follow(links, name)).has_value(); }, deadline, kPace))
+    throw comm::Timeout(
+        {.rank = environment.rank, .peer = 0, .operation = "join"},
+        fmt::format("rank {} of {} waited for rank 0, which did not connect: start it on this machine with the same "
+                    "MASTER_PORT and TORCHELASTIC_RUN_ID, or raise --timeout",
+                    environment.rank, environment.world_size));
   store_ = *found / "store";
 }
 
