@@ -23,6 +23,9 @@ namespace fs = std::filesystem;
 
 constexpr PollPace kPace = {
     .spins = 0, .first_nap = std::chrono::milliseconds(1), .longest_nap = std::chrono::milliseconds(20)};
+/// For another rank, which may start much later, while many wait on few cores.
+constexpr PollPace kWaitPace = {
+    .spins = 0, .first_nap = std::chrono::milliseconds(1), .longest_nap = std::chrono::milliseconds(80)};
 
 [[noreturn]] void throw_failed(const std::string& what, const fs::path& path) {
   throw DeviceError(
@@ -99,7 +102,7 @@ std::string FileStore::wait(const std::string& key, Deadline deadline) {
   const auto began = Deadline::Clock::now();
   std::optional<std::string> value;
   const auto is_set = [&] { return (value = read(path_of(key))).has_value(); };
-  if (!poll_until(is_set, deadline, kPace)) throw_missing(key, began);
+  if (!poll_until(is_set, deadline, kWaitPace)) throw_missing(key, began);
   return *value;
 }
 
