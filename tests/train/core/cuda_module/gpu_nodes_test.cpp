@@ -167,8 +167,8 @@ TEST_F(GpuNodes, SendHostValuesByTcpAndTheUniqueIdToAuthenticatedRanksOnly) {
     EXPECT_THAT(std::string(bytes.begin(), bytes.end()), Not(HasSubstr(nodes_[0].folder().path().string())))
         << message.at("name") << " holds the ncclUniqueId, which names the folder of rank 0's launcher";
   }
-  EXPECT_THAT(names, Contains(AllOf(StartsWith("key-tcp"), HasSubstr("control"))).Times(4))
-      << "where each rank listens";
+  EXPECT_THAT(names, Contains(AllOf(StartsWith("key-tcp"), HasSubstr("control"))).Times(5))
+      << "where each rank listens, and rank 0's list of it";
   EXPECT_THAT(names, Contains(StartsWith("key-nccl")));
   EXPECT_THAT(removed, Contains(HasSubstr("memory")).Times(testing::Ge(4))) << "the ranks' sizes of an allocation";
   EXPECT_THAT(names, Not(Contains(AllOf(StartsWith("key-tcp"), HasSubstr("data")))));
