@@ -3,15 +3,10 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <signal.h>
-#include <sys/socket.h>
-
 #include <nlohmann/json.hpp>
-#include <set>
 #include <thread>
 
-#include "comm/rendezvous/store.h"
 #include "tests/train/launch/launcher_fixture.h"
 #include "train/launch/nodes/message.h"
 #include "train/launch/nodes/rendezvous.h"
@@ -121,40 +116,6 @@ TEST_F(BrokenAgent, CannotPrintControlCharacters) {
   EXPECT_EQ(leader->wait(), 7) << errors();
   EXPECT_THAT(errors(), HasSubstr("\\x1b]0;title\\x07"));
   EXPECT_THAT(errors(), Not(HasSubstr("\x1b")));
-}
-
-/// Three agents that read nothing, behind which two others exchange entries of the store through the leader.
-TEST_F(BrokenAgent, DelaysNoOtherIfItReadsNothing) {
-  constexpr int kNodes = 6;
-  constexpr std::size_t kEntries = 4;
-  auto leader = start_leader(std::to_string(kNodes));
-  std::vector<NodeLink> stuck;
-  const json nodes = {{"least", kNodes}, {"most", kNodes}};
-  for (int i = 0; i < 3; ++i) {
-    stuck.push_back(joined(2, nodes));
-    const int small = 1;
-    ::setsockopt(stuck.back().events().fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-  }
-  NodeLink sender = joined(2, nodes), receiver = joined(2, nodes);
-  await(sender, "start");
-  await(receiver, "start");
-  for (std::size_t i = 0; i < kEntries; ++i)
-    sender.send(key_message(fmt::format("key-{}", i), std::string(comm::Store::kMaxValueBytes, 'x')));
-  std::set<std::string> names;
-  eventually([&] {
-    sender.beat();
-    receiver.beat();
-    for (const json& message : receiver.receive())
-      if (kind_of(message) == "key") names.insert(entry_in(message).first);
-    return names.size() == kEntries || !receiver.open();
-  });
-  EXPECT_EQ(names.size(), kEntries) << receiver.reason() << errors();
-  for (const NodeLink& link : stuck) {
-    pollfd closed = {link.events().fd, POLLRDHUP, 0};
-    EXPECT_EQ(::poll(&closed, 1, 0), 0) << "the leader has given it up before it served the others";
-  }
-  stuck.clear();
-  EXPECT_EQ(leader->wait(), 161) << errors();
 }
 
 class BrokenLeader : public LauncherFixture {
