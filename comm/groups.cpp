@@ -48,9 +48,9 @@ constexpr std::size_t kTransports = 2;
 /// Data, logs, checkpoints.
 constexpr std::size_t kOtherFiles = 32;
 
-/// Before a rank connects: what both transports of the group keep open.
-void require_descriptors_of_group(std::size_t of_a_peer, int world_size) {
-  require_descriptors(kOtherFiles + kTransports * of_a_peer * static_cast<std::size_t>(std::max(world_size, 0)),
+/// Before a rank connects: what both transports of the group keep open, one for each peer.
+void require_descriptors_of_group(int world_size) {
+  require_descriptors(kOtherFiles + kTransports * static_cast<std::size_t>(std::max(world_size, 0)),
                       fmt::format("a rank of a world of {}", world_size));
 }
 
@@ -71,7 +71,7 @@ std::unique_ptr<ProcessGroup> InProcessHub::join(int rank) {
 }
 
 std::unique_ptr<ProcessGroup> make_shared_memory_group(Store& store, const SharedMemoryGroupOptions& options) {
-  require_descriptors_of_group(kSharedMemoryDescriptorsOfAPeer, options.world_size);
+  require_descriptors_of_group(options.world_size);
   const auto transport = [&](const std::string& channel) {
     SharedMemoryGroupOptions own = options;
     own.name += "/" + channel;
@@ -89,7 +89,7 @@ std::unique_ptr<Transport> make_tcp_transport(Store& store, const TcpGroupOption
 }
 
 std::unique_ptr<ProcessGroup> make_tcp_group(Store& store, const TcpGroupOptions& options) {
-  require_descriptors_of_group(1, options.world_size);
+  require_descriptors_of_group(options.world_size);
   auto data = make_tcp_transport(store, options, "data");
   return std::make_unique<ProcessGroup>(std::move(data), make_tcp_transport(store, options, "control"),
                                         options.timeout);

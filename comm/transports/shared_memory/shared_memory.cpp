@@ -118,7 +118,8 @@ class ProcessMemory final : public PeerMemory {
 std::unique_ptr<Transport> make_shared_memory_transport(Store& store, const SharedMemoryGroupOptions& spec,
                                                         Deadline deadline) {
   check_rank(spec.rank, spec.world_size);
-  require_descriptors(kSharedMemoryDescriptorsOfAPeer * static_cast<std::size_t>(spec.world_size) + 1,
+  // A pidfd of each peer; its memfd is open only while it is mapped.
+  require_descriptors(static_cast<std::size_t>(spec.world_size) + 2,
                       fmt::format("a rank of a world of {}", spec.world_size));
   return std::make_unique<MappedTransport>(std::make_unique<ProcessMemory>(store, spec, deadline));
 }

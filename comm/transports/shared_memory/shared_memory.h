@@ -18,9 +18,6 @@ struct SharedMemoryGroupOptions {
   std::string name = "group";  ///< prefix of this group's or transport's keys: equal on all ranks, unique in the store
 };
 
-/// A pidfd and the other rank's memfd, which a transport keeps open.
-inline constexpr std::size_t kSharedMemoryDescriptorsOfAPeer = 2;
-
 /// The transport of one rank that is a process on this host. Each rank keeps its memory in one memfd; peers open it as
 /// /proc/PID/fd/N, which they read from the store. The store is used only during this call.
 ///

@@ -56,7 +56,7 @@ says 0.out '[default1]:attempt 1'
 says 1.out '[default1]:attempt 1'
 
 # Too few for the world: an error that says so before ranks connect.
-for world in "launch --nproc-per-node 40 -- true" "bench allreduce --nprocs 8 --comm shm"; do
+for world in "launch --nproc-per-node 40 -- true" "bench allreduce --nprocs 24 --comm shm"; do
   # shellcheck disable=SC2086
   (ulimit -n 64 && XDG_RUNTIME_DIR=$folder exec "$gradring" $world) >"$folder/world.out" 2>"$folder/world.err" &
   expect 3 "$!" "$world"
