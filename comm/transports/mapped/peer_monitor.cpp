@@ -59,8 +59,9 @@ void PeerMonitor::check_peers(const std::function<bool()>& ready, const std::fun
   for (int peer = 0; peer < memory_.world_size(); ++peer) {
     const bool is_watched = watched[static_cast<std::size_t>(peer)];
     if (!is_watched && !all) continue;
-    const GroupState state = status(peer).state.load();
-    const bool dead = is_watched && state == GroupState::member && memory_.gone(peer);
+    const bool gone = is_watched && memory_.gone(peer);
+    const GroupState state = status(peer).state.load();  // after that: a rank may leave and end in between
+    const bool dead = gone && state == GroupState::member;
     if (peer == rank_ || (state == GroupState::member && !dead)) continue;
     // The peer's last writes happened before it left, so they are visible now.
     if (ready()) return;
@@ -90,7 +91,7 @@ std::vector<bool> PeerMonitor::watched(const std::vector<int>& awaited, std::chr
 void PeerMonitor::throw_if_peer_died(const PendingOp& op) {
   std::vector<int> dead;
   for (int peer = 0; peer < memory_.world_size(); ++peer)
-    if (peer != rank_ && status(peer).state.load() == GroupState::member && memory_.gone(peer)) dead.push_back(peer);
+    if (peer != rank_ && memory_.gone(peer) && status(peer).state.load() == GroupState::member) dead.push_back(peer);
   if (!dead.empty()) failure_.throw_peer_lost(dead.front(), "died", op, {dead.begin() + 1, dead.end()});
 }
 
