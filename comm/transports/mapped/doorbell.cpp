@@ -95,10 +95,10 @@ bool Doorbell::park(int peer, std::chrono::nanoseconds longest, const std::funct
   ControlBlock::Status& mine = status(rank_);
   mine.waiting_for.store(peer);
   mine.parked.store(1);
-  const std::uint32_t doorbell = mine.doorbell.load();
-  if (!awake()) futex_wait(mine.doorbell, doorbell, longest);
+  if (!awake()) futex_wait(mine.doorbell, heard_, longest);
   mine.parked.store(0);
-  return mine.doorbell.load() != doorbell;
+  const std::uint32_t before = std::exchange(heard_, mine.doorbell.load());
+  return heard_ != before;
 }
 
 void Doorbell::notify(int peer) const {
@@ -110,12 +110,12 @@ void Doorbell::notify(int peer) const {
 
 void Doorbell::notify_all() const {
   for (int peer = 0; peer < static_cast<int>(blocks_.size()); ++peer)
-    if (peer != rank_ && status(peer).parked.load() != 0) wake(peer);
+    if (peer != rank_) wake(peer);
 }
 
 void Doorbell::wake(int peer) const {
   status(peer).doorbell.fetch_add(1);
-  futex_wake(status(peer).doorbell);
+  if (status(peer).parked.load() != 0) futex_wake(status(peer).doorbell);
 }
 
 }  // namespace gradring::comm

@@ -7,7 +7,7 @@ namespace gradring::comm {
 namespace {
 
 /// The longest park, and the interval of liveness checks: a killed rank notifies nobody. In a long wait a tenth of it,
-/// so that ranks that wait for long cost little.
+/// so that these ranks cost little.
 constexpr std::chrono::milliseconds kShortestInterval(20);
 constexpr std::chrono::milliseconds kLongestInterval = Deadline::Clock::kLongestNap;
 /// Ranks that a check looks at besides the awaited ones. Each rank begins elsewhere and goes round, so together they
@@ -42,12 +42,12 @@ void PeerMonitor::block_until(const std::function<bool()>& ready, const std::fun
     const std::chrono::nanoseconds interval =
         std::clamp<std::chrono::nanoseconds>(waited / 10, kShortestInterval, kLongestInterval);
     // Also awake if `needed` has just done its part and another rank is missing: that one would not notify.
-    const bool notified = doorbell_.park(needed, deadline.nap(interval),
-                                         [&] { return ready() || first(awaited()) != needed || deadline.passed(); });
+    notified_ |= doorbell_.park(needed, deadline.nap(interval),
+                                [&] { return ready() || first(awaited()) != needed || deadline.passed(); });
     if (ready()) break;
     const bool late = deadline.passed();
     // Before the timeout: an earlier failure names the root cause.
-    check_peers(ready, awaited, watched(awaited(), interval, late), notified || late, op);
+    check_peers(ready, awaited, watched(awaited(), interval, late), notified_ || late, op);
     if (late && !ready()) throw_timeout(awaited(), op);
   }
   status(rank_).waiting_for.store(-1);
@@ -72,6 +72,7 @@ void PeerMonitor::check_peers(const std::function<bool()>& ready, const std::fun
     throw_if_peer_died(op);
     failure_.throw_peer_left(peer, op);
   }
+  if (all) notified_ = false;
 }
 
 /// The ranks of which this check sees a death; none if the last check was just now.

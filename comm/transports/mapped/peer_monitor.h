@@ -48,7 +48,8 @@ class PeerMonitor {
   int rank_;
   Doorbell doorbell_;
   Deadline::Clock::time_point next_liveness_check_{};
-  int next_watched_;  // where the next check of other ranks begins
+  int next_watched_;       // where the next check of other ranks begins
+  bool notified_ = false;  // since the last check of all ranks
   GroupFailure failure_;
 };
 

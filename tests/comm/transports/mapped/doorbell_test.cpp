@@ -83,8 +83,14 @@ TEST_F(DoorbellTest, ParkReturnsAtOnceIfAwake) {
 
 TEST_F(DoorbellTest, NotifySkipsRunningRanks) {
   doorbell(1).notify(0);
-  doorbell(1).notify_all();
   EXPECT_EQ(status(0).doorbell.load(), 0u);
+}
+
+TEST_F(DoorbellTest, NotifyAllReachesARankThatParksLater) {
+  Doorbell mine = doorbell(0);
+  doorbell(1).notify_all();
+  EXPECT_TRUE(mine.park(2, std::chrono::seconds(60), [] { return false; }));
+  EXPECT_FALSE(mine.park(2, std::chrono::milliseconds(1), [] { return false; })) << "it has heard that one";
 }
 
 TEST_F(DoorbellTest, SpinsOnlyIfRanksHaveEnoughCores) {
