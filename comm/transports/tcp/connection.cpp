@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 
 namespace gradring::comm::tcp {
 namespace {
@@ -148,14 +147,14 @@ void Connection::read_ahead() {
   read(nullptr, 0, room);
 }
 
-std::optional<Frame> Connection::next_ahead() {
+std::optional<Frame> Connection::next_ahead(int world_size) {
   std::size_t left = buffered();
   std::size_t behind = payload_left_;  // of the frame before
   for (std::uint64_t sequence = received_ + 1; left >= sizeof(Frame) && behind <= left - sizeof(Frame); ++sequence) {
     left -= behind;
     Frame frame;
     std::memcpy(&frame, buffer_.data() + buffer_end_ - left, sizeof frame);
-    if (!is_valid(frame, sequence, std::numeric_limits<int>::max())) return std::nullopt;  // an error once it is taken
+    if (!is_valid(frame, sequence, world_size)) return std::nullopt;  // an error once it is taken
     if (sequence > seen_ahead_) {
       seen_ahead_ = sequence;
       return frame;

@@ -97,8 +97,11 @@ class Connection {
   bool may_read_ahead() const;
   /// Buffers what has arrived behind the front, for next_ahead.
   void read_ahead();
-  /// The header of the next buffered frame behind the front, each once; front() returns that frame later.
-  std::optional<Frame> next_ahead();
+  /// The header of the next buffered frame behind the front, each once; front() returns that frame later. None behind an
+  /// invalid one.
+  std::optional<Frame> next_ahead(int world_size);
+  /// Whether next_ahead has returned the front before.
+  bool front_was_seen() const { return received_ <= seen_ahead_; }
   /// The number of frames received so far.
   std::uint64_t received() const { return received_; }
   /// Whether no complete frame can arrive any more: the peer closed, and the rest is less than a frame.

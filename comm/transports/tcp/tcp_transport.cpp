@@ -240,7 +240,7 @@ bool TcpTransport::read_buffered(bool stalled) {
       next_data(peer);
       found = true;
     } else if (stalled && !is_receiving_from(peer)) {
-      while (const std::optional<tcp::Frame> frame = connection(peer).next_ahead()) {
+      while (const std::optional<tcp::Frame> frame = connection(peer).next_ahead(world_size())) {
         wait_chain_.record(peer, *frame);
         if (frame->kind == tcp::FrameKind::goodbye && frame->reason > GroupState::left)
           detector_.record_goodbye(peer, *frame);  // `left` matters only to who needs the peer after that data
@@ -271,7 +271,7 @@ const tcp::Frame* TcpTransport::next_data(int peer) {
           op_);
     if (frame->kind == tcp::FrameKind::data) return frame;
     if (frame->kind == tcp::FrameKind::goodbye) detector_.record_goodbye(peer, *frame);
-    wait_chain_.record(peer, *frame);
+    if (!from.front_was_seen()) wait_chain_.record(peer, *frame);
     from.take_front();
   }
   if (from.ended()) detector_.record_lost(peer, from.error_number());

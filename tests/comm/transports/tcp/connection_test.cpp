@@ -82,7 +82,7 @@ TEST(TcpConnection, ReadsAheadWithoutTakingAnything) {
   std::vector<FrameKind> kinds;
   for (int turn = 0; turn < 100 && kinds.size() < 3; ++turn) {
     to.read_ahead();
-    while (const auto frame = to.next_ahead()) kinds.push_back(frame->kind);
+    while (const auto frame = to.next_ahead(2)) kinds.push_back(frame->kind);
   }
   EXPECT_EQ(kinds, (std::vector{FrameKind::ask, FrameKind::data, FrameKind::ask}));
   EXPECT_EQ(payload_of_front(to, from), first);
@@ -92,7 +92,7 @@ TEST(TcpConnection, ReadsAheadWithoutTakingAnything) {
   ASSERT_TRUE(to.front());
   EXPECT_EQ(payload_of_front(to, from), second);
   EXPECT_EQ(to.front()->collective, 4u);
-  EXPECT_EQ(to.next_ahead(), std::nullopt);
+  EXPECT_EQ(to.next_ahead(2), std::nullopt);
 }
 
 TEST(TcpConnection, ReadsAheadUpToALimit) {

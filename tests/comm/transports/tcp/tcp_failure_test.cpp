@@ -293,6 +293,54 @@ TEST(TcpFailure, AnswersForWhichRankItWaits) {
   }
 }
 
+/// A second answer could reach a rank that has left, and reset its connection before the last data is read.
+TEST(TcpFailure, AnswersAQuestionOnce) {
+  const tests::TestClock clock;
+  ScriptedPeers peers(4);
+  const auto segment = peers.allocate(100);
+  const auto receive = [&](std::size_t index, int peer) {
+    return step_of(*segment, index, {{Move::Kind::receive, peer, {0, 100}}});
+  };
+  const auto send_data = [&](const Step& step, int peer) {
+    peers.send(header_for(step, {0, 100}), peer);
+    peers.send_bytes(std::string(100, 'x').data(), 100, peer);
+  };
+  const auto wait_some_turns = [&] {
+    tests::TestClock::pass(std::chrono::seconds(1));
+    for (int turn = 0; turn < 5; ++turn) {
+      peers.send({.kind = FrameKind::ask}, 3);  // ends the wait
+      EXPECT_EQ(peers.transport->poll(), Progress::pending);
+      peers.transport->wait(later());
+    }
+  };
+  peers.transport->enqueue(receive(0, 1));
+  send_data(receive(1, 2), 2);
+  peers.send({.kind = FrameKind::ask, .collective = 17}, 2);  // behind data that is not needed yet
+  wait_some_turns();
+  EXPECT_EQ(frames_to(peers, 2).size(), 1u);
+  send_data(receive(0, 1), 1);
+  EXPECT_EQ(peers.transport->poll(), Progress::done);
+  peers.transport->enqueue(receive(1, 2));
+  EXPECT_EQ(peers.transport->poll(), Progress::done);
+  peers.transport->enqueue(receive(2, 2));  // behind the question
+  wait_some_turns();
+  EXPECT_TRUE(frames_to(peers, 2).empty());
+}
+
+TEST(TcpFailure, IgnoresAnInvalidFrameBehindUnreadData) {
+  ScriptedPeers peers(3);
+  const auto segment = peers.allocate(100);
+  const Timeout error = error_of<Timeout>(
+      peers, *segment,
+      [&](const Step& step) {
+        peers.send(header_for(step, {0, 100}), 2);
+        peers.send_bytes(std::string(100, 'x').data(), 100, 2);
+        peers.send_goodbye(GroupState::timed_out, 1000, 2);  // there is no such rank
+      },
+      kShort);
+  EXPECT_EQ(error.peer(), 1) << error.what();
+}
+
 TEST(TcpFailure, ReadsAFailureBehindUnreadData) {
   ScriptedPeers peers(4);
   const auto segment = peers.allocate(100'000);
