@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <charconv>
+#include <exception>
 #include <map>
 #include <optional>
 #include <vector>
@@ -92,17 +93,21 @@ void exchange(Store& store, const std::string& prefix, int rank, int world_size,
       }
       if (values.contains(from)) accept(from, values[from]);
     }
+    const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - began);
+    if (!missing.empty())
+      throw Timeout(
+          {rank, missing.front(), "join", 0},
+          fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
+                      "give all ranks the same world size and store, or raise the timeout",
+                      rank, waited.count(), number_list(missing), world_size));
   } catch (...) {
-    if (collects) hand_out(store, prefix, values);  // so that the others find the same error
+    if (collects) try {
+        hand_out(store, prefix, values);  // so that the others find the same error
+      } catch (const std::exception&) {   // the first error says more
+      }
     throw;
   }
   if (collects && world_size > 1) hand_out(store, prefix, values);
-  if (missing.empty()) return;
-  const auto waited = std::chrono::duration<double>(Deadline::Clock::now() - began);
-  throw Timeout({rank, missing.front(), "join", 0},
-                fmt::format("rank {} waited {:.1f} s for rank {} of a world of {} to join: start the missing ranks, "
-                            "give all ranks the same world size and store, or raise the timeout",
-                            rank, waited.count(), number_list(missing), world_size));
 }
 
 void check_key(const std::string& key) {

@@ -226,6 +226,18 @@ TEST(Exchange, ReadsWhatRank0HandsOut) {
   EXPECT_EQ(exchanged(handed_out, 2, 4, "c 1 2"), values);
 }
 
+TEST(Exchange, ThrowsTheFirstError) {
+  MemoryStore full(2);
+  full.set("prefix/1", "unsuitable");
+  const auto accept = [](int rank, const std::string& value) { check(rank == 0, value); };
+  try {
+    exchange(full, "prefix", 0, 2, "mine", late(), accept);
+    FAIL() << "rank 1 was accepted";
+  } catch (const InvalidArgument& error) {  // and not StoreFull: rank 0 cannot hand out its list
+    EXPECT_STREQ(error.what(), "unsuitable");
+  }
+}
+
 TEST(Exchange, NamesTheMissingRanks) {
   for (const int absent : {0, 2}) {
     MemoryStore store;
