@@ -4,10 +4,8 @@
 
 #include <gmock/gmock.h>
 
-#include <algorithm>
 #include <cstring>
 #include <functional>
-#include <iterator>
 #include <thread>
 #include <vector>
 
@@ -176,20 +174,27 @@ void answer(ScriptedPeers& peers, int peer, int subject) {
       peers.send({.kind = FrameKind::waiting, .subject = subject, .collective = frame.collective}, peer);
 }
 
+/// Rank 1 answers that it waits for rank 2, and rank 2 for rank 3. Once rank 3 is asked, the rest of the time passes.
+void answer_up_to_rank_3(ScriptedPeers& peers) {
+  answer(peers, 1, 2);
+  answer(peers, 2, 3);
+  const bool asked = !frames_to(peers, 3).empty();
+  tests::TestClock::pass(std::chrono::milliseconds(asked ? 60'000 : 5));
+}
+
 TEST(TcpFailure, NamesTheEndOfTheWaitChain) {
+  const tests::TestClock clock;
   ScriptedPeers peers(4);
   const auto segment = peers.allocate(100);
   const Timeout error = error_of<Timeout>(
-      peers, *segment, [](const Step&) {}, 2 * kShort,
-      [&] {
-        answer(peers, 1, 2);
-        answer(peers, 2, 3);
-      });
+      peers, *segment, [](const Step&) { tests::TestClock::pass(std::chrono::seconds(31)); }, std::chrono::minutes(1),
+      [&] { answer_up_to_rank_3(peers); });
   EXPECT_EQ(error.peer(), 3) << error.what();
   EXPECT_THAT(error.what(), HasSubstr("the chain of waiting ranks ends at rank 3"));
 }
 
 TEST(TcpFailure, FollowsAWaitChainBehindUnreadData) {
+  const tests::TestClock clock;
   ScriptedPeers peers(4);
   const auto segment = peers.allocate(100'000);
   const Timeout error = error_of<Timeout>(
@@ -197,12 +202,9 @@ TEST(TcpFailure, FollowsAWaitChainBehindUnreadData) {
       [&](const Step& step) {  // rank 2 is ahead: the first data of a later step, which is not received yet
         peers.send(header_for(step, {0, 100'000}), 2);
         peers.send_bytes(std::string(100'000, 'x').data(), 100'000, 2);
+        tests::TestClock::pass(std::chrono::seconds(31));
       },
-      2 * kShort,
-      [&] {
-        answer(peers, 1, 2);
-        answer(peers, 2, 3);
-      });
+      std::chrono::minutes(1), [&] { answer_up_to_rank_3(peers); });
   EXPECT_EQ(error.peer(), 3) << error.what();
 }
 
@@ -275,7 +277,6 @@ TEST(TcpFailure, AnswersForWhichRankItWaits) {
     SCOPED_TRACE(ahead);
     ScriptedPeers peers(3);
     const auto segment = peers.allocate(100'000);
-    std::vector<Frame> answers;
     error_of<Timeout>(
         peers, *segment,
         [&](const Step& step) {
@@ -285,7 +286,8 @@ TEST(TcpFailure, AnswersForWhichRankItWaits) {
           }
           peers.send({.kind = FrameKind::ask, .collective = 17}, 2);
         },
-        kShort, [&] { std::ranges::copy(frames_to(peers, 2), std::back_inserter(answers)); });
+        kShort);
+    const std::vector<Frame> answers = frames_to(peers, 2);
     ASSERT_FALSE(answers.empty());
     EXPECT_EQ(answers[0].kind, FrameKind::waiting);
     EXPECT_EQ(answers[0].subject, 1);
