@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of torch.distributed's gloo backend, measured as comm/bench/collective_bench.cpp measures gradring.
 
-Reads lines "COLLECTIVE BYTES WARMUPS ITERATIONS FRESH" from stdin; answers each with a line of ITERATIONS times in seconds.
+Reads lines "COLLECTIVE BYTES WARMUPS ITERATIONS FRESH" from stdin; answers each with a line of ITERATIONS times, in
+seconds.
 Environment: RANK, WORLD_SIZE, GRADRING_GLOO_STORE (rendezvous file), GRADRING_GLOO_TIMEOUT (seconds).
 """
 import os

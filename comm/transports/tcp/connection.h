@@ -62,7 +62,8 @@ MessageHeader message_of(const Frame& frame);
 /// Frames to and from one peer over one connected non-blocking socket. No member function waits: frames that the kernel
 /// does not accept yet stay in a queue.
 ///
-/// Payloads are not copied in user space, except the first few kilobytes that arrive together with a frame header.
+/// Payloads are not copied in user space, except the first few kilobytes that arrive together with a frame header, and
+/// what read_ahead buffers: half a megabyte at most.
 ///
 /// Threads   one thread at a time.
 class Connection {
