@@ -120,7 +120,7 @@ class TcpStoreServer::Client {
 TcpStoreServer::TcpStoreServer(int port, const tcp::Identity& self)
     : world_size_(self.world_size),
       wake_(make_event()),
-      acceptor_("", port, self, descriptors_of_run(self.world_size)),
+      acceptor_("", port, self, self.world_size, descriptors_of_run(self.world_size)),
       where_(acceptor_.where()),
       has_connected_(static_cast<std::size_t>(self.world_size)),
       thread_(thread_without_signals([this] { serve(); })) {}

@@ -14,7 +14,9 @@
 namespace gradring::comm::tcp {
 namespace {
 
-constexpr int kBacklog = 128;  // in addition to one per rank: all may connect at the same time
+/// Connections that may wait to be accepted: so many and one for each peer, up to the most. Behind as many
+/// unauthenticated ones a peer waits for 2.5 s, and it gives up after 5 s.
+constexpr int kBacklog = 128, kMaxBacklog = 512;
 constexpr std::size_t kMinPending = 4, kMaxPending = 64;
 constexpr auto kHandshakeTimeout = std::chrono::seconds(3);
 /// At a time, of peers that have not shown that they know the token: 200 a second, about 0.1 ms each: 2 % of a core.
@@ -29,11 +31,12 @@ std::vector<SocketAddress> addresses_to_listen(const std::string& host, int port
 
 }  // namespace
 
-Acceptor::Acceptor(const std::string& listen, int port, const Identity& self, std::size_t own_descriptors)
+Acceptor::Acceptor(const std::string& listen, int port, const Identity& self, int peers, std::size_t own_descriptors)
     : self_(self), own_descriptors_(own_descriptors) {
+  const int backlog = kBacklog + std::min(peers, kMaxBacklog - kBacklog);
   std::string tried;
   for (const SocketAddress& address : addresses_to_listen(listen, port)) try {
-      listeners_.push_back(listen_at(address, kBacklog + self.world_size));
+      listeners_.push_back(listen_at(address, backlog));
     } catch (const AddressInUse&) {
       throw;
     } catch (const DeviceError& error) {

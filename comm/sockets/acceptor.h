@@ -28,12 +28,12 @@ struct Admitted {
 class Acceptor {
  public:
   /// Listens at all addresses of the host `listen` that belong to this machine; empty: at all addresses of this
-  /// machine, because peers may know it by another one than it does (127.0.1.1 in /etc/hosts, NAT). `own_descriptors`:
-  /// what the run opens later.
+  /// machine, because peers may know it by another one than it does (127.0.1.1 in /etc/hosts, NAT). `peers`: how many
+  /// may connect at the same time. `own_descriptors`: what the run opens later.
   ///
   /// Errors    AddressInUse, if at one of several, because peers could join two runs; UnresolvedName; DeviceError that
   ///           lists the reason for each address, if it can listen at none.
-  Acceptor(const std::string& listen, int port, const Identity& self, std::size_t own_descriptors = 0);
+  Acceptor(const std::string& listen, int port, const Identity& self, int peers, std::size_t own_descriptors = 0);
 
   /// "0.0.0.0:29500, [::]:29500"
   std::string where() const;

@@ -128,7 +128,7 @@ class Joining {
   std::optional<Acceptor> listen(Reasons& reasons) try {
     if (!leads(options_)) return std::nullopt;
     return Acceptor(options_.listen, options_.master_port, identity_of(leading_, AgentRole::leader),
-                    descriptors_of(options_));
+                    options_.nnodes.most, descriptors_of(options_));
   } catch (const comm::tcp::AddressInUse& error) {
     if (is_node_0())  // as every agent is by default, so two of them are a common mistake
       throw DeviceError(

@@ -63,7 +63,7 @@ class AcceptorTest : public ::testing::Test {
   }
   static Identity identity(int rank) { return {rank, 2, RunToken::from_secret("secret")}; }
 
-  Acceptor acceptor_{"127.0.0.1", 0, identity(0)};
+  Acceptor acceptor_{"127.0.0.1", 0, identity(0), 1};
   const std::uint16_t port_ = port_of(acceptor_);
 };
 
@@ -89,7 +89,7 @@ TEST_F(AcceptorTest, LimitsConnectionsPerPoll) {
 TEST_F(AcceptorTest, AdmitsAllMembersOfALargeWorldAtOnce) {
   constexpr int kMembers = 200;
   const Identity leader{0, kMembers + 1, RunToken::from_secret("secret")};
-  Acceptor acceptor("127.0.0.1", 0, leader);
+  Acceptor acceptor("127.0.0.1", 0, leader, kMembers);
   const SocketAddress address("127.0.0.1", port_of(acceptor));
   const auto deadline = Deadline::after(kAdmitPatience);
   std::list<Identity> identities;
@@ -108,6 +108,18 @@ TEST_F(AcceptorTest, AdmitsAllMembersOfALargeWorldAtOnce) {
   }
   EXPECT_EQ(admitted, std::size_t{kMembers});
   EXPECT_LT(polls, kMembers / 10) << "each accepts all that fit among the pending connections";
+}
+
+TEST_F(AcceptorTest, LetsFewConnectionsWaitInFrontOfAMember) {
+  constexpr int kConnections = 600, kPeers = 100'000;
+  const Acceptor acceptor("127.0.0.1", 0, {0, kPeers, RunToken::from_secret("secret")}, kPeers);
+  std::vector<UniqueFd> connections;
+  for (int i = 0; i < kConnections; ++i) connections.push_back(begin_connect({"127.0.0.1", port_of(acceptor)}));
+  const auto is_connected = [](const UniqueFd& socket) {
+    pollfd connected = {socket.get(), POLLOUT, 0};
+    return ::poll(&connected, 1, 0) == 1;
+  };
+  EXPECT_LT(std::ranges::count_if(connections, is_connected), kConnections);
 }
 
 TEST_F(AcceptorTest, AdmitsAMemberBehindSilentConnections) {
@@ -161,7 +173,7 @@ TEST_F(AcceptorTest, ClosesAllButOneConnectionWithTheSameRecordedHello) {
 
 TEST_F(AcceptorTest, LeavesTheRunTheDescriptorsThatItNeeds) {
   constexpr std::size_t kForTheRun = 20, kOthers = 12, kConnections = 16;
-  Acceptor acceptor("127.0.0.1", 0, identity(0), kForTheRun);
+  Acceptor acceptor("127.0.0.1", 0, identity(0), 1, kForTheRun);
   const SocketAddress address("127.0.0.1", port_of(acceptor));
   rlimit before{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);

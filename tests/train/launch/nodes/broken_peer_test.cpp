@@ -139,7 +139,7 @@ class BrokenLeader : public LauncherFixture {
 
   const int port_ = free_tcp_port();
   const LaunchOptions options_{.token = "of this test"};
-  Acceptor acceptor_{"127.0.0.1", port_, identity_of(options_, AgentRole::leader)};
+  Acceptor acceptor_{"127.0.0.1", port_, identity_of(options_, AgentRole::leader), 1};
 };
 
 TEST_F(BrokenLeader, IsLeftIfItAssignsTooFewRanks) {
