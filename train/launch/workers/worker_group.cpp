@@ -176,9 +176,10 @@ WorkerGroup::WorkerGroup(const LaunchOptions& options, Terminals& terminals)
                   .role_world_size = options.nproc_per_node,
                   .master_port = options.master_port},
       address_(options.local_addr) {
-  // Of a worker: its pidfd and the pipe of its exec. poll() takes three entries of it, and no more than open files.
-  constexpr std::size_t kOfAWorker = 3, kOfTheAgent = 24;
-  require_descriptors(kOfTheAgent + kOfAWorker * static_cast<std::size_t>(options.nproc_per_node),
+  // At least, without log files: of a worker its pidfd and the pipe of its exec. poll() takes three entries of it, and
+  // no more than open files.
+  constexpr std::size_t kLeastOfAWorker = 3, kOfTheAgent = 24;
+  require_descriptors(kOfTheAgent + kLeastOfAWorker * static_cast<std::size_t>(options.nproc_per_node),
                       fmt::format("the launcher of {} processes", options.nproc_per_node));
   reaper_.remove_on_death(folder_);
 }
