@@ -33,14 +33,15 @@ void WaitChain::advance(const std::vector<int>& awaited, Deadline::Clock::time_p
   if (!due(awaited, since, deadline)) return;
   first_ = awaited.front();
   length_ = 0;
-  left_ = deadline.remaining();
+  remaining_at_search_ = deadline.remaining();
   ask(first_);
 }
 
 bool WaitChain::due(const std::vector<int>& awaited, Deadline::Clock::time_point since, Deadline deadline) const {
   if (awaited.empty()) return false;
-  const std::chrono::nanoseconds left = deadline.remaining();
-  return first_ == awaited.front() ? left <= left_ / 2 && left >= kAnswerTime : Deadline::Clock::now() - since >= left;
+  const std::chrono::nanoseconds remaining = deadline.remaining();
+  if (first_ != awaited.front()) return Deadline::Clock::now() - since >= remaining;
+  return remaining <= remaining_at_search_ / 2 && remaining >= kAnswerTime;
 }
 
 void WaitChain::ask(int peer) {

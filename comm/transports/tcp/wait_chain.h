@@ -46,12 +46,12 @@ class WaitChain {
   int rank_;
   int world_size_;
   Send send_;
-  std::vector<Question> received_;      // unanswered, one of each peer
-  int first_ = -1;                      // where the chain begins; -1: this rank does not search
-  int end_ = -1;                        // the rank that was asked last
-  int length_ = 0;                      // ranks asked
-  std::uint64_t asked_ = 0;             // number of the last question
-  std::chrono::nanoseconds left_ = {};  // until the deadline when the search began
+  std::vector<Question> received_;                     // unanswered, one of each peer
+  int first_ = -1;                                     // where the chain begins; -1: this rank does not search
+  int end_ = -1;                                       // the rank that was asked last
+  int length_ = 0;                                     // ranks asked
+  std::uint64_t asked_ = 0;                            // number of the last question
+  std::chrono::nanoseconds remaining_at_search_ = {};  // until the deadline
 };
 
 }  // namespace gradring::comm::tcp
