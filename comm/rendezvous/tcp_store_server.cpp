@@ -20,7 +20,7 @@ namespace gradring::comm {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24);
-/// What a rank opens besides: two transports with a socket for each peer, and some files.
+/// What rank 0 opens besides pending connections: a socket for each peer of the store and of two transports, and files.
 constexpr std::size_t kSocketsOfAPeer = 3, kOtherFiles = 32;
 
 UniqueFd make_event() {
