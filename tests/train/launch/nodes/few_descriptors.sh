@@ -55,10 +55,18 @@ expect 0 "$started" "the other agent"
 says 0.out '[default1]:attempt 1'
 says 1.out '[default1]:attempt 1'
 
-# Too few for the world: an error that says so before ranks connect.
-for world in "launch --nproc-per-node 40 -- true" "bench allreduce --nprocs 24 --comm shm"; do
-  # shellcheck disable=SC2086
-  (ulimit -n 64 && XDG_RUNTIME_DIR=$folder exec "$gradring" $world) >"$folder/world.out" 2>"$folder/world.err" &
-  expect 3 "$!" "$world"
-  says world.err "raise it to "
-done
+# rejects USER COMMAND...: too few files for the world, which is an error before ranks connect.
+rejects() {
+  local user=$1
+  shift
+  (ulimit -n 64 && XDG_RUNTIME_DIR=$folder exec "$@") >"$folder/world.out" 2>"$folder/world.err" &
+  expect 3 "$!" "$user"
+  says world.err "$user needs "
+  says world.err 'raise it to '
+}
+export RANK=0 WORLD_SIZE=24 LOCAL_RANK=0
+rejects 'a rank of a world of 24' env LOCAL_WORLD_SIZE=24 "$gradring" bench allreduce --comm shm
+rejects 'a rank of a world of 24' env LOCAL_WORLD_SIZE=24 "$gradring" bench allreduce --comm tcp
+rejects 'rank 0 of a world of 24' env LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.2 GRADRING_TOKEN=secret-of-the-world "$gradring" bench allreduce
+unset RANK WORLD_SIZE LOCAL_RANK
+rejects 'the launcher of 40 processes' "$gradring" launch --nproc-per-node 40 -- true
