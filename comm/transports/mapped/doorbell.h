@@ -26,12 +26,14 @@ class Doorbell {
   /// outnumber the cores that they may run on, or a rank of `awaited` was last seen on this core. Returns ready().
   bool spin(const std::function<bool()>& ready, std::span<const int> awaited);
   /// Parks until `peer` notifies (-1: any rank), for at most `longest`; may return early. awake() is checked once the
-  /// peer can see that it must notify: if it holds, this returns at once. Returns whether a rank has notified since the last park.
+  /// peer can see that it must notify: if it holds, this returns at once. Returns whether a rank has notified since the
+  /// last park.
   bool park(int peer, std::chrono::nanoseconds longest, const std::function<bool()>& awake);
 
   /// Wakes `peer` if it is parked for this rank. Call it after a change that the peer may wait for.
   void notify(int peer) const;
-  /// Wakes all parked ranks, whichever rank they wait for. A rank that is not parked returns from its next park at once.
+  /// Wakes all parked ranks, whichever rank they wait for. A rank that is not parked returns from its next park at
+  /// once.
   void notify_all() const;
 
  private:
