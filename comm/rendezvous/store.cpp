@@ -55,19 +55,26 @@ bool read_part(const std::string& text, RankValues& values) {
   return text.starts_with('+');
 }
 
+/// Where the store does not answer, it names the rank that serves it.
+void rethrow_unless_missing(const Timeout& error) {
+  if (error.context().peer >= 0) throw;
+}
+
 /// What rank 0 has handed out. At the deadline, what it has handed out by then.
 RankValues read_handed_out(Store& store, const std::string& prefix, Deadline deadline) {
   RankValues values;
   try {
     for (std::size_t part = 0; read_part(store.wait(part_key(prefix, part), deadline), values);) ++part;
-  } catch (const Timeout&) {
+  } catch (const Timeout& error) {
+    rethrow_unless_missing(error);
   }
   return values;
 }
 
 std::optional<std::string> wait_if_set(Store& store, const std::string& key, Deadline deadline) try {
   return store.wait(key, deadline);
-} catch (const Timeout&) {
+} catch (const Timeout& error) {
+  rethrow_unless_missing(error);
   return std::nullopt;
 }
 

@@ -20,6 +20,7 @@ namespace gradring::comm {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestWait = std::chrono::hours(24);
+constexpr std::chrono::seconds kGoodbyeTime(1);
 /// What rank 0 opens besides pending connections: a socket for each peer of the store and of two transports, and files.
 constexpr std::size_t kSocketsOfAPeer = 3, kOtherFiles = 32;
 
@@ -154,21 +155,24 @@ void TcpStoreServer::wake() { ::eventfd_write(wake_.get(), 1); }
 void TcpStoreServer::serve() try {
   for (;;) {
     std::vector<pollfd> sources = {{.fd = wake_.get(), .events = POLLIN, .revents = 0}};
-    for (const int fd : acceptor_.fds()) sources.push_back({.fd = fd, .events = POLLIN, .revents = 0});
+    if (!closes_at_)
+      for (const int fd : acceptor_.fds()) sources.push_back({.fd = fd, .events = POLLIN, .revents = 0});
     const auto others = std::ssize(sources);
     for (const Client& client : clients_)
       sources.push_back({.fd = client.fd(), .events = client.interest(), .revents = 0});
     ::poll(sources.data(), sources.size(), patience());
     eventfd_t changes = 0;
     ::eventfd_read(wake_.get(), &changes);
-    if (ends_) break;
+    if (ends_ && !closes_at_) closes_at_ = Deadline::after(kGoodbyeTime);
     auto client = clients_.begin();
     for (auto source = sources.begin() + others; source != sources.end(); ++source, ++client)
       if (source->revents != 0) advance(*client);
-    for (tcp::Admitted& admitted : acceptor_.admit()) take_in(std::move(admitted));
+    if (!closes_at_)
+      for (tcp::Admitted& admitted : acceptor_.admit()) take_in(std::move(admitted));
     for (Client& waiting : clients_)
       if (waiting.waits_until) answer_waiting(waiting);
     clients_.remove_if([](const Client& one) { return one.fd() < 0; });
+    if (closes_at_ && (clients_.empty() || closes_at_->passed())) break;
   }
   clients_.clear();
 } catch (const std::exception&) {  // no memory, no random numbers: the other ranks see that their connections end
@@ -176,7 +180,7 @@ void TcpStoreServer::serve() try {
 }
 
 int TcpStoreServer::patience() const {
-  std::optional<Deadline> next = acceptor_.next_poll();
+  std::optional<Deadline> next = closes_at_ ? closes_at_ : acceptor_.next_poll();
   for (const Client& client : clients_)
     if (client.waits_until && (!next || client.waits_until->remaining() < next->remaining())) next = client.waits_until;
   return poll_timeout(next);

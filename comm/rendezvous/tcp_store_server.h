@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstdint>
 #include <list>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,7 +36,7 @@ class TcpStoreServer final : public Store {
 
   /// Listens at all addresses of this host. `self`: rank 0; other ranks connect to it.
   TcpStoreServer(int port, const tcp::Identity& self);
-  /// Closes all connections.
+  /// Answers until the other ranks have closed their connections, 1 s at most: when rank 0 gives up, they read why.
   ~TcpStoreServer() override;
 
   /// "0.0.0.0:29500, [::]:29500"
@@ -51,7 +52,7 @@ class TcpStoreServer final : public Store {
   class Client;
 
   void serve();
-  /// The nearest deadline of a waiting client and of the acceptor.
+  /// The nearest deadline of a waiting client, of the acceptor, and of the end.
   int patience() const;
   void take_in(tcp::Admitted admitted);
   void publish_address(const tcp::Admitted& admitted);
@@ -71,6 +72,7 @@ class TcpStoreServer final : public Store {
   std::list<Client> clients_;
   std::vector<bool> has_connected_;  // by rank
   bool has_address_ = false;
+  std::optional<Deadline> closes_at_;
 
   std::thread thread_;
 };

@@ -238,6 +238,21 @@ TEST(Exchange, ThrowsTheFirstError) {
   }
 }
 
+/// Rank 0 has been stopped: its store takes what is set, and then does not answer.
+class SilentStore final : public Store {
+ public:
+  void set(const std::string&, const std::string&) override {}
+  std::string wait(const std::string&, Deadline) override { throw Timeout({.peer = 0}, "no answer of rank 0"); }
+  std::string get(const std::string& key) override { return wait(key, soon()); }
+  std::int64_t add(const std::string&, std::int64_t) override { return 0; }
+  void remove(const std::string&) override {}
+};
+
+TEST(Exchange, DoesNotBlameRanksForAStoreThatDoesNotAnswer) {
+  SilentStore store;
+  EXPECT_EQ(exchanged(store, 1, 4, ""), Values{"no answer of rank 0"});
+}
+
 TEST(Exchange, NamesTheMissingRanks) {
   for (const int absent : {0, 2}) {
     MemoryStore store;

@@ -146,6 +146,21 @@ TEST_F(TcpStoreTest, ReportsATakenPort) {
   EXPECT_THROW(TcpStoreServer(port_, identity_of_rank(0, kWorld)), tcp::AddressInUse);
 }
 
+/// As at the end of exchange() without a rank.
+TEST_F(TcpStoreTest, AnswersUntilRanksHaveReadWhyRankZeroEnds) {
+  std::thread rank([&] {
+    TcpStore one(spec(1));
+    one.set("ready", "");
+    EXPECT_EQ(one.wait("all", far_off()), "without 2");
+    std::this_thread::sleep_for(50ms);
+    EXPECT_THROW(one.wait("2", Deadline::after({})), Timeout);
+  });
+  server_->wait("ready", far_off());
+  server_->set("all", "without 2");
+  server_.reset();
+  rank.join();
+}
+
 TEST_F(TcpStoreTest, NamesRankZeroWhenItHasEnded) {
   TcpStore one(spec(1));
   std::thread end([&] {
