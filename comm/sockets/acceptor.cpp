@@ -43,8 +43,8 @@ Acceptor::Acceptor(const std::string& listen, int port, const Identity& self, in
       tried += fmt::format("\n  {}", error.what());
     }
   if (listeners_.empty())
-    throw DeviceError(fmt::format("cannot listen at {}, which must be an address of this host:{}",
-                                  endpoint_text(listen, port), tried));
+    throw CannotListen(fmt::format("cannot listen at {}, which must be an address of this host:{}",
+                                   endpoint_text(listen, port), tried));
 }
 
 std::string Acceptor::where() const {

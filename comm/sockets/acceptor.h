@@ -31,7 +31,7 @@ class Acceptor {
   /// machine, because peers may know it by another one than it does (127.0.1.1 in /etc/hosts, NAT). `peers`: how many
   /// may connect at the same time. `own_descriptors`: what the run opens later.
   ///
-  /// Errors    AddressInUse, if at one of several, because peers could join two runs; UnresolvedName; DeviceError that
+  /// Errors    AddressInUse, if at one of several, because peers could join two runs; UnresolvedName; CannotListen that
   ///           lists the reason for each address, if it can listen at none.
   Acceptor(const std::string& listen, int port, const Identity& self, int peers, std::size_t own_descriptors = 0);
 

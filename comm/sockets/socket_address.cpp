@@ -101,7 +101,7 @@ UniqueFd listen_at(const SocketAddress& address, int backlog) {
   const std::string why = fmt::format("cannot listen at {}: {}; choose another port or an address of this host",
                                       address.to_string(), reason_of(reason));
   if (reason == EADDRINUSE) throw AddressInUse(why);
-  throw DeviceError(why);
+  throw CannotListen(why);
 }
 
 UniqueFd begin_connect(const SocketAddress& address, int* failure) {

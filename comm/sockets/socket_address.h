@@ -16,9 +16,13 @@ struct OutOfDescriptors : DeviceError {
   using DeviceError::DeviceError;
 };
 
-/// Another process listens there.
-struct AddressInUse : DeviceError {
+struct CannotListen : DeviceError {
   using DeviceError::DeviceError;
+};
+
+/// Another process listens there.
+struct AddressInUse : CannotListen {
+  using CannotListen::CannotListen;
 };
 
 /// A numeric IPv4 or IPv6 address and a port. Host names are not resolved.
@@ -54,7 +58,7 @@ class SocketAddress {
 
 /// A listening non-blocking socket; port 0 takes any free port. One at [::] accepts no IPv4.
 ///
-/// Errors    AddressInUse; DeviceError with the reason, such as an address that does not belong to this host.
+/// Errors    AddressInUse; CannotListen with the reason, such as an address that does not belong to this host.
 UniqueFd listen_at(const SocketAddress& address, int backlog);
 
 /// Starts a non-blocking connect. If it fails later, the first use of the socket reports the error; if it fails at once,

@@ -111,7 +111,7 @@ std::unique_ptr<TcpStoreServer> serve(const StoreEndpoint& endpoint, const tcp::
   const Deadline deadline = Deadline::after(kPortDelay);
   for (;;) try {
       return std::make_unique<TcpStoreServer>(endpoint.port, self);
-    } catch (const DeviceError& error) {
+    } catch (const tcp::CannotListen& error) {
       const bool in_use = dynamic_cast<const tcp::AddressInUse*>(&error) != nullptr;
       if (!in_use || deadline.passed())
         throw EnvironmentError(

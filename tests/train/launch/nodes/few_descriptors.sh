@@ -70,3 +70,13 @@ rejects 'a rank of a world of 24' env LOCAL_WORLD_SIZE=24 "$gradring" bench allr
 rejects 'rank 0 of a world of 24' env LOCAL_WORLD_SIZE=1 MASTER_ADDR=127.0.0.2 GRADRING_TOKEN=secret-of-the-world "$gradring" bench allreduce
 unset RANK WORLD_SIZE LOCAL_RANK
 rejects 'the launcher of 40 processes' "$gradring" launch --nproc-per-node 40 -- true
+
+# Another port would not help rank 0.
+(
+  cd "$folder"
+  ulimit -n 16
+  RANK=0 WORLD_SIZE=2 MASTER_ADDR=192.0.2.1 MASTER_PORT=29500 GRADRING_TOKEN=token exec "$gradring" train --dataset digits
+) >"$folder/store.out" 2>"$folder/store.err" &
+expect 3 "$!" 'rank 0 with 16 files'
+says store.err 'raise it to '
+if grep -qF GRADRING_RENDEZVOUS_PORT "$folder/store.err"; then cat "$folder/store.err"; exit 1; fi
