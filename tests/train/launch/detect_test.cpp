@@ -274,10 +274,12 @@ TEST(Detect, GivesJobsAndStepsPortsOfTheirOwn) {
 
 TEST(Detect, TakesRanksByHandAsOfOneMachineWithALoopbackAddress) {
   const Table hand = {{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_PORT", "7"}};
-  for (const char* address : {"localhost", "127.0.0.1", "127.0.1.1", "::1", "localhost.localdomain"})
+  for (const char* address : {"localhost", "127.0.0.1", "127.0.1.1", "::1", "[::1]", "localhost.localdomain"})
     EXPECT_FALSE(read(with(hand, {{"MASTER_ADDR", address}})).spans_nodes()) << address;
   EXPECT_FALSE(read(hand).spans_nodes());
   EXPECT_TRUE(read(with(hand, {{"MASTER_ADDR", "10.0.0.1"}})).spans_nodes());
+  EXPECT_TRUE(read({{"RANK", "1"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}).spans_nodes())
+      << "MASTER_PORT has a default";
   EXPECT_FALSE(read(with(hand, {{"MASTER_ADDR", "a"}, {"LOCAL_RANK", "1"}, {"LOCAL_WORLD_SIZE", "2"}})).spans_nodes());
 }
 

@@ -205,8 +205,7 @@ bool is_step(const std::string& id) {
 /// Whether rank 0 is reached at an address that other nodes have, too.
 bool has_remote_master(const VariableReader& variables) {
   const std::string address = variables.text("MASTER_ADDR", "localhost");
-  return variables.has("MASTER_PORT") && !address.starts_with("localhost") && !address.starts_with("127.") &&
-         address != "::1";
+  return !address.starts_with("localhost") && !address.starts_with("127.") && address != "::1" && address != "[::1]";
 }
 
 std::optional<WorkerEnvironment> detect_torchrun(const VariableReader& variables) {
