@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <future>
 #include <optional>
 #include <string>
 #include <thread>
@@ -148,7 +149,7 @@ TEST_F(TcpStoreTest, ReportsATakenPort) {
 
 /// As at the end of exchange() without a rank.
 TEST_F(TcpStoreTest, AnswersUntilRanksHaveReadWhyRankZeroEnds) {
-  std::thread rank([&] {
+  auto rank = std::async(std::launch::async, [&] {
     TcpStore one(spec(1));
     one.set("ready", "");
     EXPECT_EQ(one.wait("all", far_off()), "without 2");
@@ -158,7 +159,7 @@ TEST_F(TcpStoreTest, AnswersUntilRanksHaveReadWhyRankZeroEnds) {
   server_->wait("ready", far_off());
   server_->set("all", "without 2");
   server_.reset();
-  rank.join();
+  rank.get();
 }
 
 TEST_F(TcpStoreTest, NamesRankZeroWhenItHasEnded) {
