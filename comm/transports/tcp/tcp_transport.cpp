@@ -33,9 +33,9 @@ std::vector<std::string> descriptions_of(const std::vector<tcp::Peer>& peers) {
 
 using Clock = Deadline::Clock;
 
-/// Non-blocking polls before a blocking one; few, because ranks may outnumber the cores.
-constexpr int kSpins = 20;
-/// A rank spins only shortly after progress: each poll costs time for every peer.
+/// Sockets that non-blocking polls look at before a blocking one: 20 polls of 2 ranks, none of many, which share cores.
+constexpr int kPolledSockets = 40;
+/// A rank spins only shortly after progress.
 constexpr std::chrono::milliseconds kSpinTime(10);
 /// Time without progress after which a rank expects a long wait: it polls by epoll, and reads ahead for control frames
 /// behind data that it does not need yet.
@@ -221,8 +221,8 @@ bool TcpTransport::wait_for_events(const std::vector<int>& awaited, Deadline dea
   const auto stop = [&] {
     return detector_.failure().failed_elsewhere() || wait_chain_.due(awaited, op_.since, deadline);
   };
-  const bool ready =
-      stalled ? sockets_.wait_long(deadline, stop) : sockets_.wait(deadline.nap(), idle < kSpinTime ? kSpins : 0);
+  const bool ready = stalled ? sockets_.wait_long(deadline, stop)
+                             : sockets_.wait(deadline.nap(), idle < kSpinTime ? kPolledSockets / world_size() : 0);
   if (!ready) return false;
   for (int peer = 0; peer < world_size(); ++peer) {
     if (!sockets_.ready(static_cast<std::size_t>(peer)) || is_receiving_from(peer)) continue;
