@@ -19,26 +19,32 @@ namespace gradring::nn {
 struct ForwardPass {
   std::int64_t batch = 0;  ///< samples in this call; at most the planned batch
   const void* x = nullptr;
+  const void* residual = nullptr;  ///< the second input of the plan's Add, if it has one
   void* y = nullptr;
   std::span<const void* const> parameters;  ///< of the plan's nodes, in state_dict order
+  std::span<float* const> buffers;          ///< the same, f32; in training, forward updates them
   std::byte* saved = nullptr;               ///< the plan's saved_bytes(), kept until backward
+  std::byte* kept = nullptr;                ///< the plan's kept_bytes(), kept until backward
+  bool recomputed = false;                  ///< by checkpointing: `kept` has what the first pass wrote, `buffers` stay
   std::byte* workspace = nullptr;           ///< the plan's workspace_bytes(), valid during this call
 };
 
-/// Pointers of one backward pass. x, y, parameters, saved: as in the forward pass before it.
+/// Pointers of one backward pass. x, y, parameters, saved, kept: as in the forward pass before it.
 struct BackwardPass {
   std::int64_t batch = 0;
   const void* x = nullptr;
   const void* y = nullptr;
-  void* dy = nullptr;  ///< gradient of y; backward may overwrite it
-  void* dx = nullptr;  ///< gradient of x; null for a program's first plan
+  void* dy = nullptr;         ///< gradient of y; backward may overwrite it
+  void* dx = nullptr;         ///< gradient of x; null if x is a program's input
+  void* dresidual = nullptr;  ///< gradient of the residual; null if there is none, or it is a program's input
   std::span<const void* const> parameters;
   std::span<float* const> gradients;  ///< of the parameters, same order, always f32; overwritten
   std::byte* saved = nullptr;
+  std::byte* kept = nullptr;
   std::byte* workspace = nullptr;
 };
 
-/// How a backend computes one node or a few consecutive ones, for a fixed largest batch. A plan owns no activations:
+/// How a backend computes one node or a chain of nodes, for a fixed largest batch. A plan owns no activations:
 /// the program provides the memory whose sizes the plan states.
 ///
 /// Order     forward and backward enqueue on the stream and return.
@@ -46,10 +52,12 @@ struct BackwardPass {
 class Plan {
  public:
   virtual ~Plan() = default;
-  /// Number of consecutive nodes that this plan computes.
+  /// Number of nodes that this plan computes.
   virtual std::size_t nodes() const { return 1; }
   /// Memory that forward fills for backward besides x and y (for example pooling's argmax codes).
   virtual std::size_t saved_bytes() const { return 0; }
+  /// The same, but a recomputation finds it unchanged (for example the statistics of a batch).
+  virtual std::size_t kept_bytes() const { return 0; }
   virtual std::size_t workspace_bytes() const { return 0; }
   /// The library, or the kernel's table and variant ("conv2d/direct"); may be empty.
   virtual std::string description() const { return {}; }
@@ -90,7 +98,7 @@ class LossPlan {
 /// Gradients that a node's backward pass is asked for: what is never asked for needs no plan and no workspace.
 enum class Backward : std::uint8_t {
   none,        ///< an evaluation program has no backward pass
-  parameters,  ///< the first node of a program: BackwardPass::dx is null
+  parameters,  ///< it reads the program's input: BackwardPass::dx is null
   all,
 };
 
@@ -118,8 +126,9 @@ class Backend {
   virtual ~Backend() = default;
   virtual std::string_view name() const = 0;
 
-  /// Plans the first of `nodes`, or as many consecutive ones as this backend computes at once (convolution and ReLU,
-  /// for example); Plan::nodes says how many. `nodes` has no Flatten.
+  /// Plans the first of `nodes`, or as many as this backend computes at once (convolution and ReLU, for example);
+  /// Plan::nodes says how many. `nodes` is a chain: each reads the one before, whose output nothing else reads. At most
+  /// one is an Add, whose other input comes from elsewhere. It has no Flatten.
   ///
   /// Errors    InvalidArgument if this backend cannot compute the first node's kind, type or size;
   ///           DeviceError if its library fails.

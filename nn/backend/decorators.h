@@ -16,6 +16,7 @@ class PlanDecorator : public Plan {
 
   std::size_t nodes() const override { return inner_->nodes(); }
   std::size_t saved_bytes() const override { return inner_->saved_bytes(); }
+  std::size_t kept_bytes() const override { return inner_->kept_bytes(); }
   std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
   std::string description() const override { return inner_->description(); }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {

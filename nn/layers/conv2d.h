@@ -15,6 +15,7 @@ struct Conv2d {
 
   static constexpr std::string_view kKind = "conv2d";
   static constexpr std::string_view kTorchAttribute = "conv";
+  static constexpr std::size_t kInputs = 1;
   std::string sizes() const { return std::to_string(in_channels) + "->" + std::to_string(out_channels); }
   std::string torch_module() const {
     return "Conv2d(" + std::to_string(in_channels) + ", " + std::to_string(out_channels) + ", " +

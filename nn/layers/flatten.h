@@ -9,6 +9,7 @@ namespace gradring::nn {
 struct Flatten {
   static constexpr std::string_view kKind = "flatten";
   static constexpr std::string_view kTorchAttribute = "flatten";
+  static constexpr std::size_t kInputs = 1;
   std::string sizes() const { return {}; }
   std::string torch_module() const { return "Flatten()"; }
 

@@ -3,6 +3,7 @@
 
 #include <concepts>
 
+#include "nn/layers/add.h"
 #include "nn/layers/conv2d.h"
 #include "nn/layers/flatten.h"
 #include "nn/layers/linear.h"
@@ -21,6 +22,8 @@ concept StatesItsParts = requires(const L& layer, const Activations& input) {
   { L::kTorchAttribute } -> std::convertible_to<std::string_view>;
   // How PyTorch makes it: "Linear(256, 10)".
   { layer.torch_module() } -> std::same_as<std::string>;
+  // How many layers' outputs it reads, all of one shape: `input` is any of them.
+  { L::kInputs } -> std::convertible_to<std::size_t>;
   // Throws InvalidArgument if the layer cannot take that input.
   { layer.output(input) } -> std::same_as<Activations>;
   // For one element of the output, approximately: the cost of recomputing it.
@@ -40,11 +43,15 @@ struct Stated {
 template <class... L>
 using OneOf = std::variant<typename Stated<L>::Type...>;
 
-using Layer = OneOf<Conv2d, Relu, MaxPool2d, Flatten, Linear>;
+using Layer = OneOf<Conv2d, Relu, MaxPool2d, Flatten, Linear, Add>;
 
 /// "conv2d", "relu", ...
 inline std::string_view kind_of(const Layer& layer) {
   return std::visit([](const auto& one) { return one.kKind; }, layer);
+}
+
+inline std::size_t inputs_of(const Layer& layer) {
+  return std::visit([](const auto& one) { return one.kInputs; }, layer);
 }
 
 /// Errors    InvalidArgument if the layer cannot take that input.
@@ -55,6 +62,11 @@ inline Activations output_of(const Layer& layer, const Activations& input) {
 /// The trained tensors of a layer, in the order of PyTorch's state_dict.
 inline std::vector<Parameter> parameters_of(const Layer& layer, const Activations& input) {
   return std::visit([&](const auto& one) { return one.parameters(input); }, layer);
+}
+
+/// The tensors of a layer that are saved, but not trained.
+inline std::vector<Parameter> buffers_of(const Layer& layer, const Activations& input) {
+  return std::visit([&](const auto& one) { return one.buffers(input); }, layer);
 }
 
 }  // namespace gradring::nn

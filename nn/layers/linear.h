@@ -12,6 +12,7 @@ struct Linear {
 
   static constexpr std::string_view kKind = "linear";
   static constexpr std::string_view kTorchAttribute = "fc";
+  static constexpr std::size_t kInputs = 1;
   std::string sizes() const { return std::to_string(in_features) + "->" + std::to_string(out_features); }
   std::string torch_module() const {
     return "Linear(" + std::to_string(in_features) + ", " + std::to_string(out_features) + ")";

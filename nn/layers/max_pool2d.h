@@ -12,6 +12,7 @@ struct MaxPool2d {
 
   static constexpr std::string_view kKind = "max_pool2d";
   static constexpr std::string_view kTorchAttribute = "pool";
+  static constexpr std::size_t kInputs = 1;
   std::string sizes() const { return std::to_string(window); }
   std::string torch_module() const {
     return "MaxPool2d(" + std::to_string(window) + ", stride=" + std::to_string(stride) + ")";

@@ -9,6 +9,7 @@ namespace gradring::nn {
 struct Relu {
   static constexpr std::string_view kKind = "relu";
   static constexpr std::string_view kTorchAttribute = "relu";
+  static constexpr std::size_t kInputs = 1;
   std::string sizes() const { return {}; }
   std::string torch_module() const { return "ReLU()"; }
 

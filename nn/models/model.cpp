@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 
 #include "kernels/base/error.h"
 #include "nn/layers/conv2d.h"
@@ -53,23 +54,80 @@ constexpr auto kNames = [] {
   return names;
 }();
 
-}  // namespace
-
-std::vector<Activations> activations_of(const Model& model, std::int64_t batch) {
-  std::vector<Activations> all = {Shape{batch, model.sample[0], model.sample[1], model.sample[2]}};
-  for (const NamedLayer& named : model.layers) all.push_back(output_of(named.layer, all.back()));
+/// of(layer, input) for all layers, with the layers' names before those of the tensors.
+template <class Of>
+std::vector<Parameter> tensors_of(const Model& model, const Of& of) {
+  const std::vector<Activations> inputs = inputs_of(model);
+  std::vector<Parameter> all;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const auto mine = std::visit([&](const auto& layer) { return of(layer, inputs[i]); }, model.layers[i].layer);
+    for (const Parameter& tensor : mine) {
+      all.push_back(tensor);
+      all.back().name = model.layers[i].name + "." + tensor.name;
+    }
+  }
   return all;
 }
 
-std::vector<Parameter> parameters_of(const Model& model) {
-  const std::vector<Activations> inputs = activations_of(model);
-  std::vector<Parameter> all;
-  for (std::size_t i = 0; i < model.layers.size(); ++i)
-    for (Parameter& parameter : parameters_of(model.layers[i].layer, inputs[i])) {
-      parameter.name = model.layers[i].name + "." + parameter.name;
-      all.push_back(std::move(parameter));
+}  // namespace
+
+std::vector<std::vector<std::size_t>> reads_of(const Model& model) {
+  std::map<std::string_view, std::size_t> outputs = {{kModelInput, 0}};
+  std::vector<std::vector<std::size_t>> reads;
+  std::vector<int> readers(model.layers.size() + 1);
+  for (const auto& [name, layer, inputs] : model.layers) {
+    std::vector<std::size_t>& mine = reads.emplace_back();
+    for (const std::string& input : inputs) {
+      const auto found = outputs.find(input);
+      check(found != outputs.end(),
+            [&] { return name + " reads '" + input + "', expected the name of a layer before it, or input"; });
+      mine.push_back(found->second);
     }
+    if (inputs.empty()) mine.push_back(reads.size() - 1);
+    check(mine.size() == inputs_of(layer), [&] {
+      return name + " reads " + std::to_string(mine.size()) + " layers, but " + std::string(kind_of(layer)) +
+             " takes " + std::to_string(inputs_of(layer));
+    });
+    for (const std::size_t read : mine) ++readers[read];
+    check(outputs.emplace(name, reads.size()).second, [&] { return "two layers have the name '" + name + "'"; });
+  }
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    check((readers[i + 1] == 0) == (i + 1 == model.layers.size()), [&] {
+      return readers[i + 1] == 0 ? "no layer reads the output of " + model.layers[i].name
+                                 : "the last layer, " + model.layers[i].name + ", is read, but gives the logits";
+    });
+  return reads;
+}
+
+std::vector<Activations> activations_of(const Model& model, std::int64_t batch) {
+  const auto reads = reads_of(model);
+  std::vector<Activations> all = {Shape{batch, model.sample[0], model.sample[1], model.sample[2]}};
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const auto& [name, layer, inputs] = model.layers[i];
+    const Activations& first = all[reads[i].front()];
+    for (const std::size_t other : reads[i])
+      check(all[other].shape == first.shape, [&] {
+        return name + " reads " + first.shape.to_string() + " and " + all[other].shape.to_string() +
+               ", expected equal shapes";
+      });
+    all.push_back(output_of(layer, first));
+  }
   return all;
+}
+
+std::vector<Activations> inputs_of(const Model& model, std::int64_t batch) {
+  const std::vector<Activations> all = activations_of(model, batch);
+  std::vector<Activations> inputs;
+  for (const std::vector<std::size_t>& reads : reads_of(model)) inputs.push_back(all[reads.front()]);
+  return inputs;
+}
+
+std::vector<Parameter> parameters_of(const Model& model) {
+  return tensors_of(model, [](const auto& layer, const Activations& input) { return layer.parameters(input); });
+}
+
+std::vector<Parameter> buffers_of(const Model& model) {
+  return tensors_of(model, [](const auto& layer, const Activations& input) { return layer.buffers(input); });
 }
 
 Model convnet(const Shape& sample, std::int64_t classes) {

@@ -14,9 +14,14 @@ namespace gradring::nn {
 struct NamedLayer {
   std::string name;  ///< PyTorch's module path, e.g. "conv_layers.0"; parameters are name + ".weight", ...
   Layer layer;
+  std::vector<std::string> inputs = {};  ///< the layers that it reads, kModelInput for the model's; empty: the one before
 };
 
-/// A list of layers; owns no memory and knows no device. The last layer's output is the logits.
+/// The name of a model's input among a layer's inputs.
+inline constexpr std::string_view kModelInput = "input";
+
+/// A graph of layers, each after those that it reads; owns no memory and knows no device. The last layer's output is the
+/// logits.
 struct Model {
   std::string name;
   Shape sample;  ///< one sample without the batch: [height, width, channels]
@@ -24,10 +29,19 @@ struct Model {
   std::vector<NamedLayer> layers;
 };
 
-/// The input of each layer for `batch` samples, then the logits.
+/// What each layer reads: 0 is the model's input, i + 1 the output of layer i.
 ///
-/// Errors    InvalidArgument if a layer cannot take the output of the one before.
+/// Errors    InvalidArgument if two layers have one name, a layer reads what is not before it or too few or too many
+///           others, or nothing reads a layer but the last.
+std::vector<std::vector<std::size_t>> reads_of(const Model& model);
+
+/// The model's input for `batch` samples, then the output of each layer.
+///
+/// Errors    as reads_of; InvalidArgument if a layer cannot take what it reads.
 std::vector<Activations> activations_of(const Model& model, std::int64_t batch = 1);
+
+/// What each layer reads, of activations_of (one of its inputs: all have the same shape).
+std::vector<Activations> inputs_of(const Model& model, std::int64_t batch = 1);
 
 /// The parameters of `model`, with their names in it, in state_dict order.
 std::vector<Parameter> parameters_of(const Model& model);
@@ -44,6 +58,9 @@ Model convnet(const Shape& sample, std::int64_t classes);
 ///
 /// Errors    InvalidArgument if `sample` is not [height, width, channels], or smaller than 8 pixels either way.
 Model convnet_deep(const Shape& sample, std::int64_t classes);
+
+/// The buffers of `model`: tensors that are saved, but not trained. Named and ordered as the parameters.
+std::vector<Parameter> buffers_of(const Model& model);
 
 /// The names that make_model accepts.
 std::span<const std::string_view> model_names();

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -20,7 +22,8 @@ std::size_t padded(std::size_t bytes) {
 /// Lays out a stage at `offset`; returns where the next may begin.
 std::size_t lay_out(ActivationLayout& layout, std::span<const StageBytes> stages, std::size_t stage,
                     std::size_t offset) {
-  layout.stages[stage] = {.output = offset, .saved = offset + padded(stages[stage].output)};
+  layout.stages[stage].output = offset;
+  layout.stages[stage].saved = offset + padded(stages[stage].output);
   const std::size_t end = offset + stages[stage].padded();
   layout.bytes = std::max(layout.bytes, end);
   return end;
@@ -69,14 +72,18 @@ struct Limits {
 /// The segmentation within `limits` with the least recomputation, if any.
 std::optional<Segmentation> least_work(std::span<const StageCost> stages, const Limits& limits) {
   std::vector<std::vector<Beginning>> ending_before(stages.size() + 1);
-  ending_before[0].push_back({.kept_bytes = stages.back().bytes, .segments = {}});
-  for (std::size_t last = 0; last < stages.size(); ++last)
+  std::size_t kept = stages.back().bytes;
+  for (const StageCost& stage : stages) kept += stage.kept_bytes;
+  ending_before[0].push_back({.kept_bytes = kept, .segments = {}});
+  for (std::size_t last = 0; last < stages.size(); ++last) {
+    if (!stages[last].may_end) continue;
     for (std::size_t first = 0; first <= last; ++first)
       for (const Beginning& beginning : ending_before[first]) {
         Beginning longer = with_segment(beginning, stages, first, last);
         if (longer.segments.peak_bytes <= limits.bytes && longer.segments.ends.size() <= limits.segments)
           add(ending_before[last + 1], std::move(longer));
       }
+  }
   const std::vector<Beginning>& all = ending_before.back();
   const auto best = std::ranges::min_element(all, {}, [](const Beginning& b) { return b.segments.work; });
   return best == all.end() ? std::nullopt : std::optional(best->segments);
@@ -88,7 +95,7 @@ std::size_t least_bytes(std::span<const StageCost> stages, std::size_t segments)
   std::size_t enough = 0, too_few = 0;
   for (StageCost& stage : no_work) {
     stage.work = 0;
-    enough += stage.bytes;
+    enough += stage.bytes + stage.kept_bytes;
   }
   while (too_few < enough) {
     const std::size_t middle = too_few + (enough - too_few) / 2;
@@ -109,11 +116,17 @@ std::string in_mebibytes(std::size_t bytes) {
 }  // namespace
 
 std::size_t StageBytes::padded() const { return nn::padded(output) + nn::padded(saved); }
+std::size_t StageBytes::padded_kept() const { return nn::padded(kept); }
 
 ActivationLayout lay_out_for_backward(std::span<const StageBytes> stages, std::span<const std::size_t> ends) {
   check(!ends.empty() && ends.back() + 1 == stages.size(), "the last segment must end with the last stage");
   ActivationLayout layout{.stages = std::vector<ActivationLayout::Offsets>(stages.size())};
-  std::size_t kept = lay_out(layout, stages, ends.back(), 0);
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    layout.stages[i].kept = kept;
+    kept += padded(stages[i].kept);
+  }
+  kept = lay_out(layout, stages, ends.back(), kept);
   std::size_t first = 0;
   for (const std::size_t end : ends) {
     if (end != ends.back()) kept = lay_out(layout, stages, end, kept);
@@ -124,25 +137,39 @@ ActivationLayout lay_out_for_backward(std::span<const StageBytes> stages, std::s
   return layout;
 }
 
-ActivationLayout lay_out_for_forward(std::span<const StageBytes> stages) {
-  const auto turns = sizes_in_turn(stages);
-  const std::array<std::size_t, 2> outputs = {0, padded(turns[0])};
-  const std::size_t saved = outputs[1] + padded(turns[1]);
-  ActivationLayout layout{.stages = {}, .bytes = saved};
+ActivationLayout lay_out_for_forward(std::span<const StageBytes> stages, std::span<const std::size_t> last_readers) {
+  std::vector<Lifetime> blocks;
   for (std::size_t i = 0; i < stages.size(); ++i) {
-    layout.stages.push_back({.output = outputs[(stages.size() - 1 - i) % 2], .saved = saved});
-    layout.bytes = std::max(layout.bytes, saved + padded(stages[i].saved));
+    blocks.push_back({.bytes = stages[i].output, .first = i, .last = last_readers[i]});
+    blocks.push_back({.bytes = stages[i].saved, .first = i, .last = i});
+    blocks.push_back({.bytes = stages[i].kept, .first = i, .last = i});
   }
+  const Placement placed = place(blocks);
+  ActivationLayout layout{.stages = {}, .bytes = placed.bytes};
+  for (std::size_t i = 0; i < stages.size(); ++i)
+    layout.stages.push_back(
+        {.output = placed.offsets[3 * i], .saved = placed.offsets[3 * i + 1], .kept = placed.offsets[3 * i + 2]});
   return layout;
 }
 
-std::array<std::size_t, 2> sizes_in_turn(std::span<const StageBytes> stages) {
-  std::array<std::size_t, 2> sizes = {0, 0};
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    std::size_t& size = sizes[(stages.size() - 1 - i) % 2];
-    size = std::max(size, stages[i].output);
+Placement place(std::span<const Lifetime> blocks) {
+  std::vector<std::size_t> by_size(blocks.size());
+  std::iota(by_size.begin(), by_size.end(), 0);
+  std::ranges::stable_sort(by_size, std::greater(), [&](std::size_t i) { return blocks[i].bytes; });
+  Placement placed{.offsets = std::vector<std::size_t>(blocks.size())};
+  std::vector<std::size_t> done;  // by offset
+  for (const std::size_t i : by_size) {
+    std::size_t offset = 0;
+    for (const std::size_t other : done) {
+      if (blocks[other].last < blocks[i].first || blocks[i].last < blocks[other].first) continue;
+      if (offset + padded(blocks[i].bytes) <= placed.offsets[other]) break;
+      offset = std::max(offset, placed.offsets[other] + padded(blocks[other].bytes));
+    }
+    placed.offsets[i] = offset;
+    placed.bytes = std::max(placed.bytes, offset + padded(blocks[i].bytes));
+    done.insert(std::ranges::upper_bound(done, offset, {}, [&](std::size_t j) { return placed.offsets[j]; }), i);
   }
-  return sizes;
+  return placed;
 }
 
 Segmentation choose_segments(std::span<const StageCost> stages, const Checkpointing& checkpointing) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -26,6 +25,8 @@ struct Checkpointing {
 struct StageCost {
   std::size_t bytes = 0;
   double work = 0;
+  std::size_t kept_bytes = 0;  ///< whatever the segments
+  bool may_end = true;         ///< later stages read no output of earlier ones: a segment may end here
 };
 
 /// Segments, each named by its last stage, in order; the last one ends with the last stage.
@@ -42,13 +43,15 @@ struct Segmentation {
 /// Errors    InvalidArgument if no segmentation fits the budget; states the minimum.
 Segmentation choose_segments(std::span<const StageCost> stages, const Checkpointing& checkpointing);
 
-/// What forward leaves for backward: a stage's output, and what its plan saves.
+/// What forward leaves for backward: a stage's output, and what its plan saves and keeps (Plan).
 struct StageBytes {
   std::size_t output = 0;
   std::size_t saved = 0;
+  std::size_t kept = 0;
 
-  /// Sum, each rounded up to a multiple of ActivationLayout::kAlignment.
+  /// Sum of what is recomputed, each rounded up to a multiple of ActivationLayout::kAlignment.
   std::size_t padded() const;
+  std::size_t padded_kept() const;
 };
 
 /// Positions of the stages' outputs in one block of memory. Computed once, from sizes only.
@@ -58,6 +61,7 @@ struct ActivationLayout {
   struct Offsets {
     std::size_t output = 0;  ///< in bytes, from the start of the block
     std::size_t saved = 0;
+    std::size_t kept = 0;
   };
   std::vector<Offsets> stages;
   std::size_t bytes = 0;
@@ -65,18 +69,34 @@ struct ActivationLayout {
 
 /// The layout of a training program whose segments end with the stages `ends`:
 ///
-///   | last stage | end of segment 0 | end of segment 1 | inside of segment 1 |
-///                                   | inside of segment 0 ... |
+///   | kept by plans | last stage | end of segment 0 | end of segment 1 | inside of segment 1 |
+///                                                   | inside of segment 0 ... |
 ///
 /// Ends stay until backward has passed them. The inside of a segment follows the ends up to its own and overwrites what
 /// later segments left: those are finished, forward and backward. The last stage's output, the logits, stays after the
 /// pass.
 ActivationLayout lay_out_for_backward(std::span<const StageBytes> stages, std::span<const std::size_t> ends);
 
-/// The layout of an evaluation program: two outputs are alive at a time, and nothing that plans save is kept.
-ActivationLayout lay_out_for_forward(std::span<const StageBytes> stages);
+/// The layout of an evaluation program: an output is kept until its last reader has run, and what plans save until they
+/// have. `last_readers`: of each stage's output, stages.size() for the loss.
+ActivationLayout lay_out_for_forward(std::span<const StageBytes> stages, std::span<const std::size_t> last_readers);
 
-/// Sizes of two buffers used alternately by a sequence of tensors: tensor i of n uses buffer (n - 1 - i) % 2.
-std::array<std::size_t, 2> sizes_in_turn(std::span<const StageBytes> stages);
+/// Memory that is needed from step `first` to step `last`, both included.
+struct Lifetime {
+  std::size_t bytes = 0;
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+/// Positions in one block of memory, in which nothing overlaps that lives at the same time.
+struct Placement {
+  std::vector<std::size_t> offsets;  ///< multiples of ActivationLayout::kAlignment
+  std::size_t bytes = 0;             ///< of the block
+};
+
+/// Places the largest first, each at the lowest free position.
+///
+/// Source    Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020: greedy by size.
+Placement place(std::span<const Lifetime> blocks);
 
 }  // namespace gradring::nn

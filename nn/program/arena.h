@@ -93,6 +93,7 @@ struct Weights {
   const ArenaLayout& layout;
   kernels::DType dtype = kernels::DType::f32;
   std::vector<const std::byte*> buckets;  ///< start of each
+  float* buffers = nullptr;               ///< f32, as Program::buffer_layout says; null if the model has none
 
   const void* parameter(int index) const {
     return buckets.at(static_cast<std::size_t>(layout.bucket_of(index))) +

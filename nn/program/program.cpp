@@ -9,85 +9,6 @@
 namespace gradring::nn {
 namespace {
 
-std::vector<NodeSpec> nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains) {
-  const std::vector<Activations> inputs = activations_of(model, batch);
-  std::vector<NodeSpec> nodes;
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    const auto& [name, layer] = model.layers[i];
-    check(std::visit([&](const auto& one) { return one.buffers(inputs[i]).empty(); }, layer),
-          name + " has buffers, which a program does not keep");
-    const Backward backward = !trains ? Backward::none : nodes.empty() ? Backward::parameters : Backward::all;
-    if (!std::holds_alternative<Flatten>(layer))
-      nodes.push_back({layer, inputs[i].shape, inputs[i + 1].shape, dtype, name, backward});
-  }
-  check(!nodes.empty() && inputs.back().shape == Shape({batch, model.classes}),
-        [&] { return "model " + model.name + " must end in [n, " + std::to_string(model.classes) + "] logits"; });
-  return nodes;
-}
-
-/// Indices of the parameters of `nodes`, starting at `next`, which is advanced.
-std::vector<int> number_parameters(std::span<const NodeSpec> nodes, int& next) {
-  std::vector<int> numbers;
-  for (const NodeSpec& node : nodes)
-    for (std::size_t i = parameters_of(node.layer, node.input).size(); i > 0; --i) numbers.push_back(next++);
-  return numbers;
-}
-
-std::vector<std::string> names_of(std::span<const NodeSpec> nodes) {
-  std::vector<std::string> names;
-  for (const NodeSpec& node : nodes) names.push_back(node.name);
-  return names;
-}
-
-std::size_t output_bytes_of(const NodeSpec& node) {
-  return static_cast<std::size_t>(node.output.elements()) * kernels::size_of(node.dtype);
-}
-
-/// Approximate multiplications of its forward pass.
-double work_of(const NodeSpec& node) {
-  const auto each = std::visit([](const auto& layer) { return layer.multiplications(); }, node.layer);
-  return static_cast<double>(node.output.elements()) * static_cast<double>(each);
-}
-
-PlannedStage plan_stage(std::span<const NodeSpec> rest, Backend& backend, int& next_parameter) {
-  PlannedStage stage{.plan = backend.plan(rest), .parameters = {}, .layers = {}};
-  const std::size_t taken = stage.plan->nodes();
-  check(taken >= 1 && taken <= rest.size(), [&] {
-    return "a plan takes " + std::to_string(taken) + " nodes, expected 1 to " + std::to_string(rest.size());
-  });
-  stage.parameters = number_parameters(rest.first(taken), next_parameter);
-  stage.layers = names_of(rest.first(taken));
-  stage.output_bytes = output_bytes_of(rest[taken - 1]);
-  for (const NodeSpec& node : rest.first(taken)) stage.forward_work += work_of(node);
-  return stage;
-}
-
-/// `trains`: there is a backward pass, and the backend may plan the loss together with the last layer.
-///
-/// Errors    InvalidArgument if the layers do not fit each other or the backend.
-ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend) {
-  const std::vector<NodeSpec> nodes = nodes_of(model, batch, dtype, trains);
-  const bool may_fuse = trains && nodes.size() > 1;  // a fused first layer would compute a gradient of the images
-  ModelPlans plans;
-  plans.head.plan = backend.plan_cross_entropy({.rows = batch, .classes = model.classes, .dtype = dtype},
-                                               may_fuse ? &nodes.back() : nullptr);
-  const std::size_t in_head = plans.head.plan->nodes();
-  check(in_head <= (may_fuse ? 1u : 0u), "a plan of the loss takes layers that it was not given");
-
-  plans.workspace_bytes = plans.head.plan->workspace_bytes();
-  int next_parameter = 0;
-  for (std::span<const NodeSpec> rest = std::span(nodes).first(nodes.size() - in_head); !rest.empty();) {
-    plans.stages.push_back(plan_stage(rest, backend, next_parameter));
-    const Plan& plan = *plans.stages.back().plan;
-    plans.workspace_bytes = std::max(plans.workspace_bytes, plan.workspace_bytes());
-    rest = rest.subspan(plan.nodes());
-  }
-  plans.head.parameters = number_parameters(std::span(nodes).last(in_head), next_parameter);
-  plans.head.layers = names_of(std::span(nodes).last(in_head));
-  if (in_head > 0) plans.head.logits_bytes = output_bytes_of(nodes.back());
-  return plans;
-}
-
 /// Pointers to parameters in Weights, or to their gradients in Gradients.
 template <class Tensors>
 auto pointers(const Tensors& tensors, const std::vector<int>& parameters) {
@@ -109,36 +30,75 @@ void tell(StepObserver& observer, const std::vector<int>& parameters) {
 std::vector<StageBytes> bytes_of(const std::vector<PlannedStage>& stages) {
   std::vector<StageBytes> bytes;
   for (const PlannedStage& stage : stages)
-    bytes.push_back({.output = stage.output_bytes, .saved = stage.plan->saved_bytes()});
+    bytes.push_back(
+        {.output = stage.output_bytes, .saved = stage.plan->saved_bytes(), .kept = stage.plan->kept_bytes()});
   return bytes;
 }
 
-std::vector<StageCost> costs_of(const std::vector<PlannedStage>& stages) {
+/// Whether a later stage has already written a gradient of what the stage reads.
+bool adds_dx(const PlannedStage& stage, std::size_t number, std::span<const std::size_t> last_readers) {
+  return stage.x != kProgramInput && last_readers[stage.x] != number;
+}
+
+bool adds_dresidual(const PlannedStage& stage, std::size_t number, std::span<const std::size_t> last_readers) {
+  const std::size_t read = stage.residual.value_or(kProgramInput);
+  return read != kProgramInput && (read == stage.x || last_readers[read] != number);
+}
+
+std::vector<StageCost> costs_of(const ModelPlans& plans) {
+  const std::vector<PlannedStage>& stages = plans.stages;
   std::vector<StageCost> costs;
   const std::vector<StageBytes> bytes = bytes_of(stages);
   for (std::size_t i = 0; i < stages.size(); ++i)
-    costs.push_back({.bytes = bytes[i].padded(), .work = stages[i].forward_work});
+    costs.push_back({.bytes = bytes[i].padded(), .work = stages[i].forward_work, .kept_bytes = bytes[i].padded_kept()});
+  std::size_t first_read = plans.head.x;  // by the stages after i
+  for (std::size_t i = stages.size(); i-- > 0;) {
+    costs[i].may_end = first_read >= i;
+    first_read = std::min({first_read, stages[i].x, stages[i].residual.value_or(kProgramInput)});
+  }
   return costs;
+}
+
+/// A gradient lives from the step that writes it first, that of the stage's last reader, to that of its own stage. Where
+/// an earlier reader adds to it, the summand is in memory of its own: two for each stage, of dx and of dresidual.
+Placement place_gradients(const ModelPlans& plans, std::span<const std::size_t> last_readers) {
+  const std::size_t count = plans.stages.size();
+  std::vector<Lifetime> blocks;
+  for (std::size_t i = 0; i < count; ++i)
+    blocks.push_back({.bytes = plans.stages[i].output_bytes, .first = count - last_readers[i], .last = count - i});
+  for (std::size_t i = 0; i < count; ++i) {
+    const PlannedStage& stage = plans.stages[i];
+    const auto summand = [&](std::size_t read, bool adds) {
+      const bool needed = adds && read != kProgramInput;
+      blocks.push_back({.bytes = needed ? plans.stages[read].output_bytes : 0, .first = count - i, .last = count - i});
+    };
+    summand(stage.x, adds_dx(stage, i, last_readers));
+    summand(stage.residual.value_or(kProgramInput), adds_dresidual(stage, i, last_readers));
+  }
+  return place(blocks);
 }
 
 }  // namespace
 
 Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend,
                  const ProgramDevices& devices, kernels::DType dtype, const Checkpointing& checkpointing)
-    : max_batch_(max_batch), mode_(mode), dtype_(dtype) {
+    : max_batch_(max_batch), mode_(mode), dtype_(dtype), buffer_layout_(buffer_layout(model)) {
   check(max_batch > 0,
         [&] { return "the batch size of a program is " + std::to_string(max_batch) + ", expected 1 or more"; });
   const bool trains = mode == ProgramMode::training;
   check(trains || checkpointing.kind == Checkpointing::Kind::none, "checkpointing needs a training program");
   plans_ = plan_model(model, max_batch, dtype, trains, backend);
-  segments_ = choose_segments(costs_of(plans_.stages), checkpointing);
+  segments_ = choose_segments(costs_of(plans_), checkpointing);
+  last_readers_ = plans_.last_readers();
   const std::vector<StageBytes> bytes = bytes_of(plans_.stages);
-  layout_ = trains ? lay_out_for_backward(bytes, segments_.ends) : lay_out_for_forward(bytes);
+  layout_ = trains ? lay_out_for_backward(bytes, segments_.ends) : lay_out_for_forward(bytes, last_readers_);
 
   activations_ = devices.activations.allocate(layout_.bytes);
-  if (trains)
-    for (std::size_t i = 0; i < gradients_.size(); ++i)
-      gradients_[i] = devices.activations.allocate(sizes_in_turn(bytes)[i]);
+  if (trains) {
+    Placement placed = place_gradients(plans_, last_readers_);
+    gradients_ = devices.activations.allocate(placed.bytes);
+    gradient_offsets_ = std::move(placed.offsets);
+  }
   logits_ = devices.activations.allocate(plans_.head.logits_bytes);
   workspace_ = devices.workspace.allocate(plans_.workspace_bytes);
 }
@@ -154,17 +114,30 @@ void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, c
   observer.before_forward();
   for (std::size_t i = 0; i < plans_.stages.size(); ++i) {
     observer.weights_needed(plans_.stages[i].parameters);
-    enqueue_stage(stream, weights, i);
+    enqueue_stage(stream, weights, i, false);
   }
 }
 
-void Program::enqueue_stage(kernels::Stream& stream, const Weights& weights, std::size_t stage) {
+std::vector<float*> Program::buffers_of(const Weights& weights, std::size_t stage) const {
+  check(weights.buffers || plans_.stages[stage].buffers.empty(), "the weights have no buffers, but the model has some");
+  std::vector<float*> all;
+  for (const int index : plans_.stages[stage].buffers)
+    all.push_back(weights.buffers + buffer_layout_.parameter(index).offset);
+  return all;
+}
+
+void Program::enqueue_stage(kernels::Stream& stream, const Weights& weights, std::size_t stage, bool recomputed) {
   const auto parameters = pointers(weights, plans_.stages[stage].parameters);
+  const std::vector<float*> buffers = buffers_of(weights, stage);
   plans_.stages[stage].plan->enqueue_forward(stream, {.batch = batch_,
-                                                      .x = input_of(stage),
+                                                      .x = read(plans_.stages[stage].x),
+                                                      .residual = residual_of(stage),
                                                       .y = output_of(stage),
                                                       .parameters = parameters,
+                                                      .buffers = buffers,
                                                       .saved = saved_of(stage),
+                                                      .kept = kept_of(stage),
+                                                      .recomputed = recomputed,
                                                       .workspace = workspace_.data()});
 }
 
@@ -176,7 +149,7 @@ void Program::enqueue_loss(kernels::Stream& stream, const LossTarget& target) {
 
 LossPass Program::pass_of(const LossTarget& target) const {
   return {.rows = batch_,
-          .x = input_of(plans_.stages.size()),
+          .x = read(plans_.head.x),
           .labels = target.labels,
           .scale = target.scale,
           .loss_scale = target.loss_scale,
@@ -192,7 +165,7 @@ void Program::enqueue_backward(kernels::Stream& stream, const Weights& weights, 
   check_type_of(weights);
   walk_backward(observer,
                 {.head = [&] { enqueue_head(stream, weights, gradients, target); },
-                 .recompute = [&](std::size_t stage) { enqueue_stage(stream, weights, stage); },
+                 .recompute = [&](std::size_t stage) { enqueue_stage(stream, weights, stage, true); },
                  .stage = [&](std::size_t stage) { enqueue_stage_backward(stream, weights, gradients, stage); }});
 }
 
@@ -232,18 +205,40 @@ void Program::walk_backward(StepObserver& observer, const BackwardWork& work) co
 
 void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                                      std::size_t stage) {
-  const auto parameters = pointers(weights, plans_.stages[stage].parameters);
-  const auto dparameters = pointers(gradients, plans_.stages[stage].parameters);
-  const std::size_t turn = (plans_.stages.size() - 1 - stage) % 2;
-  plans_.stages[stage].plan->enqueue_backward(stream, {.batch = batch_,
-                                                       .x = input_of(stage),
-                                                       .y = output_of(stage),
-                                                       .dy = gradients_[turn].data(),
-                                                       .dx = stage == 0 ? nullptr : gradients_[1 - turn].data(),
-                                                       .parameters = parameters,
-                                                       .gradients = dparameters,
-                                                       .saved = saved_of(stage),
-                                                       .workspace = workspace_.data()});
+  const PlannedStage& planned = plans_.stages[stage];
+  const auto parameters = pointers(weights, planned.parameters);
+  const auto dparameters = pointers(gradients, planned.parameters);
+  const std::size_t residual = planned.residual.value_or(kProgramInput);
+  const bool dx_is_summand = adds_dx(planned, stage, last_readers_);
+  const bool dresidual_is_summand = adds_dresidual(planned, stage, last_readers_);
+  const std::size_t summands = plans_.stages.size() + 2 * stage;
+  std::byte* const dx = planned.x == kProgramInput ? nullptr : gradient_at(dx_is_summand ? summands : planned.x);
+  std::byte* const dresidual =
+      residual == kProgramInput ? nullptr : gradient_at(dresidual_is_summand ? summands + 1 : residual);
+  planned.plan->enqueue_backward(stream, {.batch = batch_,
+                                          .x = read(planned.x),
+                                          .y = output_of(stage),
+                                          .dy = gradient_at(stage),
+                                          .dx = dx,
+                                          .dresidual = dresidual,
+                                          .parameters = parameters,
+                                          .gradients = dparameters,
+                                          .saved = saved_of(stage),
+                                          .kept = kept_of(stage),
+                                          .workspace = workspace_.data()});
+  if (dx_is_summand) enqueue_sum(stream, planned.x, dx);
+  if (dresidual_is_summand) enqueue_sum(stream, residual, dresidual);
+}
+
+/// Adds to the gradient of a stage's output.
+void Program::enqueue_sum(kernels::Stream& stream, std::size_t stage, const std::byte* summand) {
+  const std::size_t sample_bytes = plans_.stages[stage].output_bytes / static_cast<std::size_t>(max_batch_);
+  plans_.sum->enqueue_forward(stream,
+                              {.batch = batch_ * static_cast<std::int64_t>(sample_bytes / kernels::size_of(dtype_)),
+                               .x = gradient_at(stage),
+                               .residual = summand,
+                               .y = gradient_at(stage),
+                               .workspace = workspace_.data()});
 }
 
 void Program::enqueue_head(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
@@ -253,7 +248,7 @@ void Program::enqueue_head(kernels::Stream& stream, const Weights& weights, cons
   LossPass pass = pass_of(target);
   pass.parameters = parameters;
   pass.logits = logits_.data();
-  pass.dx = gradients_[0].data();
+  pass.dx = gradient_at(plans_.head.x);
   pass.gradients = dparameters;
   plans_.head.plan->enqueue(stream, pass);
 }
@@ -270,7 +265,7 @@ void Program::check_type_of(const Weights& weights) const {
 
 ProgramMemory Program::memory() const {
   return {.activations = activations_.size() + logits_.size(),
-          .activation_gradients = gradients_[0].size() + gradients_[1].size(),
+          .activation_gradients = gradients_.size(),
           .workspace = workspace_.size()};
 }
 
@@ -292,6 +287,13 @@ std::vector<int> Program::ready_order(const Model& model) {
   std::vector<int> order(parameters_of(model).size());
   std::iota(order.rbegin(), order.rend(), 0);
   return order;
+}
+
+ArenaLayout Program::buffer_layout(const Model& model) {
+  const std::vector<Parameter> buffers = nn::buffers_of(model);
+  std::vector<int> all(buffers.size());
+  std::iota(all.begin(), all.end(), 0);
+  return {buffers, {&all, 1}, 1};
 }
 
 }  // namespace gradring::nn

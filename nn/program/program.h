@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,6 +13,7 @@
 #include "nn/models/model.h"
 #include "nn/program/activation_memory.h"
 #include "nn/program/arena.h"
+#include "nn/program/model_plans.h"
 
 namespace gradring::nn {
 
@@ -68,39 +68,15 @@ class ObserverPair final : public StepObserver {
   StepObserver& second_;
 };
 
-/// One plan of a model, and the memory that it needs from the program.
-struct PlannedStage {
-  std::unique_ptr<Plan> plan;
-  std::vector<int> parameters;      ///< their indices in state_dict order
-  std::vector<std::string> layers;  ///< their names
-  std::size_t output_bytes = 0;
-  double forward_work = 0;  ///< approximate multiplications: the cost of recomputing it
-};
-
-/// The loss, and the layers fused with it.
-struct PlannedHead {
-  std::unique_ptr<LossPlan> plan;
-  std::vector<int> parameters;
-  std::vector<std::string> layers;
-  std::size_t logits_bytes = 0;  ///< that it writes; 0 if the last stage writes them
-};
-
-/// A model as the plans of a backend, first layer first.
-struct ModelPlans {
-  std::vector<PlannedStage> stages;
-  PlannedHead head;
-  std::size_t workspace_bytes = 0;  ///< maximum over the plans
-};
-
 enum class ProgramMode : std::uint8_t {
   training,    ///< keeps activations for backward
-  evaluation,  ///< forward and loss only: two activations are alive at a time
+  evaluation,  ///< forward and loss only: an activation is kept until its last reader has run
 };
 
 /// Bytes that a program allocates.
 struct ProgramMemory {
   std::size_t activations = 0;           ///< outputs of plans, saved data, logits
-  std::size_t activation_gradients = 0;  ///< two buffers, used alternately
+  std::size_t activation_gradients = 0;  ///< each kept until its plan has run backward
   std::size_t workspace = 0;
 
   std::size_t total() const { return activations + activation_gradients + workspace; }
@@ -152,11 +128,13 @@ class StepProgram {
   virtual void enqueue_empty_batch(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer) = 0;
 };
 
-/// A model planned by one backend for one device and batches of up to `max_batch` samples: the list of plans, and the
+/// A model planned by one backend for one device and batches of up to `max_batch` samples: the plans in order, and the
 /// memory of all activations, allocated once.
 ///
 ///   x -> [plan 0] -> a0 -> [plan 1] -> a1 ... -> logits -> loss
-///          p0,p1            -                              dlogits
+///          p0,p1     '-----------------^                   dlogits
+///
+/// A plan may read the outputs of two others. The gradients that the readers of one output give it are summed.
 ///
 /// In training mode a backend may fuse the last layer with the loss; forward then ends before it. With checkpointing,
 /// backward recomputes activations that forward did not keep: the same work on the same values, so the results are
@@ -199,10 +177,18 @@ class Program final : public StepProgram {
   /// Parameters in the order in which backward finishes their gradients: last layer first, each bias before its weight.
   static std::vector<int> ready_order(const Model& model);
 
+  /// Positions of the model's buffers in one block.
+  static ArenaLayout buffer_layout(const Model& model);
+
  private:
   std::byte* output_of(std::size_t stage) const { return activations_.data() + layout_.stages[stage].output; }
   std::byte* saved_of(std::size_t stage) const { return activations_.data() + layout_.stages[stage].saved; }
-  const void* input_of(std::size_t stage) const { return stage == 0 ? input_ : output_of(stage - 1); }
+  std::byte* kept_of(std::size_t stage) const { return activations_.data() + layout_.stages[stage].kept; }
+  const void* read(std::size_t stage) const { return stage == kProgramInput ? input_ : output_of(stage); }
+  const void* residual_of(std::size_t stage) const {
+    return plans_.stages[stage].residual ? read(*plans_.stages[stage].residual) : nullptr;
+  }
+  std::byte* gradient_at(std::size_t number) const { return gradients_.data() + gradient_offsets_[number]; }
   LossPass pass_of(const LossTarget& target) const;
   /// The work of a backward pass between the observer's calls.
   struct BackwardWork {
@@ -211,9 +197,11 @@ class Program final : public StepProgram {
     std::function<void(std::size_t stage)> stage;
   };
   void walk_backward(StepObserver& observer, const BackwardWork& work) const;
-  void enqueue_stage(kernels::Stream& stream, const Weights& weights, std::size_t stage);
+  std::vector<float*> buffers_of(const Weights& weights, std::size_t stage) const;
+  void enqueue_stage(kernels::Stream& stream, const Weights& weights, std::size_t stage, bool recomputed);
   void enqueue_stage_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                               std::size_t stage);
+  void enqueue_sum(kernels::Stream& stream, std::size_t stage, const std::byte* summand);
   void enqueue_head(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                     const LossTarget& target);
   void check_type_of(const Weights& weights) const;
@@ -224,10 +212,13 @@ class Program final : public StepProgram {
   kernels::DType dtype_;
   const void* input_ = nullptr;
   ModelPlans plans_;
+  ArenaLayout buffer_layout_;
   Segmentation segments_;
   ActivationLayout layout_;
-  kernels::Buffer activations_;  // as layout_ says
-  std::array<kernels::Buffer, 2> gradients_;
+  kernels::Buffer activations_;                // as layout_ says
+  std::vector<std::size_t> last_readers_;      // of each stage's output
+  std::vector<std::size_t> gradient_offsets_;  // of each stage's output; then, for each stage, of a summand
+  kernels::Buffer gradients_;
   kernels::Buffer logits_;  // empty if the last stage writes them
   kernels::Buffer workspace_;
 };

@@ -12,6 +12,7 @@ struct PlantedLayer {
   // clang-format off
   static constexpr std::string_view kKind = "planted";
   static constexpr std::string_view kTorchAttribute = "bn";
+  static constexpr std::size_t kInputs = 1;
   std::string sizes() const { return std::to_string(channels); }
   std::string torch_module() const { return "BatchNorm2d(" + sizes() + ")"; }
   Activations output(const Activations& input) const { return input; }

@@ -140,7 +140,8 @@ std::unique_ptr<Plan> CpuBackend::plan(std::span<const NodeSpec> nodes) {
   const bool conv = std::holds_alternative<Conv2d>(nodes.front().layer);
   const std::string& choice = conv ? choice_.conv : choice_.gemm;
   const bool forced = choice != kAuto && choice != kLibrary;  // one of our kernels, run in the nodes' own type
-  if (forced || nodes.front().dtype == kernels::DType::f32) return plan_in_dtype(nodes, choice);
+  const bool adds = std::holds_alternative<Add>(nodes.front().layer);  // in f32 anyhow, without copies
+  if (forced || adds || nodes.front().dtype == kernels::DType::f32) return plan_in_dtype(nodes, choice);
   std::vector<NodeSpec> wide(nodes.begin(), nodes.end());
   for (NodeSpec& node : wide) node.dtype = kernels::DType::f32;
   return std::make_unique<WidenedPlan>(plan_in_dtype(wide, choice), nodes, cast_);

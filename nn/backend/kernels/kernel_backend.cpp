@@ -65,6 +65,8 @@ constexpr k::conv2d::Variant kConv2d[] = {{.name = "reference",
                                            .wgrad = enqueue_reference<k::conv2d::reference_wgrad>,
                                            .workspace_bytes = no_workspace,
                                            .supports = on_cpu}};
+constexpr k::accumulate::Variant kAccumulate[] = {
+    {.name = "reference", .run = enqueue_reference<k::accumulate::reference_run>, .supports = on_cpu}};
 constexpr k::bias::Variant kBias[] = {{.name = "reference",
                                        .add = enqueue_reference<k::bias::reference_add>,
                                        .grad = enqueue_reference<k::bias::reference_grad>,
@@ -85,6 +87,7 @@ constexpr k::softmax_cross_entropy::Variant kCrossEntropy[] = {
 kernels::KernelSet reference_kernels() {
   kernels::KernelSet set;
   set.conv2d = kConv2d;
+  set.accumulate = kAccumulate;
   set.bias = kBias;
   set.relu = kRelu;
   set.max_pool2d = kMaxPool2d;

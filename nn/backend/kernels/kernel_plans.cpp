@@ -91,6 +91,32 @@ class ReluPlan final : public Plan {
   kernels::relu::Variant relu_;
 };
 
+/// y may be x: a program also adds up gradients with this plan.
+class AddPlan final : public Plan {
+ public:
+  AddPlan(const NodeSpec& node, const kernels::accumulate::Variant& accumulate)
+      : dtype_(node.dtype), sample_elements_(node.output.with_batch(1).elements()), accumulate_(accumulate) {}
+
+  std::string description() const override { return "accumulate/" + std::string(accumulate_.name); }
+
+  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
+    if (pass.y != pass.x) stream.enqueue_copy(pass.y, pass.x, elements(pass.batch) * kernels::size_of(dtype_));
+    accumulate_.run(stream, {.dtype = dtype_, .x = pass.residual, .y = pass.y, .elements = elements(pass.batch)});
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
+    for (void* gradient : {pass.dx, pass.dresidual})
+      if (gradient) stream.enqueue_copy(gradient, pass.dy, elements(pass.batch) * kernels::size_of(dtype_));
+  }
+
+ private:
+  std::size_t elements(std::int64_t batch) const { return static_cast<std::size_t>(batch * sample_elements_); }
+
+  DType dtype_;
+  std::int64_t sample_elements_;
+  kernels::accumulate::Variant accumulate_;
+};
+
 /// Saves one code per window: the index of its maximum.
 class MaxPool2dPlan final : public Plan {
  public:
@@ -298,6 +324,10 @@ std::unique_ptr<Plan> KernelPlans::plan_of(const Relu&, const NodeSpec& node) co
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const MaxPool2d&, const NodeSpec& node) const {
   return std::make_unique<MaxPool2dPlan>(node, pick_variant(kernels_.max_pool2d, device_, node.dtype));
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const Add&, const NodeSpec& node) const {
+  return std::make_unique<AddPlan>(node, pick_variant(kernels_.accumulate, device_, node.dtype));
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const Flatten&, const NodeSpec&) const {

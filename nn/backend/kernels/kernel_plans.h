@@ -68,6 +68,7 @@ class KernelPlans {
   std::unique_ptr<Plan> plan_of(const Relu& layer, const NodeSpec& node) const;
   std::unique_ptr<Plan> plan_of(const MaxPool2d& layer, const NodeSpec& node) const;
   std::unique_ptr<Plan> plan_of(const Flatten& layer, const NodeSpec& node) const;
+  std::unique_ptr<Plan> plan_of(const Add& layer, const NodeSpec& node) const;
 
   kernels::KernelSet kernels_;
   const kernels::Device& device_;

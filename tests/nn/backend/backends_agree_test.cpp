@@ -49,6 +49,7 @@ std::vector<AgreeCase> cases() {
           {"overlapping", overlapping, 1},
           {"windows", windows, 2},
           {"one layer", alone, 4},
+          {"residual", residual_model(), 3},
           {"many classes", nn::convnet({12, 12, 1}, kernels::linear_cross_entropy::kMostClasses + 1), 2}};
 }
 

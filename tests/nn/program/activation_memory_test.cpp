@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <random>
 #include <string>
 
@@ -106,22 +107,59 @@ TEST(ActivationLayout, SegmentsShareTheirInsides) {
   EXPECT_EQ(lay_out_for_backward(stages, ends).bytes, (2u + 3u) * 1536);
 }
 
+/// The last readers of outputs that only the next stage reads.
+std::vector<std::size_t> readers_in_a_chain(std::size_t stages) {
+  std::vector<std::size_t> readers(stages);
+  std::iota(readers.begin(), readers.end(), 1);
+  return readers;
+}
+
 TEST(ActivationLayout, ForwardAloneKeepsTwoOutputs) {
   std::mt19937 random(3);
   for (int round = 0; round < 50; ++round) {
     const auto stages = random_stages(random);
-    const ActivationLayout layout = lay_out_for_forward(stages);
+    const ActivationLayout layout = lay_out_for_forward(stages, readers_in_a_chain(stages.size()));
     Block block(layout, stages);
     for (std::size_t i = 0; i < stages.size(); ++i) block.forward(i);
     block.expect_output(stages.size() - 1);
   }
   const std::vector<StageBytes> equal(9, StageBytes{.output = 1024, .saved = 256});
-  EXPECT_EQ(lay_out_for_forward(equal).bytes, 2 * 1024u + 256);
+  EXPECT_EQ(lay_out_for_forward(equal, readers_in_a_chain(9)).bytes, 2 * 1024u + 256);
 }
 
-TEST(ActivationLayout, TensorsInTurnNeedTheLargestOfEachTurn) {
-  const std::vector<StageBytes> stages = {{.output = 9}, {.output = 4}, {.output = 7}, {.output = 5}};
-  EXPECT_EQ(sizes_in_turn(stages), (std::array<std::size_t, 2>{5, 9}));
+TEST(Placement, NothingOverlapsThatLivesAtTheSameTime) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 200 && !testing::Test::HasFailure(); ++round) {
+    std::vector<Lifetime> blocks(1 + random() % 20);
+    for (Lifetime& block : blocks) {
+      block = {.bytes = random() % 4 * (random() % 3000), .first = random() % 10};
+      block.last = block.first + random() % 5;
+    }
+    const Placement placed = place(blocks);
+    std::size_t most = 0;  // at one time: no placement needs less
+    for (std::size_t time = 0; time < 15; ++time) {
+      std::size_t bytes = 0;
+      for (const Lifetime& block : blocks)
+        if (block.first <= time && time <= block.last) bytes += block.bytes;
+      most = std::max(most, bytes);
+    }
+    EXPECT_GE(placed.bytes, most);
+    for (std::size_t i = 0; i < blocks.size(); ++i) {
+      EXPECT_EQ(placed.offsets[i] % kUnit, 0u);
+      EXPECT_LE(placed.offsets[i] + blocks[i].bytes, placed.bytes);
+      for (std::size_t j = 0; j < i; ++j) {
+        const bool together = blocks[i].first <= blocks[j].last && blocks[j].first <= blocks[i].last;
+        const bool apart = placed.offsets[i] + blocks[i].bytes <= placed.offsets[j] ||
+                           placed.offsets[j] + blocks[j].bytes <= placed.offsets[i];
+        EXPECT_TRUE(!together || apart) << i << " and " << j;
+      }
+    }
+  }
+}
+
+TEST(Placement, OfAChainNeedsItsTwoLargestNeighbours) {
+  const std::vector<Lifetime> blocks = {{1024, 0, 1}, {2048, 1, 2}, {4096, 2, 3}, {512, 3, 4}};
+  EXPECT_EQ(place(blocks).bytes, 4096u + 2048u);
 }
 
 TEST(ActivationLayout, RejectsSegmentsThatEndTooEarly) {

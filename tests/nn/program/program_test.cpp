@@ -11,6 +11,7 @@
 
 #include "kernels/base/error.h"
 #include "tests/nn/support/program_rig.h"
+#include "tests/support/safetensors.h"
 
 namespace gradring::tests {
 namespace {
@@ -126,6 +127,24 @@ TEST_P(ProgramOf, RejectsBatchesItWasNotMadeFor) {
   EXPECT_THROW(ProgramRig(nn::convnet({28, 28, 1}, 10), 0, GetParam()), InvalidArgument);
 }
 
+TEST_P(ProgramOf, ShortcutsMatchPyTorch) {
+  const auto golden = read_golden("residual_step_seed0");
+  const auto classes = golden.at("labels").as<std::int64_t>();
+  const std::vector<float> images = golden.at("images").as<float>();
+  const std::vector<std::int32_t> labels(classes.begin(), classes.end());
+  ProgramRig rig(residual_model(), 6, GetParam());
+  rig.draw_weights(0);
+  const auto result = rig.run(images, labels);
+  EXPECT_LT(relative_error(result.logits, golden.at("logits").as<float>()), 1e-5);
+  EXPECT_NEAR(result.loss, golden.at("loss").as<float>()[0], 1e-5);
+  for (std::size_t i = 0; i < rig.parameters().size(); ++i)
+    EXPECT_LT(relative_error(rig.gradient(i), golden.at("grad." + rig.parameters()[i].name).as<float>()), 1e-5)
+        << rig.parameters()[i].name;
+  ProgramRig evaluation(residual_model(), 5, GetParam(), nn::ProgramMode::evaluation);
+  evaluation.draw_weights(0);
+  EXPECT_EQ(evaluation.run(images, labels).logits, result.logits);
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, ProgramOf, testing::Values("reference", "cpu"),
                          [](const auto& backend) { return backend.param; });
 
@@ -133,6 +152,17 @@ TEST(Program, RejectsAModelThatDoesNotEndInItsClasses) {
   nn::Model model = nn::convnet({28, 28, 1}, 10);
   model.classes = 11;
   EXPECT_THROW(ProgramRig(model, 2, "reference"), InvalidArgument);
+}
+
+TEST(CheckpointedResidual, CutsOnlyWhereOneOutputIsRead) {
+  const ProgramRig rig(residual_model(), 2, "reference", nn::ProgramMode::training, kernels::DType::f32,
+                       {.kind = nn::Checkpointing::Kind::segments, .segments = 1000});
+  const std::vector<nn::PlanDescription> plans = rig.program().description();
+  std::vector<std::string> ends;
+  for (const std::size_t end : rig.program().segments().ends) ends.push_back(plans[end].layers.back());
+  // Not within a block, whose shortcut would be lost.
+  EXPECT_THAT(ends, testing::IsSubsetOf({"sum0", "conv0", "relu0", "sum2", "relu2", "sum4", "sum5", "twice", "fc"}));
+  EXPECT_GT(ends.size(), 3u);
 }
 
 TEST(MakeModel, NamesTheModelsThereAre) { EXPECT_THROW(nn::make_model("resnet", {28, 28, 1}, 10), InvalidArgument); }

@@ -18,6 +18,33 @@ std::unique_ptr<nn::Backend> make_backend(const std::string& name, const kernels
   return std::make_unique<nn::CpuBackend>(device);
 }
 
+nn::Model residual_model() {
+  const auto conv = [](std::int64_t from, std::int64_t to, std::int64_t stride) {
+    return nn::Conv2d{.in_channels = from, .out_channels = to, .kernel = 3, .stride = stride, .padding = 1};
+  };
+  nn::Model model{.name = "residual", .sample = {8, 8, 2}, .classes = 3, .layers = {}};
+  model.layers = {{"pre", conv(2, 2, 1)},
+                  {"sum0", nn::Add{}, {"pre", "input"}},
+                  {"conv0", conv(2, 4, 1)},
+                  {"relu0", nn::Relu{}},
+                  {"conv1", conv(4, 4, 1)},
+                  {"relu1", nn::Relu{}},
+                  {"conv2", conv(4, 4, 1)},
+                  {"sum2", nn::Add{}, {"conv2", "relu0"}},
+                  {"relu2", nn::Relu{}},
+                  {"down", nn::Conv2d{.in_channels = 4, .out_channels = 6, .kernel = 1, .stride = 2}},
+                  {"conv3", conv(4, 6, 2), {"relu2"}},
+                  {"relu3", nn::Relu{}},
+                  {"conv4", conv(6, 6, 1)},
+                  {"sum4", nn::Add{}, {"conv4", "down"}},
+                  {"relu4", nn::Relu{}},
+                  {"sum5", nn::Add{}, {"relu4", "sum4"}},
+                  {"twice", nn::Add{}, {"sum5", "sum5"}},
+                  {"flatten", nn::Flatten{}},
+                  {"fc", nn::Linear{.in_features = 6 * 4 * 4, .out_features = 3}}};
+  return model;
+}
+
 RigDevice on_host(const std::string& backend) {
   auto device = std::make_unique<kernels::HostDevice>();
   auto made = make_backend(backend, *device);

@@ -18,6 +18,10 @@ std::unique_ptr<nn::Backend> make_backend(const std::string& name, const kernels
 /// The logits of a program's last forward on a CPU, widened to f32.
 std::vector<float> logits_of(const nn::Program& program, std::int64_t elements);
 
+/// A model with shortcuts: outputs with two and three readers, one from the images, one from before a ReLU, and an output
+/// that is added to itself. tests/golden/make_residual.py has it in PyTorch.
+nn::Model residual_model();
+
 /// What a program runs on.
 struct RigDevice {
   std::unique_ptr<kernels::Device> device;

@@ -48,10 +48,10 @@ std::string stripped_from(const std::string& name, std::string_view kept) {
 }  // namespace
 
 ParameterNames::ParameterNames(const nn::Model& model) {
-  const std::vector<nn::Activations> inputs = nn::activations_of(model);
+  const std::vector<nn::Activations> inputs = nn::inputs_of(model);
   std::map<std::string_view, int> numbers;  // of each attribute
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
-    const auto& [name, layer] = model.layers[i];
+    const auto& [name, layer, reads] = model.layers[i];
     const std::string_view kind = std::visit([](const auto& one) { return one.kTorchAttribute; }, layer);
     const std::string attribute = std::string(kind) + std::to_string(++numbers[kind]);
     for (const nn::Parameter& parameter : nn::parameters_of(layer, inputs[i]))

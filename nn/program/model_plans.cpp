@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/program/model_plans.h"
+
+#include <algorithm>
+#include <span>
+#include <utility>
+
+#include "kernels/base/error.h"
+
+namespace gradring::nn {
+namespace {
+
+/// The layers of a model that compute something: a Flatten only gives another shape to what it reads.
+struct Nodes {
+  std::vector<NodeSpec> specs;
+  std::vector<std::vector<std::size_t>> reads;  // the nodes that each reads, or kProgramInput
+  std::vector<int> readers;                     // of each
+
+  /// The nodes from `first` to before `end` that a backend may plan together.
+  std::span<const NodeSpec> chain(std::size_t first, std::size_t end) const {
+    std::size_t next = first + 1;
+    for (bool adds = reads[first].size() > 1; next < end; ++next) {
+      if (std::ranges::count(reads[next], next - 1) != 1 || readers[next - 1] != 1) break;
+      if (reads[next].size() > 1 && std::exchange(adds, true)) break;
+    }
+    return std::span(specs).subspan(first, next - first);
+  }
+};
+
+Nodes nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains) {
+  const std::vector<std::vector<std::size_t>> reads = reads_of(model);
+  const std::vector<Activations> activations = activations_of(model, batch);
+  std::vector<std::size_t> holders = {kProgramInput};  // of the model's input and each layer's output, the node
+  Nodes nodes;
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const auto& [name, layer, inputs] = model.layers[i];
+    if (std::holds_alternative<Flatten>(layer)) {
+      holders.push_back(holders[reads[i].front()]);
+      continue;
+    }
+    std::vector<std::size_t>& mine = nodes.reads.emplace_back();
+    for (const std::size_t read : reads[i]) mine.push_back(holders[read]);
+    for (const std::size_t read : mine)
+      if (read != kProgramInput) ++nodes.readers[read];
+    const Backward backward = !trains                         ? Backward::none
+                              : mine.front() == kProgramInput ? Backward::parameters
+                                                              : Backward::all;
+    nodes.specs.push_back(
+        {layer, activations[reads[i].front()].shape, activations[i + 1].shape, dtype, name, backward});
+    nodes.readers.push_back(0);
+    holders.push_back(nodes.specs.size() - 1);
+  }
+  check(!nodes.specs.empty() && activations.back().shape == Shape({batch, model.classes}),
+        [&] { return "model " + model.name + " must end in [n, " + std::to_string(model.classes) + "] logits"; });
+  return nodes;
+}
+
+/// The next parameter and buffer in state_dict order.
+struct Numbers {
+  int parameter = 0;
+  int buffer = 0;
+};
+
+std::vector<int> number(std::size_t count, int& next) {
+  std::vector<int> numbers;
+  for (; count > 0; --count) numbers.push_back(next++);
+  return numbers;
+}
+
+std::vector<int> number_parameters(std::span<const NodeSpec> nodes, Numbers& next) {
+  std::size_t count = 0;
+  for (const NodeSpec& node : nodes) count += parameters_of(node.layer, node.input).size();
+  return number(count, next.parameter);
+}
+
+std::vector<int> number_buffers(std::span<const NodeSpec> nodes, Numbers& next) {
+  std::size_t count = 0;
+  for (const NodeSpec& node : nodes) count += buffers_of(node.layer, node.input).size();
+  return number(count, next.buffer);
+}
+
+std::vector<std::string> names_of(std::span<const NodeSpec> nodes) {
+  std::vector<std::string> names;
+  for (const NodeSpec& node : nodes) names.push_back(node.name);
+  return names;
+}
+
+std::size_t output_bytes_of(const NodeSpec& node) {
+  return static_cast<std::size_t>(node.output.elements()) * kernels::size_of(node.dtype);
+}
+
+/// Approximate multiplications of its forward pass.
+double work_of(const NodeSpec& node) {
+  const auto each = std::visit([](const auto& layer) { return layer.multiplications(); }, node.layer);
+  return static_cast<double>(node.output.elements()) * static_cast<double>(each);
+}
+
+PlannedStage plan_stage(std::span<const NodeSpec> chain, Backend& backend, Numbers& next) {
+  PlannedStage stage{.plan = backend.plan(chain)};
+  const std::size_t taken = stage.plan->nodes();
+  check(taken >= 1 && taken <= chain.size(), [&] {
+    return "a plan takes " + std::to_string(taken) + " nodes, expected 1 to " + std::to_string(chain.size());
+  });
+  stage.parameters = number_parameters(chain.first(taken), next);
+  stage.buffers = number_buffers(chain.first(taken), next);
+  stage.layers = names_of(chain.first(taken));
+  stage.output_bytes = output_bytes_of(chain[taken - 1]);
+  for (const NodeSpec& node : chain.first(taken)) stage.forward_work += work_of(node);
+  return stage;
+}
+
+/// Sets what a stage of nodes [first, end) reads. `stage_of`: of each node's output.
+void connect(PlannedStage& stage, const Nodes& nodes, std::size_t first, std::size_t end,
+             const std::vector<std::size_t>& stage_of) {
+  const auto producer = [&](std::size_t node) { return node == kProgramInput ? kProgramInput : stage_of[node]; };
+  stage.x = producer(nodes.reads[first].front());
+  for (std::size_t node = first; node < end; ++node) {
+    const std::vector<std::size_t>& reads = nodes.reads[node];
+    if (reads.size() < 2) continue;
+    const bool second = node == first || reads.front() == node - 1;
+    stage.residual = producer(reads[second ? 1 : 0]);
+  }
+}
+
+/// Of the gradients of outputs with several readers: an Add of [elements, 1].
+std::unique_ptr<Plan> plan_sum(const Nodes& nodes, Backend& backend) {
+  std::int64_t most = 0;
+  for (std::size_t i = 0; i < nodes.specs.size(); ++i)
+    if (nodes.readers[i] > 1) most = std::max(most, nodes.specs[i].output.elements());
+  if (most == 0) return nullptr;
+  const Shape elements{most, 1};
+  const NodeSpec sum{
+      .layer = Add{}, .input = elements, .output = elements, .dtype = nodes.specs[0].dtype, .name = "sum"};
+  return backend.plan({&sum, 1});
+}
+
+}  // namespace
+
+std::vector<std::size_t> ModelPlans::last_readers() const {
+  std::vector<std::size_t> last(stages.size());
+  const auto reads = [&](std::size_t stage, std::size_t reader) {
+    if (stage != kProgramInput) last[stage] = reader;
+  };
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    reads(stages[i].x, i);
+    if (stages[i].residual) reads(*stages[i].residual, i);
+  }
+  reads(head.x, stages.size());
+  return last;
+}
+
+ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend) {
+  const Nodes nodes = nodes_of(model, batch, dtype, trains);
+  const std::size_t count = nodes.specs.size();
+  // Fused with the loss, a layer that reads the program's input would compute a gradient of that.
+  const bool may_fuse = trains && nodes.reads.back().front() != kProgramInput;
+  ModelPlans plans;
+  plans.head.plan = backend.plan_cross_entropy({.rows = batch, .classes = model.classes, .dtype = dtype},
+                                               may_fuse ? &nodes.specs.back() : nullptr);
+  const std::size_t in_head = plans.head.plan->nodes();
+  check(in_head <= (may_fuse ? 1u : 0u), "a plan of the loss takes layers that it was not given");
+
+  plans.workspace_bytes = plans.head.plan->workspace_bytes();
+  Numbers next;
+  std::vector<std::size_t> stage_of(count, kProgramInput);
+  for (std::size_t first = 0; first + in_head < count;) {
+    PlannedStage stage = plan_stage(nodes.chain(first, count - in_head), backend, next);
+    const std::size_t end = first + stage.plan->nodes();
+    connect(stage, nodes, first, end, stage_of);
+    stage_of[end - 1] = plans.stages.size();
+    plans.workspace_bytes = std::max(plans.workspace_bytes, stage.plan->workspace_bytes());
+    plans.stages.push_back(std::move(stage));
+    first = end;
+  }
+  const std::size_t head_reads = in_head > 0 ? nodes.reads.back().front() : count - 1;
+  plans.head.x = stage_of[head_reads];
+  plans.head.parameters = number_parameters(std::span(nodes.specs).last(in_head), next);
+  plans.head.layers = names_of(std::span(nodes.specs).last(in_head));
+  if (in_head > 0) plans.head.logits_bytes = output_bytes_of(nodes.specs.back());
+  if (trains) plans.sum = plan_sum(nodes, backend);
+  return plans;
+}
+
+}  // namespace gradring::nn

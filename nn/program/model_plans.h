@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "nn/backend/backend.h"
+#include "nn/models/model.h"
+
+namespace gradring::nn {
+
+/// In place of a stage's number: the program's input.
+inline constexpr std::size_t kProgramInput = std::numeric_limits<std::size_t>::max();
+
+/// One plan of a model, what it reads, and the memory that it needs from the program.
+struct PlannedStage {
+  std::unique_ptr<Plan> plan;
+  std::size_t x = kProgramInput;                       ///< the stage whose output it reads
+  std::optional<std::size_t> residual = std::nullopt;  ///< the stage of its second input, if it has one
+  std::vector<int> parameters = {};                    ///< their indices in state_dict order
+  std::vector<int> buffers = {};                       ///< the same of buffers
+  std::vector<std::string> layers = {};                ///< their names
+  std::size_t output_bytes = 0;
+  double forward_work = 0;  ///< approximate multiplications: the cost of recomputing it
+};
+
+/// The loss, and the layers fused with it.
+struct PlannedHead {
+  std::unique_ptr<LossPlan> plan;
+  std::size_t x = kProgramInput;  ///< the stage whose output it reads
+  std::vector<int> parameters;
+  std::vector<std::string> layers;
+  std::size_t logits_bytes = 0;  ///< that it writes; 0 if the last stage writes them
+};
+
+/// A model as the plans of a backend, each after those that it reads.
+struct ModelPlans {
+  std::vector<PlannedStage> stages;
+  PlannedHead head;
+  std::unique_ptr<Plan> sum;  ///< of gradients of one output, an Add of [elements, 1]; null if all have one reader
+  std::size_t workspace_bytes = 0;  ///< maximum over the plans
+
+  /// Of each stage's output, the last stage that reads it; stages.size() for the head.
+  std::vector<std::size_t> last_readers() const;
+};
+
+/// `trains`: there is a backward pass, and the backend may plan the loss together with the last layer.
+///
+/// Errors    InvalidArgument if the layers do not fit each other or the backend.
+ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend);
+
+}  // namespace gradring::nn
