@@ -78,56 +78,51 @@ class GraphBuilder {
     graph_.message(proto::graph::initializer, tensor);
   }
 
-  /// `more`: inputs besides the output of the node before.
-  void node(std::string_view op, const std::string& name, const Names& more = {},
-            const std::vector<Message>& attributes = {}) {
+  /// A node whose output has its name, but the graph's has that of the graph's output.
+  void node(std::string_view op, const std::string& name, const Names& inputs,
+            const std::vector<Message>& attributes = {}, bool last = false) {
     Message node;
-    node.text(proto::node::input, last_);
-    for (const std::string& input : more) node.text(proto::node::input, input);
-    last_ = ++made_ == nodes_ ? kOutput : name;
-    node.text(proto::node::output, last_).text(proto::node::name, name).text(proto::node::op_type, op);
+    for (const std::string& input : inputs) node.text(proto::node::input, input);
+    node.text(proto::node::output, last ? kOutput : name).text(proto::node::name, name).text(proto::node::op_type, op);
     for (const Message& each : attributes) node.message(proto::node::attribute, each);
     graph_.message(proto::graph::node, node);
   }
 
-  /// The number of nodes to come, the last of which gives the output.
-  void expect(std::size_t nodes) { nodes_ = nodes; }
   Message& graph() { return graph_; }
 
  private:
   Message graph_;
-  std::string last_ = kInput;
-  std::size_t made_ = 0, nodes_ = 0;
 };
 
-constexpr std::size_t kPreprocessingNodes = 5;
-
-/// The operations of data::Normalize, then [n, h, w, c] -> [n, c, h, w].
-void add_preprocessing(GraphBuilder& builder, const ModelFacts& facts) {
+/// The operations of data::Normalize, then [n, h, w, c] -> [n, c, h, w]. Returns the name of the result.
+std::string add_preprocessing(GraphBuilder& builder, const ModelFacts& facts) {
   const std::int64_t channels[] = {std::ssize(facts.mean)};
   constexpr float kWhite[] = {255};
   builder.constant("preprocessing.white", {}, kWhite);
   builder.constant("preprocessing.mean", channels, facts.mean);
   builder.constant("preprocessing.std", channels, facts.std);
-  builder.node("Cast", "preprocessing.cast", {}, {attribute("to", proto::kFloat)});
-  builder.node("Div", "preprocessing.scale", {"preprocessing.white"});
-  builder.node("Sub", "preprocessing.center", {"preprocessing.mean"});
-  builder.node("Div", "preprocessing.normalize", {"preprocessing.std"});
-  builder.node("Transpose", "preprocessing.transpose", {}, {attribute("perm", std::vector<std::int64_t>{0, 3, 1, 2})});
+  builder.node("Cast", "preprocessing.cast", {kInput}, {attribute("to", proto::kFloat)});
+  builder.node("Div", "preprocessing.scale", {"preprocessing.cast", "preprocessing.white"});
+  builder.node("Sub", "preprocessing.center", {"preprocessing.scale", "preprocessing.mean"});
+  builder.node("Div", "preprocessing.normalize", {"preprocessing.center", "preprocessing.std"});
+  builder.node("Transpose", "preprocessing.transpose", {"preprocessing.normalize"},
+               {attribute("perm", std::vector<std::int64_t>{0, 3, 1, 2})});
+  return "preprocessing.transpose";
 }
 
-void add_layer(GraphBuilder& builder, const std::string& name, const nn::Layer& layer, const nn::Activations& input) {
+/// `inputs`: names of what the layer reads, of shape `input`; its parameters and buffers follow them.
+void add_layer(GraphBuilder& builder, const nn::NamedLayer& layer, Names inputs, const nn::Activations& input,
+               bool last) {
   std::visit(
       [&](const auto& one) {
-        Names inputs;
         for (const auto& tensors : {one.parameters(input), one.buffers(input)})
-          for (const nn::Parameter& tensor : tensors) inputs.push_back(name + "." + tensor.name);
+          for (const nn::Parameter& tensor : tensors) inputs.push_back(layer.name + "." + tensor.name);
         const nn::OnnxNode node = one.onnx();
         std::vector<Message> attributes;
         for (const auto& [key, value] : node.attributes) attributes.push_back(attribute(key, value));
-        builder.node(node.op, name, inputs, attributes);
+        builder.node(node.op, layer.name, inputs, attributes, last);
       },
-      layer);
+      layer.layer);
 }
 
 void add_weights(GraphBuilder& builder, const nn::Model& model, std::span<const TensorRecord> weights,
@@ -144,11 +139,15 @@ std::string onnx_model(const ModelFacts& facts, std::span<const TensorRecord> we
                        const std::filesystem::path& from) {
   const nn::Model& model = facts.model;
   GraphBuilder builder(model.name);
-  builder.expect(kPreprocessingNodes + model.layers.size());
-  add_preprocessing(builder, facts);
-  const std::vector<nn::Activations> inputs = nn::activations_of(model);
-  for (std::size_t i = 0; i < model.layers.size(); ++i)
-    add_layer(builder, model.layers[i].name, model.layers[i].layer, inputs[i]);
+  Names values = {add_preprocessing(builder, facts)};  // what layers read, by number
+  const std::vector<std::vector<std::size_t>> reads = nn::reads_of(model);
+  const std::vector<nn::Activations> shapes = nn::inputs_of(model);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    Names inputs;
+    for (const std::size_t read : reads[i]) inputs.push_back(values[read]);
+    add_layer(builder, model.layers[i], inputs, shapes[i], i + 1 == model.layers.size());
+    values.push_back(model.layers[i].name);
+  }
   add_weights(builder, model, weights, from);
   const std::int64_t classes[] = {model.classes};
   builder.graph()
