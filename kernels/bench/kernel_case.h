@@ -216,6 +216,7 @@ Cases cases_with(CaseMaker& make, const std::vector<Value>& values, CaseOf case_
 /// The cases of each operation: by default those of the seed ConvNet at batch 64, in f32.
 Cases accumulate_cases(CaseMaker& make);
 Cases adam_cases(CaseMaker& make);
+Cases avg_pool2d_cases(CaseMaker& make);
 Cases bias_cases(CaseMaker& make);
 Cases cast_cases(CaseMaker& make);
 Cases conv2d_cases(CaseMaker& make);

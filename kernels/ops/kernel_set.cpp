@@ -30,6 +30,7 @@ namespace gradring::kernels {
 DECLARE_COPIES(accumulate, flat);
 DECLARE_COPIES(adam, flat);
 DECLARE_COPIES(adam, vector);
+DECLARE_COPIES(avg_pool2d, strips);
 DECLARE_COPIES(bias, rows);
 DECLARE_COPIES(cast, flat);
 DECLARE_COPIES(conv2d, direct);
@@ -49,6 +50,7 @@ DECLARE_COPIES(sgd, flat);
 DECLARE_COPIES(sgd, vector);
 DECLARE_COPIES(softmax_cross_entropy, row_per_thread);
 
+DECLARE(avg_pool2d, vectors);
 DECLARE(conv2d, tiled);
 DECLARE(conv2d, wmma_tiles);
 DECLARE(conv2d, mma);
@@ -84,6 +86,7 @@ KernelSet kernel_set() {
   return {
       .accumulate = table(COPY_TO_RUN(accumulate, flat)),
       .adam = table(COPY_TO_RUN(adam, flat), COPY_TO_RUN(adam, vector)),
+      .avg_pool2d = table(COPY_TO_RUN(avg_pool2d, strips), avg_pool2d::vectors),
       .bias = table(COPY_TO_RUN(bias, rows)),
       .cast = table(COPY_TO_RUN(cast, flat)),
       .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma),

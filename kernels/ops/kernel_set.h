@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "kernels/ops/avg_pool2d/avg_pool2d.h"
 #include "kernels/ops/bias/bias.h"
 #include "kernels/ops/conv2d/conv2d.h"
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
@@ -24,6 +25,7 @@ namespace gradring::kernels {
 struct KernelSet {
   std::span<const accumulate::Variant> accumulate;
   std::span<const adam::Variant> adam;
+  std::span<const avg_pool2d::Variant> avg_pool2d;
   std::span<const bias::Variant> bias;
   std::span<const cast::Variant> cast;
   std::span<const conv2d::Variant> conv2d;

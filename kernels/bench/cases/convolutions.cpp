@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d: both convolutions of the seed ConvNet, or one of any shape.
 // conv_relu_pool: a convolution with all that follows it.
-// max_pool2d: after the first convolution.
 
 #include <algorithm>
 #include <vector>
@@ -200,48 +199,6 @@ KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed,
   return c;
 }
 
-max_pool2d::Geometry pooling_of(CaseMaker& make) {
-  return {.batch = make.extent("batch", 64),
-          .height = make.extent("height", 26),
-          .width = make.extent("width", 26),
-          .channels = make.extent("channels", 32),
-          .window = make.extent("window", 2),
-          .stride = make.extent("stride", 2)};
-}
-
-KernelCase max_pool2d_forward(CaseMaker& make) {
-  const max_pool2d::Geometry g = pooling_of(make);
-  const DType dtype = make.dtype();
-  KernelCase c = make.make("max_pool2d forward");
-  BenchArray& x = make.input(c, dtype, g.in_elements());
-  BenchArray& y = make.output(c, "y", dtype, g.out_elements(), exact());
-  BenchArray& codes = make.output(c, "codes", DType::u8, g.out_elements(), exact());
-  c.bytes = static_cast<double>(x.bytes() + y.bytes() + codes.bytes());
-  make.run(c, make.kernels().max_pool2d, &max_pool2d::Variant::forward, max_pool2d::reference_forward, [&](Side side) {
-    return max_pool2d::ForwardArgs{
-        .geometry = g, .dtype = dtype, .x = x.at(side), .y = y.at(side), .codes = codes.as<std::uint8_t>(side)};
-  });
-  return c;
-}
-
-KernelCase max_pool2d_backward(CaseMaker& make) {
-  const max_pool2d::Geometry g = pooling_of(make);
-  const DType dtype = make.dtype();
-  KernelCase c = make.make("max_pool2d backward");
-  BenchArray& dy = make.input(c, dtype, g.out_elements());
-  BenchArray& codes = make.input(c, DType::u8, g.out_elements(), 0, static_cast<double>(g.window * g.window));
-  const std::int64_t overlaps = (g.window + g.stride - 1) / g.stride;  // windows that overlap add up
-  BenchArray& dx =
-      make.output(c, "dx", dtype, g.in_elements(), roundings(dtype, static_cast<double>(overlaps * overlaps - 1)));
-  c.bytes = static_cast<double>(dy.bytes() + codes.bytes() + dx.bytes());
-  make.run(
-      c, make.kernels().max_pool2d, &max_pool2d::Variant::backward, max_pool2d::reference_backward, [&](Side side) {
-        return max_pool2d::BackwardArgs{
-            .geometry = g, .dtype = dtype, .dy = dy.at(side), .codes = codes.as<std::uint8_t>(side), .dx = dx.at(side)};
-      });
-  return c;
-}
-
 }  // namespace
 
 Cases conv2d_cases(CaseMaker& make) {
@@ -262,7 +219,5 @@ Cases conv_relu_pool_cases(CaseMaker& make) {
   }
   return cases;
 }
-
-Cases max_pool2d_cases(CaseMaker& make) { return cases_of(make, max_pool2d_forward, max_pool2d_backward); }
 
 }  // namespace gradring::kernels::bench

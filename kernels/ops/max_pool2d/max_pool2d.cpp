@@ -16,9 +16,18 @@ void check_geometry(std::string_view op, const Geometry& g) {
   lib::check_at_least(op, 1, {{"window", g.window}, {"stride", g.stride}});
   check(g.window <= 16,
         [&] { return std::string(op) + ": window is " + std::to_string(g.window) + ", expected at most 16"; });
+  check(g.padding >= 0 && g.padding <= g.window / 2, [&] {
+    return std::string(op) + ": padding is " + std::to_string(g.padding) + ", expected 0 to " +
+           std::to_string(g.window / 2) + ", half of the window";
+  });
 }
 
-/// Calls visit(output index, first input index of the window) for every output.
+/// A channel of a window: the index of its output, and where it begins, which may be in the padding.
+struct Window {
+  std::size_t out;
+  std::int64_t n, row, col, channel;
+};
+
 template <class Visit>
 void for_each_window(const Geometry& g, Visit visit) {
   std::size_t out = 0;
@@ -26,13 +35,17 @@ void for_each_window(const Geometry& g, Visit visit) {
     for (std::int64_t oh = 0; oh < g.out_height(); ++oh)
       for (std::int64_t ow = 0; ow < g.out_width(); ++ow)
         for (std::int64_t c = 0; c < g.channels; ++c)
-          visit(out++,
-                static_cast<std::size_t>(((n * g.height + oh * g.stride) * g.width + ow * g.stride) * g.channels + c));
+          visit(Window{out++, n, oh * g.stride - g.padding, ow * g.stride - g.padding, c});
 }
 
-/// Offset of element (i, j) of a window from its first.
-std::size_t offset(const Geometry& g, std::int64_t i, std::int64_t j) {
-  return static_cast<std::size_t>((i * g.width + j) * g.channels);
+/// Whether position (i, j) of the window is an input, not padding.
+bool holds(const Geometry& g, const Window& at, std::int64_t i, std::int64_t j) {
+  return at.row + i >= 0 && at.row + i < g.height && at.col + j >= 0 && at.col + j < g.width;
+}
+
+/// The input at position (i, j) of the window.
+std::size_t input(const Geometry& g, const Window& at, std::int64_t i, std::int64_t j) {
+  return static_cast<std::size_t>(((at.n * g.height + at.row + i) * g.width + at.col + j) * g.channels + at.channel);
 }
 
 }  // namespace
@@ -65,19 +78,20 @@ void reference_forward(const ForwardArgs& args) {
   if (g.out_elements() == 0) return;
   const std::vector<double> x = lib::read_values(args.dtype, args.x, static_cast<std::size_t>(g.in_elements()));
   std::vector<double> y(static_cast<std::size_t>(g.out_elements()));
-  for_each_window(g, [&](std::size_t out, std::size_t first) {
-    double best = x[first];
-    std::int64_t code = 0;
+  for_each_window(g, [&](const Window& at) {
+    double best = 0;
+    std::int64_t code = -1;
     for (std::int64_t i = 0; i < g.window; ++i)
       for (std::int64_t j = 0; j < g.window; ++j) {
-        const double value = x[first + offset(g, i, j)];
-        if (value > best || std::isnan(value)) {
+        if (!holds(g, at, i, j)) continue;
+        const double value = x[input(g, at, i, j)];
+        if (code < 0 || value > best || std::isnan(value)) {
           best = value;
           code = i * g.window + j;
         }
       }
-    y[out] = best;
-    if (args.codes) args.codes[out] = static_cast<std::uint8_t>(code);
+    y[at.out] = best;
+    if (args.codes) args.codes[at.out] = static_cast<std::uint8_t>(code);
   });
   lib::write_values(args.dtype, args.y, y);
 }
@@ -87,9 +101,9 @@ void reference_backward(const BackwardArgs& args) {
   const Geometry& g = args.geometry;
   const std::vector<double> dy = lib::read_values(args.dtype, args.dy, static_cast<std::size_t>(g.out_elements()));
   std::vector<double> dx(static_cast<std::size_t>(g.in_elements()), 0.0);
-  for_each_window(g, [&](std::size_t out, std::size_t first) {
-    const std::int64_t code = args.codes[out];
-    dx[first + offset(g, code / g.window, code % g.window)] += dy[out];
+  for_each_window(g, [&](const Window& at) {
+    const std::int64_t i = args.codes[at.out] / g.window, j = args.codes[at.out] % g.window;
+    if (holds(g, at, i, j)) dx[input(g, at, i, j)] += dy[at.out];
   });
   lib::write_values(args.dtype, args.dx, dx);
 }

@@ -8,7 +8,7 @@
 
 namespace gradring::kernels::max_pool2d {
 
-/// Sizes of a max pooling over square windows, without padding; at the far edges, what fills no window is left out.
+/// Sizes of a max pooling over square windows; at the far edges, what fills no window is left out.
 struct Geometry {
   std::int64_t batch = 0;
   std::int64_t height = 0;
@@ -16,27 +16,36 @@ struct Geometry {
   std::int64_t channels = 0;
   std::int64_t window = 2;  ///< at most 16, so that an index in the window fits a byte
   std::int64_t stride = 2;
+  std::int64_t padding = 0;  ///< rows and columns of -infinity on each side; at most window / 2
 
-  constexpr std::int64_t out_height() const { return height < window ? 0 : (height - window) / stride + 1; }
-  constexpr std::int64_t out_width() const { return width < window ? 0 : (width - window) / stride + 1; }
+  constexpr std::int64_t out_height() const { return out_extent(height); }
+  constexpr std::int64_t out_width() const { return out_extent(width); }
   constexpr std::int64_t in_elements() const { return batch * height * width * channels; }
   constexpr std::int64_t out_elements() const { return batch * out_height() * out_width() * channels; }
+
+ private:
+  constexpr std::int64_t out_extent(std::int64_t in) const {
+    const std::int64_t slack = in + 2 * padding - window;
+    return in == 0 || slack < 0 ? 0 : slack / stride + 1;
+  }
 };
 
 /// The largest value of each window, and where it was:
-///   y[n,oh,ow,c]     = max_{i,j} x[n, oh*stride + i, ow*stride + j, c]
+///   y[n,oh,ow,c]     = max_{i,j} x[n, oh*stride + i - padding, ow*stride + j - padding, c]
 ///   codes[n,oh,ow,c] = i*window + j of the first maximum
+/// Positions in the padding never win: every window holds at least one input.
 ///
 /// Shapes    x: [batch, height, width, channels]; y, codes: [batch, out_height, out_width, channels]; NHWC, contiguous.
 /// Types     f32, f16 or bf16, equal for x and y; codes: bytes.
 /// Aliasing  nothing overlaps. codes may be null when there will be no backward pass.
 /// Order     enqueued on the stream; returns at once. No elements: nothing happens.
-/// Errors    InvalidArgument if an extent is negative, window is not in 1..16, stride < 1, a pointer is null, or the
-///           type none of the three.
+/// Errors    InvalidArgument if an extent is negative, window is not in 1..16, stride < 1, padding not in
+///           0..window/2, a pointer is null, or the type none of the three.
 /// Numerics  exact. The first maximum in reading order wins; a NaN wins over every number, and its code is that of the
 ///           last NaN of the window: both as in PyTorch.
 /// Cost      reads in_elements, writes out_elements (and as many bytes of codes).
-/// Example   tests/kernels/ops/layers_test.cpp
+/// Source    torch.nn.MaxPool2d, without dilation and ceil_mode.
+/// Example   tests/kernels/ops/max_pool2d_test.cpp
 struct ForwardArgs {
   Geometry geometry;
   DType dtype = DType::f32;

@@ -73,6 +73,7 @@ KernelSet stand_in_kernels() {
   KernelSet kernels = cpu_kernels();
   adopt<&KernelSet::accumulate>(kernels);
   adopt<&KernelSet::adam>(kernels);
+  adopt<&KernelSet::avg_pool2d>(kernels);
   adopt<&KernelSet::bias>(kernels);
   adopt<&KernelSet::cast>(kernels);
   adopt<&KernelSet::conv2d>(kernels);
