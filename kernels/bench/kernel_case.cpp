@@ -126,6 +126,8 @@ std::span<const CaseFamily> case_families() {
                                              {"exact_sum", exact_sum_cases},
                                              {"relu", relu_cases},
                                              {"bias", bias_cases},
+                                             {"gelu", gelu_cases},
+                                             {"silu", silu_cases},
                                              {"max_pool2d", max_pool2d_cases},
                                              {"avg_pool2d", avg_pool2d_cases},
                                              {"softmax_cross_entropy", softmax_cross_entropy_cases},

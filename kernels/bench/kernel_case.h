@@ -225,6 +225,7 @@ Cases ema_cases(CaseMaker& make);
 Cases exact_sum_cases(CaseMaker& make);
 Cases fill_cases(CaseMaker& make);
 Cases gather_batch_cases(CaseMaker& make);
+Cases gelu_cases(CaseMaker& make);
 Cases gemm_cases(CaseMaker& make);
 Cases gradient_statistics_cases(CaseMaker& make);
 Cases linear_cross_entropy_cases(CaseMaker& make);
@@ -233,6 +234,7 @@ Cases peak_cases(CaseMaker& make);
 Cases relu_cases(CaseMaker& make);
 Cases scale_cases(CaseMaker& make);
 Cases sgd_cases(CaseMaker& make);
+Cases silu_cases(CaseMaker& make);
 Cases softmax_cross_entropy_cases(CaseMaker& make);
 Cases step_state_cases(CaseMaker& make);
 

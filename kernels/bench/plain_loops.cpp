@@ -34,6 +34,14 @@ void relu_backward(const float* __restrict y, const float* __restrict dy, float*
   for (std::size_t i = 0; i < elements; ++i) dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
 }
 
+void gelu(const float* __restrict x, float* __restrict y, std::size_t elements) {
+  for (std::size_t i = 0; i < elements; ++i) y[i] = 0.5f * x[i] * (1 + std::erf(x[i] * 0.707106781f));
+}
+
+void silu(const float* __restrict x, float* __restrict y, std::size_t elements) {
+  for (std::size_t i = 0; i < elements; ++i) y[i] = x[i] / (1 + std::exp(-x[i]));
+}
+
 void bias_add(const float* __restrict x, const float* __restrict bias, float* __restrict y, std::size_t rows,
               std::size_t channels) {
   for (std::size_t r = 0; r < rows; ++r)
@@ -116,6 +124,8 @@ PlainLoops plain_loops() {
       .cast = cast,
       .relu_forward = relu_forward,
       .relu_backward = relu_backward,
+      .gelu = gelu,
+      .silu = silu,
       .bias_add = bias_add,
       .bias_grad = bias_grad,
       .sum_of_squares = sum_of_squares,

@@ -24,6 +24,8 @@ struct PlainLoops {
   void (*cast)(const float* x, lib::NativeHalf* y, std::size_t elements);
   void (*relu_forward)(const float* x, float* y, std::size_t elements);
   void (*relu_backward)(const float* y, const float* dy, float* dx, std::size_t elements);
+  void (*gelu)(const float* x, float* y, std::size_t elements);
+  void (*silu)(const float* x, float* y, std::size_t elements);
   void (*bias_add)(const float* x, const float* bias, float* y, std::size_t rows, std::size_t channels);
   void (*bias_grad)(const float* dy, float* db, std::size_t rows, std::size_t channels);
   float (*sum_of_squares)(const float* x, std::size_t elements);

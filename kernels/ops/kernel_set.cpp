@@ -40,6 +40,7 @@ DECLARE_COPIES(ema, flat);
 DECLARE_COPIES(exact_sum, flat);
 DECLARE_COPIES(fill, flat);
 DECLARE_COPIES(gather_batch, rows);
+DECLARE_COPIES(gelu, flat);
 DECLARE_COPIES(gemm, strips);
 DECLARE_COPIES(gradient_statistics, two_stage);
 DECLARE_COPIES(linear_cross_entropy, two_launches);
@@ -48,6 +49,7 @@ DECLARE_COPIES(relu, flat);
 DECLARE_COPIES(scale, flat);
 DECLARE_COPIES(sgd, flat);
 DECLARE_COPIES(sgd, vector);
+DECLARE_COPIES(silu, flat);
 DECLARE_COPIES(softmax_cross_entropy, row_per_thread);
 
 DECLARE(avg_pool2d, vectors);
@@ -96,6 +98,7 @@ KernelSet kernel_set() {
       .exact_sum = table(COPY_TO_RUN(exact_sum, flat)),
       .fill = table(COPY_TO_RUN(fill, flat)),
       .gather_batch = table(COPY_TO_RUN(gather_batch, rows)),
+      .gelu = table(COPY_TO_RUN(gelu, flat)),
       .gemm = table(COPY_TO_RUN(gemm, strips), gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
       .gradient_statistics = table(COPY_TO_RUN(gradient_statistics, two_stage)),
       .linear_cross_entropy = table(COPY_TO_RUN(linear_cross_entropy, two_launches)),
@@ -104,6 +107,7 @@ KernelSet kernel_set() {
       .relu = table(COPY_TO_RUN(relu, flat)),
       .scale = table(COPY_TO_RUN(scale, flat)),
       .sgd = table(COPY_TO_RUN(sgd, flat), COPY_TO_RUN(sgd, vector)),
+      .silu = table(COPY_TO_RUN(silu, flat)),
       .softmax_cross_entropy = table(COPY_TO_RUN(softmax_cross_entropy, row_per_thread)),
       .step_state = table(step_state::one_thread),
   };

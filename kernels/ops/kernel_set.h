@@ -3,6 +3,7 @@
 
 #include <span>
 
+#include "kernels/ops/activations/activations.h"
 #include "kernels/ops/avg_pool2d/avg_pool2d.h"
 #include "kernels/ops/bias/bias.h"
 #include "kernels/ops/conv2d/conv2d.h"
@@ -34,6 +35,7 @@ struct KernelSet {
   std::span<const exact_sum::Variant> exact_sum;
   std::span<const fill::Variant> fill;
   std::span<const gather_batch::Variant> gather_batch;
+  std::span<const gelu::Variant> gelu;
   std::span<const gemm::Variant> gemm;
   std::span<const gradient_statistics::Variant> gradient_statistics;
   std::span<const linear_cross_entropy::Variant> linear_cross_entropy;
@@ -42,6 +44,7 @@ struct KernelSet {
   std::span<const relu::Variant> relu;
   std::span<const scale::Variant> scale;
   std::span<const sgd::Variant> sgd;
+  std::span<const silu::Variant> silu;
   std::span<const softmax_cross_entropy::Variant> softmax_cross_entropy;
   std::span<const step_state::Variant> step_state;
 };

@@ -53,8 +53,8 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
       for (std::size_t j = 0; j < i; ++j) EXPECT_NE(table[i].name, table[j].name);
   };
   const auto& [accumulate, adam, avg_pool2d, bias, cast, conv2d, conv_relu_pool, ema, exact_sum, fill,
-               gather_batch, gemm, gradient_statistics, linear_cross_entropy, max_pool2d, peak,
-               relu, scale, sgd, softmax_cross_entropy, step_state] = set;
+               gather_batch, gelu, gemm, gradient_statistics, linear_cross_entropy, max_pool2d, peak,
+               relu, scale, sgd, silu, softmax_cross_entropy, step_state] = set;
   expect_table(accumulate);
   expect_table(adam);
   expect_table(avg_pool2d);
@@ -66,6 +66,7 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
   expect_table(exact_sum);
   expect_table(fill);
   expect_table(gather_batch);
+  expect_table(gelu);
   expect_table(gemm);
   expect_table(gradient_statistics);
   expect_table(linear_cross_entropy);
@@ -74,6 +75,7 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
   expect_table(relu);
   expect_table(scale);
   expect_table(sgd);
+  expect_table(silu);
   expect_table(softmax_cross_entropy);
   expect_table(step_state);
 }

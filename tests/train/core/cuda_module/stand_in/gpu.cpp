@@ -82,6 +82,7 @@ KernelSet stand_in_kernels() {
   adopt<&KernelSet::exact_sum>(kernels);
   adopt<&KernelSet::fill>(kernels);
   adopt<&KernelSet::gather_batch>(kernels);
+  adopt<&KernelSet::gelu>(kernels);
   adopt<&KernelSet::gemm>(kernels);
   adopt<&KernelSet::linear_cross_entropy>(kernels);
   adopt<&KernelSet::max_pool2d>(kernels);
@@ -89,6 +90,7 @@ KernelSet stand_in_kernels() {
   adopt<&KernelSet::relu>(kernels);
   adopt<&KernelSet::scale>(kernels);
   adopt<&KernelSet::sgd>(kernels);
+  adopt<&KernelSet::silu>(kernels);
   adopt<&KernelSet::softmax_cross_entropy>(kernels);
   adopt<&KernelSet::step_state>(kernels);
   adopt<&KernelSet::gradient_statistics>(kernels);
