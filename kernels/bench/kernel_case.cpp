@@ -128,6 +128,7 @@ std::span<const CaseFamily> case_families() {
                                              {"bias", bias_cases},
                                              {"gelu", gelu_cases},
                                              {"silu", silu_cases},
+                                             {"dropout", dropout_cases},
                                              {"max_pool2d", max_pool2d_cases},
                                              {"avg_pool2d", avg_pool2d_cases},
                                              {"softmax_cross_entropy", softmax_cross_entropy_cases},

@@ -221,6 +221,7 @@ Cases bias_cases(CaseMaker& make);
 Cases cast_cases(CaseMaker& make);
 Cases conv2d_cases(CaseMaker& make);
 Cases conv_relu_pool_cases(CaseMaker& make);
+Cases dropout_cases(CaseMaker& make);
 Cases ema_cases(CaseMaker& make);
 Cases exact_sum_cases(CaseMaker& make);
 Cases fill_cases(CaseMaker& make);

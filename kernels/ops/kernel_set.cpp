@@ -36,6 +36,7 @@ DECLARE_COPIES(cast, flat);
 DECLARE_COPIES(conv2d, direct);
 DECLARE_COPIES(conv_relu_pool, direct);
 DECLARE_COPIES(conv_relu_pool, native_cpu);  // no_native.cpp in the CUDA module
+DECLARE_COPIES(dropout, groups);
 DECLARE_COPIES(ema, flat);
 DECLARE_COPIES(exact_sum, flat);
 DECLARE_COPIES(fill, flat);
@@ -94,6 +95,7 @@ KernelSet kernel_set() {
       .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma),
       .conv_relu_pool = table(COPY_TO_RUN(conv_relu_pool, direct), COPY_TO_RUN(conv_relu_pool, native_cpu),
                               conv_relu_pool::mma_tiles),
+      .dropout = table(COPY_TO_RUN(dropout, groups)),
       .ema = table(COPY_TO_RUN(ema, flat)),
       .exact_sum = table(COPY_TO_RUN(exact_sum, flat)),
       .fill = table(COPY_TO_RUN(fill, flat)),

@@ -9,6 +9,7 @@
 #include "kernels/ops/conv2d/conv2d.h"
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
 #include "kernels/ops/cross_entropy/cross_entropy.h"
+#include "kernels/ops/dropout/dropout.h"
 #include "kernels/ops/elementwise/elementwise.h"
 #include "kernels/ops/exact_sum/exact_sum.h"
 #include "kernels/ops/gather_batch/gather_batch.h"
@@ -31,6 +32,7 @@ struct KernelSet {
   std::span<const cast::Variant> cast;
   std::span<const conv2d::Variant> conv2d;
   std::span<const conv_relu_pool::Variant> conv_relu_pool;
+  std::span<const dropout::Variant> dropout;
   std::span<const ema::Variant> ema;
   std::span<const exact_sum::Variant> exact_sum;
   std::span<const fill::Variant> fill;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// gelu, silu: loops over elements that compute.
+// gelu, silu, dropout: loops over elements that compute.
 
 #include <string>
 
@@ -61,6 +61,28 @@ Cases silu_cases(CaseMaker& make) {
   Cases cases = only(smooth_forward(make, "silu", table, silu::reference_forward, plain().silu));
   cases.push_back(smooth_backward(make, "silu", table, silu::reference_backward));
   return cases;
+}
+
+Cases dropout_cases(CaseMaker& make) {
+  const std::int64_t samples = make.extent("batch", 64);
+  const std::int64_t elements = make.extent("elements", kElements / 64);
+  const DType dtype = make.dtype();
+  KernelCase c = make.make("dropout");
+  BenchArray& x = make.input(c, dtype, samples * elements);
+  BenchArray& y = make.output(c, "y", dtype, samples * elements, roundings(dtype, 4));
+  BenchArray& step = make.object(c, std::int64_t{3});
+  BenchArray& first = make.object(c, std::int64_t{1000});
+  c.bytes = 2 * static_cast<double>(y.bytes());
+  make.run(c, make.kernels().dropout, &dropout::Variant::run, dropout::reference_run, [&](Side side) {
+    return dropout::Args{
+        .dtype = dtype,
+        .samples = samples,
+        .elements = elements,
+        .x = x.at(side),
+        .y = y.at(side),
+        .draw = {.seed = 1, .layer = 2, .step = step.as<std::int64_t>(side), .first = first.as<std::int64_t>(side)}};
+  });
+  return only(std::move(c));
 }
 
 }  // namespace gradring::kernels::bench

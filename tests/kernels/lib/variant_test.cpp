@@ -52,7 +52,7 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
     for (std::size_t i = 0; i < table.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) EXPECT_NE(table[i].name, table[j].name);
   };
-  const auto& [accumulate, adam, avg_pool2d, bias, cast, conv2d, conv_relu_pool, ema, exact_sum, fill,
+  const auto& [accumulate, adam, avg_pool2d, bias, cast, conv2d, conv_relu_pool, dropout, ema, exact_sum, fill,
                gather_batch, gelu, gemm, gradient_statistics, linear_cross_entropy, max_pool2d, peak,
                relu, scale, sgd, silu, softmax_cross_entropy, step_state] = set;
   expect_table(accumulate);
@@ -62,6 +62,7 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
   expect_table(cast);
   expect_table(conv2d);
   expect_table(conv_relu_pool);
+  expect_table(dropout);
   expect_table(ema);
   expect_table(exact_sum);
   expect_table(fill);

@@ -78,6 +78,7 @@ KernelSet stand_in_kernels() {
   adopt<&KernelSet::cast>(kernels);
   adopt<&KernelSet::conv2d>(kernels);
   adopt<&KernelSet::conv_relu_pool>(kernels);
+  adopt<&KernelSet::dropout>(kernels);
   adopt<&KernelSet::ema>(kernels);
   adopt<&KernelSet::exact_sum>(kernels);
   adopt<&KernelSet::fill>(kernels);
