@@ -134,6 +134,7 @@ std::span<const CaseFamily> case_families() {
                                              {"softmax_cross_entropy", softmax_cross_entropy_cases},
                                              {"gemm", gemm_cases},
                                              {"conv2d", conv2d_cases},
+                                             {"grouped_conv2d", grouped_conv2d_cases},
                                              {"conv_relu_pool", conv_relu_pool_cases},
                                              {"linear_cross_entropy", linear_cross_entropy_cases},
                                              {"gradient_statistics", gradient_statistics_cases},

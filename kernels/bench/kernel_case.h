@@ -229,6 +229,7 @@ Cases gather_batch_cases(CaseMaker& make);
 Cases gelu_cases(CaseMaker& make);
 Cases gemm_cases(CaseMaker& make);
 Cases gradient_statistics_cases(CaseMaker& make);
+Cases grouped_conv2d_cases(CaseMaker& make);
 Cases linear_cross_entropy_cases(CaseMaker& make);
 Cases max_pool2d_cases(CaseMaker& make);
 Cases peak_cases(CaseMaker& make);

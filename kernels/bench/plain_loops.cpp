@@ -54,6 +54,48 @@ void bias_grad(const float* __restrict dy, float* __restrict db, std::size_t row
     for (std::size_t c = 0; c < channels; ++c) db[c] += dy[r * channels + c];
 }
 
+/// Calls visit(offset in x, offset in y, position in the kernel) for all channels of what one weight links.
+template <class Visit>
+void for_each_link(const PlainDepthwise& g, Visit visit) {
+  for (int n = 0; n < g.batch; ++n)
+    for (int oh = 0; oh < g.out_height; ++oh)
+      for (int ow = 0; ow < g.out_width; ++ow)
+        for (int tap = 0; tap < g.kernel_height * g.kernel_width; ++tap) {
+          const int ih = oh * g.stride + tap / g.kernel_width - g.padding;
+          const int iw = ow * g.stride + tap % g.kernel_width - g.padding;
+          if (ih < 0 || ih >= g.height || iw < 0 || iw >= g.width) continue;
+          visit(((static_cast<std::ptrdiff_t>(n) * g.height + ih) * g.width + iw) * g.channels,
+                ((static_cast<std::ptrdiff_t>(n) * g.out_height + oh) * g.out_width + ow) * g.channels, tap);
+        }
+}
+
+void depthwise_forward(const PlainDepthwise& g, const float* __restrict x, const float* __restrict w,
+                       float* __restrict y) {
+  const int taps = g.kernel_height * g.kernel_width;
+  std::fill_n(y, static_cast<std::ptrdiff_t>(g.batch) * g.out_height * g.out_width * g.channels, 0.0f);
+  for_each_link(g, [&](std::ptrdiff_t in, std::ptrdiff_t out, int tap) {
+    for (int c = 0; c < g.channels; ++c) y[out + c] += x[in + c] * w[c * taps + tap];
+  });
+}
+
+void depthwise_dgrad(const PlainDepthwise& g, const float* __restrict dy, const float* __restrict w,
+                     float* __restrict dx) {
+  const int taps = g.kernel_height * g.kernel_width;
+  std::fill_n(dx, static_cast<std::ptrdiff_t>(g.batch) * g.height * g.width * g.channels, 0.0f);
+  for_each_link(g, [&](std::ptrdiff_t in, std::ptrdiff_t out, int tap) {
+    for (int c = 0; c < g.channels; ++c) dx[in + c] += dy[out + c] * w[c * taps + tap];
+  });
+}
+
+void depthwise_wgrad(const PlainDepthwise& g, const float* __restrict x, const float* __restrict dy,
+                     float* __restrict dw) {
+  const int taps = g.kernel_height * g.kernel_width;
+  std::fill_n(dw, static_cast<std::ptrdiff_t>(g.channels) * taps, 0.0f);
+  for_each_link(g, [&](std::ptrdiff_t in, std::ptrdiff_t out, int tap) {
+    for (int c = 0; c < g.channels; ++c) dw[c * taps + tap] += x[in + c] * dy[out + c];
+  });
+}
+
 float sum_of_squares(const float* x, std::size_t elements) {
   float sum = 0;
   for (std::size_t i = 0; i < elements; ++i) sum += x[i] * x[i];
@@ -128,6 +170,9 @@ PlainLoops plain_loops() {
       .silu = silu,
       .bias_add = bias_add,
       .bias_grad = bias_grad,
+      .depthwise_forward = depthwise_forward,
+      .depthwise_dgrad = depthwise_dgrad,
+      .depthwise_wgrad = depthwise_wgrad,
       .sum_of_squares = sum_of_squares,
       .adam = adam,
       .sgd = sgd,

@@ -15,6 +15,11 @@ struct PlainAdamStep {
   float root_correction2;  ///< sqrt(1 - beta2^t)
 };
 
+/// A depthwise convolution; y is [batch, out_height, out_width, channels].
+struct PlainDepthwise {
+  int batch, height, width, channels, out_height, out_width, kernel_height, kernel_width, stride, padding;
+};
+
 /// The loops that anyone would write on a CPU, in f32: what a kernel written for a grid is to keep up with. Arrays of
 /// one loop do not overlap. Compiled once for each level of the instruction set, as the kernels are.
 struct PlainLoops {
@@ -28,6 +33,9 @@ struct PlainLoops {
   void (*silu)(const float* x, float* y, std::size_t elements);
   void (*bias_add)(const float* x, const float* bias, float* y, std::size_t rows, std::size_t channels);
   void (*bias_grad)(const float* dy, float* db, std::size_t rows, std::size_t channels);
+  void (*depthwise_forward)(const PlainDepthwise& g, const float* x, const float* w, float* y);
+  void (*depthwise_dgrad)(const PlainDepthwise& g, const float* dy, const float* w, float* dx);
+  void (*depthwise_wgrad)(const PlainDepthwise& g, const float* x, const float* dy, float* dw);
   float (*sum_of_squares)(const float* x, std::size_t elements);
   void (*adam)(float* w, const float* g, float* m, float* v, std::size_t elements, const PlainAdamStep& step);
   void (*sgd)(float* w, const float* g, float* buffer, std::size_t elements, float momentum, float learning_rate);

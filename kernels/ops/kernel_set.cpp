@@ -44,6 +44,8 @@ DECLARE_COPIES(gather_batch, rows);
 DECLARE_COPIES(gelu, flat);
 DECLARE_COPIES(gemm, strips);
 DECLARE_COPIES(gradient_statistics, two_stage);
+DECLARE_COPIES(grouped_conv2d, direct);
+DECLARE_COPIES(grouped_conv2d, native_cpu);  // no_native.cpp in the CUDA module
 DECLARE_COPIES(linear_cross_entropy, two_launches);
 DECLARE_COPIES(max_pool2d, rows);
 DECLARE_COPIES(relu, flat);
@@ -62,6 +64,7 @@ DECLARE(gemm, tiled);
 DECLARE(gemm, wmma_fragments);
 DECLARE(gemm, mma);
 DECLARE(gemm, wgmma);
+DECLARE(grouped_conv2d, depthwise);
 DECLARE(peak, multiply_adds);
 DECLARE(peak, mma);
 DECLARE(peak, wgmma);
@@ -103,6 +106,8 @@ KernelSet kernel_set() {
       .gelu = table(COPY_TO_RUN(gelu, flat)),
       .gemm = table(COPY_TO_RUN(gemm, strips), gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
       .gradient_statistics = table(COPY_TO_RUN(gradient_statistics, two_stage)),
+      .grouped_conv2d = table(COPY_TO_RUN(grouped_conv2d, direct), COPY_TO_RUN(grouped_conv2d, native_cpu),
+                              grouped_conv2d::depthwise),
       .linear_cross_entropy = table(COPY_TO_RUN(linear_cross_entropy, two_launches)),
       .max_pool2d = table(COPY_TO_RUN(max_pool2d, rows)),
       .peak = table(peak::multiply_adds, peak::mma, peak::wgmma),

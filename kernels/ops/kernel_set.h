@@ -15,6 +15,7 @@
 #include "kernels/ops/gather_batch/gather_batch.h"
 #include "kernels/ops/gemm/gemm.h"
 #include "kernels/ops/gradient_statistics/gradient_statistics.h"
+#include "kernels/ops/grouped_conv2d/grouped_conv2d.h"
 #include "kernels/ops/max_pool2d/max_pool2d.h"
 #include "kernels/ops/optimizers/optimizers.h"
 #include "kernels/ops/peak/peak.h"
@@ -40,6 +41,7 @@ struct KernelSet {
   std::span<const gelu::Variant> gelu;
   std::span<const gemm::Variant> gemm;
   std::span<const gradient_statistics::Variant> gradient_statistics;
+  std::span<const grouped_conv2d::Variant> grouped_conv2d;
   std::span<const linear_cross_entropy::Variant> linear_cross_entropy;
   std::span<const max_pool2d::Variant> max_pool2d;
   std::span<const peak::Variant> peak;

@@ -53,7 +53,7 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
       for (std::size_t j = 0; j < i; ++j) EXPECT_NE(table[i].name, table[j].name);
   };
   const auto& [accumulate, adam, avg_pool2d, bias, cast, conv2d, conv_relu_pool, dropout, ema, exact_sum, fill,
-               gather_batch, gelu, gemm, gradient_statistics, linear_cross_entropy, max_pool2d, peak,
+               gather_batch, gelu, gemm, gradient_statistics, grouped_conv2d, linear_cross_entropy, max_pool2d, peak,
                relu, scale, sgd, silu, softmax_cross_entropy, step_state] = set;
   expect_table(accumulate);
   expect_table(adam);
@@ -70,6 +70,7 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
   expect_table(gelu);
   expect_table(gemm);
   expect_table(gradient_statistics);
+  expect_table(grouped_conv2d);
   expect_table(linear_cross_entropy);
   expect_table(max_pool2d);
   expect_table(peak);

@@ -85,6 +85,7 @@ KernelSet stand_in_kernels() {
   adopt<&KernelSet::gather_batch>(kernels);
   adopt<&KernelSet::gelu>(kernels);
   adopt<&KernelSet::gemm>(kernels);
+  adopt<&KernelSet::grouped_conv2d>(kernels);
   adopt<&KernelSet::linear_cross_entropy>(kernels);
   adopt<&KernelSet::max_pool2d>(kernels);
   adopt<&KernelSet::peak>(kernels);

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/ops/grouped_conv2d/grouped_conv2d.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <numeric>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/ops/kernel_set.h"
+#include "tests/support/expect_close.h"
+#include "tests/support/kernel_variants.h"
+#include "tests/support/safetensors.h"
+#include "tests/support/values.h"
+
+namespace gradring::kernels::grouped_conv2d {
+namespace {
+
+using namespace gradring::tests;
+
+constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
+constexpr Geometry geometry(std::int64_t batch, std::int64_t height, std::int64_t width, std::int64_t in,
+                            std::int64_t out, std::int64_t groups, std::int64_t kernel_height,
+                            std::int64_t kernel_width, std::int64_t stride = 1, std::int64_t padding = 0) {
+  return {.batch = batch,
+          .in_height = height,
+          .in_width = width,
+          .in_channels = in,
+          .out_channels = out,
+          .kernel_height = kernel_height,
+          .kernel_width = kernel_width,
+          .stride = stride,
+          .padding = padding,
+          .groups = groups};
+}
+
+constexpr Geometry depthwise(std::int64_t batch, std::int64_t height, std::int64_t width, std::int64_t channels,
+                             std::int64_t kernel_height, std::int64_t kernel_width, std::int64_t stride = 1,
+                             std::int64_t padding = 0) {
+  return geometry(batch, height, width, channels, channels, channels, kernel_height, kernel_width, stride, padding);
+}
+
+constexpr Geometry kCases[] = {
+    depthwise(2, 8, 9, 32, 3, 3, 1, 1),  // as in a MobileNet
+    depthwise(1, 9, 7, 24, 3, 3, 2, 1),
+    depthwise(2, 5, 6, 13, 3, 3, 1, 1),     // channels that are no multiple of a vector
+    depthwise(1, 4, 5, 200, 3, 3, 1, 1),    // more than one block of channels
+    depthwise(1, 7, 11, 16, 5, 2, 1, 1),    // no square
+    depthwise(1, 10, 8, 40, 5, 5, 3, 2),    // gaps between what stride 3 sees
+    depthwise(2, 6, 6, 8, 1, 1),            // one position
+    depthwise(2, 2, 2, 8, 3, 3),            // no output
+    depthwise(0, 5, 5, 8, 3, 3),            // no image
+    depthwise(1, 3, 3, 8, 5, 5, 1, 4),      // some outputs see padding only
+    depthwise(1, 13, 13, 8, 11, 11, 1, 5),  // more kernel positions than a block keeps weights of
+    depthwise(1, 13, 12, 3, 12, 11, 1, 5),  // more than the native variant keeps
+    geometry(2, 5, 6, 16, 16, 4, 3, 3, 1, 1),
+    geometry(1, 7, 6, 18, 30, 3, 3, 2, 2, 1),  // groups that are no multiple of a strip
+    geometry(1, 5, 5, 8, 16, 8, 3, 3, 1, 1),   // two filters for each channel
+    geometry(1, 5, 5, 36, 2, 2, 3, 3),         // one filter in a group
+    geometry(1, 4, 4, 5, 7, 1, 3, 3, 1, 1),    // one group: an ordinary convolution
+    geometry(1, 4, 4, 0, 4, 2, 3, 3),          // empty sums
+};
+
+std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
+
+/// Inputs in [-1, 1), what the reference makes of them, and how far a variant may be from that.
+struct Case {
+  Geometry g;
+  DType dtype;
+  TypedArray x, w, dy, y, dx, dw;
+
+  Case(const Geometry& geometry, DType type)
+      : g(geometry),
+        dtype(type),
+        x(type, random_values(size(g.in_elements()), 1)),
+        w(type, random_values(size(g.weight_elements()), 2)),
+        dy(type, random_values(size(g.out_elements()), 3)),
+        y(TypedArray::unwritten(type, dy.elements())),
+        dx(TypedArray::unwritten(type, x.elements())),
+        dw(DType::f32, random_values(w.elements(), 4)) {
+    reference_forward({g, dtype, x.data(), w.data(), y.data()});
+    reference_dgrad({g, dtype, dy.data(), w.data(), dx.data()});
+  }
+
+  /// `terms` products of numbers below 1, added up in f32, and one rounding to the type.
+  void expect_sums(const TypedArray& actual, const TypedArray& expected, std::int64_t terms) const {
+    const std::vector<double> truth = expected.values();
+    const double sum_error = static_cast<double>((terms + 1) * (terms + 1)) * 0x1p-24;
+    expect_close(actual.values(), truth, [&](std::size_t i) {
+      return sum_error + 2 * rounding(actual.dtype(), std::fabs(truth[i]) + sum_error);
+    });
+  }
+};
+
+TEST(GroupedConv2d, ForwardStaysWithinItsBound) {
+  for (DType dtype : kTypes)
+    for (const Geometry& g : kCases) {
+      const Case c(g, dtype);
+      for_each_variant(kernel_set().grouped_conv2d, dtype, [&](const Variant& variant, Stream& stream) {
+        TypedArray y = TypedArray::unwritten(dtype, c.y.elements());
+        variant.forward(stream, {g, dtype, c.x.data(), c.w.data(), y.data()});
+        finish(stream);
+        c.expect_sums(y, c.y, g.filter_elements());
+      });
+    }
+}
+
+TEST(GroupedConv2d, DgradStaysWithinItsBound) {
+  for (DType dtype : kTypes)
+    for (const Geometry& g : kCases) {
+      const Case c(g, dtype);
+      for_each_variant(kernel_set().grouped_conv2d, dtype, [&](const Variant& variant, Stream& stream) {
+        TypedArray dx = TypedArray::unwritten(dtype, c.dx.elements());
+        variant.dgrad(stream, {g, dtype, c.dy.data(), c.w.data(), dx.data()});
+        finish(stream);
+        c.expect_sums(dx, c.dx, g.taps() * g.group_filters());
+      });
+    }
+}
+
+TEST(GroupedConv2d, WgradStaysWithinItsBound) {
+  for (DType dtype : kTypes)
+    for (const Geometry& g : kCases)
+      for (bool accumulate : {false, true}) {
+        if (dtype == (accumulate ? DType::f16 : DType::bf16)) continue;  // f32 both ways, the others one way each
+        const Case c(g, dtype);
+        TypedArray expected = c.dw;
+        reference_wgrad({g, dtype, c.x.data(), c.dy.data(), expected.as<float>(), accumulate});
+        for_each_variant(kernel_set().grouped_conv2d, dtype, [&](const Variant& variant, Stream& stream) {
+          TypedArray dw = c.dw;
+          TypedArray workspace = TypedArray::unwritten(DType::f32, variant.workspace_bytes(g) / sizeof(float));
+          variant.wgrad(stream, {g, dtype, c.x.data(), c.dy.data(), dw.as<float>(), accumulate, workspace.as<float>()});
+          finish(stream);
+          c.expect_sums(dw, expected, g.batch * g.out_height() * g.out_width());
+        });
+      }
+}
+
+/// tests/golden/make_grouped_conv2d.py.
+TEST(GroupedConv2d, EqualsPyTorch) {
+  const StoredTensors golden = read_golden("grouped_conv2d");
+  const struct {
+    std::string name;
+    Geometry geometry;
+  } cases[] = {{"depthwise", depthwise(2, 7, 6, 8, 3, 3, 2, 1)}, {"grouped", geometry(2, 7, 6, 8, 12, 4, 3, 2, 1, 1)}};
+  for (const auto& [name, g] : cases) {
+    SCOPED_TRACE(name);
+    const auto tensor = [&](const std::string& part) {
+      const std::vector<float> values = golden.at(name + "." + part).as<float>();
+      return TypedArray(DType::f32, std::vector<double>(values.begin(), values.end()));
+    };
+    const TypedArray x = tensor("x"), w = tensor("w"), y = tensor("y"), dy = tensor("dy"), dx = tensor("dx"),
+                     dw = tensor("dw");
+    for_each_variant(kernel_set().grouped_conv2d, DType::f32, [&](const Variant& variant, Stream& stream) {
+      TypedArray actual_y = TypedArray::unwritten(DType::f32, y.elements());
+      TypedArray actual_dx = TypedArray::unwritten(DType::f32, dx.elements());
+      TypedArray actual_dw = TypedArray::unwritten(DType::f32, dw.elements());
+      TypedArray workspace = TypedArray::unwritten(DType::f32, variant.workspace_bytes(g) / sizeof(float));
+      variant.forward(stream, {g, DType::f32, x.data(), w.data(), actual_y.data()});
+      variant.dgrad(stream, {g, DType::f32, dy.data(), w.data(), actual_dx.data()});
+      variant.wgrad(stream, {g, DType::f32, x.data(), dy.data(), actual_dw.as<float>(), false, workspace.as<float>()});
+      finish(stream);
+      expect_close(actual_y.values(), y.values(), [](std::size_t) { return 1e-5; });
+      expect_close(actual_dx.values(), dx.values(), [](std::size_t) { return 1e-5; });
+      expect_close(actual_dw.values(), dw.values(), [](std::size_t) { return 1e-4; });
+    });
+  }
+}
+
+TEST(GroupedConv2d, ASmallerBatchNeedsNoLargerWorkspace) {
+  for (const Variant& variant : kernel_set().grouped_conv2d)
+    for (Geometry g : kCases) {
+      std::size_t before = 0;
+      for (g.batch = 0; g.batch < 200; g.batch += 1 + g.batch / 8) {
+        const std::size_t bytes = variant.workspace_bytes(g);
+        EXPECT_GE(bytes, before) << variant.name << ", batch " << g.batch;
+        before = bytes;
+      }
+    }
+}
+
+TEST(GroupedConv2d, ReferenceGradientsMatchFiniteDifferences) {
+  for (const Geometry& g : {geometry(2, 6, 5, 4, 6, 2, 3, 2), depthwise(1, 7, 6, 3, 3, 3, 2, 1)}) {
+    const Case c(g, DType::f32);
+    TypedArray dw = TypedArray::unwritten(DType::f32, c.w.elements());
+    reference_wgrad({g, DType::f32, c.x.data(), c.dy.data(), dw.as<float>(), false});
+    const std::vector<double> weights = c.dy.values();
+    const auto loss = [&](const TypedArray& x, const TypedArray& w) {
+      TypedArray y = TypedArray::unwritten(DType::f32, weights.size());
+      reference_forward({g, DType::f32, x.data(), w.data(), y.data()});
+      const std::vector<double> values = y.values();
+      return std::inner_product(values.begin(), values.end(), weights.begin(), 0.0);
+    };
+    // The loss is linear in each argument, so that a long step is exact and loses least to rounding.
+    expect_gradient([&](std::span<const double> x) { return loss(TypedArray(DType::f32, x), c.w); }, c.x.values(),
+                    c.dx.values(), 1, 1e-5);
+    expect_gradient([&](std::span<const double> w) { return loss(c.x, TypedArray(DType::f32, w)); }, c.w.values(),
+                    dw.values(), 1, 1e-5);
+  }
+}
+
+TEST(GroupedConv2d, RejectsImpossibleGeometriesNullOverlapAndOtherTypes) {
+  std::vector<float> data(64);
+  float* x = data.data();
+  const Geometry good = geometry(1, 3, 3, 2, 2, 2, 3, 3);
+  const auto with = [&](auto change) {
+    Geometry g = good;
+    change(g);
+    return ForwardArgs{g, DType::f32, x, x + 18, x + 36};
+  };
+  EXPECT_NO_THROW(check_args(with([](Geometry&) {})));
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.batch = -1; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.kernel_width = 0; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.stride = 0; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.padding = -1; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.groups = 0; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.groups = 3; })), InvalidArgument);
+  EXPECT_THROW(check_args(ForwardArgs{good, DType::f32, nullptr, x + 18, x + 36}), InvalidArgument);
+  EXPECT_THROW(check_args(ForwardArgs{good, DType::f32, x, x + 18, x + 17}), InvalidArgument);
+  EXPECT_THROW(check_args(ForwardArgs{good, DType::i64, x, x + 18, x + 36}), InvalidArgument);
+  EXPECT_THROW(check_args(DgradArgs{good, DType::f32, x, nullptr, x + 32}), InvalidArgument);
+  EXPECT_THROW(check_args(WgradArgs{good, DType::f32, x, x + 32, nullptr, false}), InvalidArgument);
+}
+
+}  // namespace
+}  // namespace gradring::kernels::grouped_conv2d
