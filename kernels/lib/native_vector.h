@@ -6,6 +6,13 @@
 #include <cstdint>
 #include <cstring>
 
+/// Before a loop whose arrays are the same or apart: no iteration reads what another one writes.
+#ifdef __clang__
+#define GRADRING_SAME_OR_APART _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define GRADRING_SAME_OR_APART _Pragma("GCC ivdep")
+#endif
+
 namespace gradring::kernels::lib {
 
 /// The compiler's own IEEE 754 binary16: it converts whole vectors in hardware, where kernels::to_float works on bits.

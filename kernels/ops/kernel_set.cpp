@@ -31,6 +31,8 @@ DECLARE_COPIES(accumulate, flat);
 DECLARE_COPIES(adam, flat);
 DECLARE_COPIES(adam, vector);
 DECLARE_COPIES(avg_pool2d, strips);
+DECLARE_COPIES(batch_norm, channels);
+DECLARE_COPIES(batch_norm, native_cpu);  // no_native.cpp in the CUDA module
 DECLARE_COPIES(bias, rows);
 DECLARE_COPIES(cast, flat);
 DECLARE_COPIES(conv2d, direct);
@@ -56,6 +58,7 @@ DECLARE_COPIES(silu, flat);
 DECLARE_COPIES(softmax_cross_entropy, row_per_thread);
 
 DECLARE(avg_pool2d, vectors);
+DECLARE(batch_norm, vector);
 DECLARE(conv2d, tiled);
 DECLARE(conv2d, wmma_tiles);
 DECLARE(conv2d, mma);
@@ -93,6 +96,7 @@ KernelSet kernel_set() {
       .accumulate = table(COPY_TO_RUN(accumulate, flat)),
       .adam = table(COPY_TO_RUN(adam, flat), COPY_TO_RUN(adam, vector)),
       .avg_pool2d = table(COPY_TO_RUN(avg_pool2d, strips), avg_pool2d::vectors),
+      .batch_norm = table(COPY_TO_RUN(batch_norm, channels), COPY_TO_RUN(batch_norm, native_cpu), batch_norm::vector),
       .bias = table(COPY_TO_RUN(bias, rows)),
       .cast = table(COPY_TO_RUN(cast, flat)),
       .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma),

@@ -5,6 +5,7 @@
 
 #include "kernels/ops/activations/activations.h"
 #include "kernels/ops/avg_pool2d/avg_pool2d.h"
+#include "kernels/ops/batch_norm/batch_norm.h"
 #include "kernels/ops/bias/bias.h"
 #include "kernels/ops/conv2d/conv2d.h"
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
@@ -29,6 +30,7 @@ struct KernelSet {
   std::span<const accumulate::Variant> accumulate;
   std::span<const adam::Variant> adam;
   std::span<const avg_pool2d::Variant> avg_pool2d;
+  std::span<const batch_norm::Variant> batch_norm;
   std::span<const bias::Variant> bias;
   std::span<const cast::Variant> cast;
   std::span<const conv2d::Variant> conv2d;

@@ -52,12 +52,13 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
     for (std::size_t i = 0; i < table.size(); ++i)
       for (std::size_t j = 0; j < i; ++j) EXPECT_NE(table[i].name, table[j].name);
   };
-  const auto& [accumulate, adam, avg_pool2d, bias, cast, conv2d, conv_relu_pool, dropout, ema, exact_sum, fill,
-               gather_batch, gelu, gemm, gradient_statistics, grouped_conv2d, linear_cross_entropy, max_pool2d, peak,
-               relu, scale, sgd, silu, softmax_cross_entropy, step_state] = set;
+  const auto& [accumulate, adam, avg_pool2d, batch_norm, bias, cast, conv2d, conv_relu_pool, dropout, ema, exact_sum,
+               fill, gather_batch, gelu, gemm, gradient_statistics, grouped_conv2d, linear_cross_entropy, max_pool2d,
+               peak, relu, scale, sgd, silu, softmax_cross_entropy, step_state] = set;
   expect_table(accumulate);
   expect_table(adam);
   expect_table(avg_pool2d);
+  expect_table(batch_norm);
   expect_table(bias);
   expect_table(cast);
   expect_table(conv2d);

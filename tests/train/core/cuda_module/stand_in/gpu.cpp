@@ -74,6 +74,7 @@ KernelSet stand_in_kernels() {
   adopt<&KernelSet::accumulate>(kernels);
   adopt<&KernelSet::adam>(kernels);
   adopt<&KernelSet::avg_pool2d>(kernels);
+  adopt<&KernelSet::batch_norm>(kernels);
   adopt<&KernelSet::bias>(kernels);
   adopt<&KernelSet::cast>(kernels);
   adopt<&KernelSet::conv2d>(kernels);
