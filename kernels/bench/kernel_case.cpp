@@ -131,6 +131,7 @@ std::span<const CaseFamily> case_families() {
                                              {"dropout", dropout_cases},
                                              {"max_pool2d", max_pool2d_cases},
                                              {"avg_pool2d", avg_pool2d_cases},
+                                             {"batch_norm", batch_norm_cases},
                                              {"softmax_cross_entropy", softmax_cross_entropy_cases},
                                              {"gemm", gemm_cases},
                                              {"conv2d", conv2d_cases},

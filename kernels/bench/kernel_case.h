@@ -217,6 +217,7 @@ Cases cases_with(CaseMaker& make, const std::vector<Value>& values, CaseOf case_
 Cases accumulate_cases(CaseMaker& make);
 Cases adam_cases(CaseMaker& make);
 Cases avg_pool2d_cases(CaseMaker& make);
+Cases batch_norm_cases(CaseMaker& make);
 Cases bias_cases(CaseMaker& make);
 Cases cast_cases(CaseMaker& make);
 Cases conv2d_cases(CaseMaker& make);

@@ -96,6 +96,66 @@ void depthwise_wgrad(const PlainDepthwise& g, const float* __restrict x, const f
   });
 }
 
+/// statistics: mean, M2, count.
+void channel_statistics(const float* __restrict x, float* __restrict statistics, std::size_t rows,
+                        std::size_t channels) {
+  float* const mean = statistics;
+  float* const m2 = statistics + channels;
+  const auto count = static_cast<float>(rows);
+  for (std::size_t c = 0; c < 2 * channels; ++c) statistics[c] = 0;
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < channels; ++c) mean[c] += x[r * channels + c];
+  for (std::size_t c = 0; c < channels; ++c) mean[c] /= count;
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < channels; ++c) {
+      const float deviation = x[r * channels + c] - mean[c];
+      m2[c] += deviation * deviation;
+    }
+  statistics[2 * channels] = count;
+}
+
+void normalize_channels(const float* __restrict x, const float* __restrict residual, const float* __restrict weight,
+                        const float* __restrict bias, const float* __restrict saved, float* __restrict y,
+                        std::size_t rows, std::size_t channels) {
+  const float* const invstd = saved + channels;
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < channels; ++c) {
+      const std::size_t i = r * channels + c;
+      const float value = (x[i] - saved[c]) * (invstd[c] * weight[c]) + bias[c] + residual[i];
+      y[i] = value < 0.0f ? 0.0f : value;
+    }
+}
+
+void channel_gradient_sums(const float* __restrict x, const float* __restrict y, const float* __restrict dy,
+                           const float* __restrict saved, float* __restrict sums, std::size_t rows,
+                           std::size_t channels) {
+  for (std::size_t c = 0; c < 2 * channels; ++c) sums[c] = 0;
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < channels; ++c) {
+      const std::size_t i = r * channels + c;
+      const float gradient = y[i] > 0.0f ? dy[i] : 0.0f;
+      sums[c] += gradient;
+      sums[channels + c] += gradient * (x[i] - saved[c]);
+    }
+  for (std::size_t c = 0; c < channels; ++c) sums[channels + c] *= saved[channels + c];
+}
+
+void normalize_channels_backward(const float* __restrict x, const float* __restrict y, const float* __restrict dy,
+                                 const float* __restrict weight, const float* __restrict saved,
+                                 const float* __restrict sums, float* __restrict dx, float* __restrict dresidual,
+                                 std::size_t rows, std::size_t channels) {
+  const float* const invstd = saved + channels;
+  const float share = 1 / saved[2 * channels];
+  for (std::size_t r = 0; r < rows; ++r)
+    for (std::size_t c = 0; c < channels; ++c) {
+      const std::size_t i = r * channels + c;
+      const float gradient = y[i] > 0.0f ? dy[i] : 0.0f;
+      const float slope = invstd[c] * sums[channels + c] * share;
+      dresidual[i] = gradient;
+      dx[i] = weight[c] * invstd[c] * (gradient - sums[c] * share - (x[i] - saved[c]) * slope);
+    }
+}
+
 float sum_of_squares(const float* x, std::size_t elements) {
   float sum = 0;
   for (std::size_t i = 0; i < elements; ++i) sum += x[i] * x[i];
@@ -173,6 +233,10 @@ PlainLoops plain_loops() {
       .depthwise_forward = depthwise_forward,
       .depthwise_dgrad = depthwise_dgrad,
       .depthwise_wgrad = depthwise_wgrad,
+      .channel_statistics = channel_statistics,
+      .normalize_channels = normalize_channels,
+      .channel_gradient_sums = channel_gradient_sums,
+      .normalize_channels_backward = normalize_channels_backward,
       .sum_of_squares = sum_of_squares,
       .adam = adam,
       .sgd = sgd,

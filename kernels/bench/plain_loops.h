@@ -36,6 +36,15 @@ struct PlainLoops {
   void (*depthwise_forward)(const PlainDepthwise& g, const float* x, const float* w, float* y);
   void (*depthwise_dgrad)(const PlainDepthwise& g, const float* dy, const float* w, float* dx);
   void (*depthwise_wgrad)(const PlainDepthwise& g, const float* x, const float* dy, float* dw);
+  /// The passes of batch_norm, with ReLU, residual, weight and bias.
+  void (*channel_statistics)(const float* x, float* statistics, std::size_t rows, std::size_t channels);
+  void (*normalize_channels)(const float* x, const float* residual, const float* weight, const float* bias,
+                             const float* saved, float* y, std::size_t rows, std::size_t channels);
+  void (*channel_gradient_sums)(const float* x, const float* y, const float* dy, const float* saved, float* sums,
+                                std::size_t rows, std::size_t channels);
+  void (*normalize_channels_backward)(const float* x, const float* y, const float* dy, const float* weight,
+                                      const float* saved, const float* sums, float* dx, float* dresidual,
+                                      std::size_t rows, std::size_t channels);
   float (*sum_of_squares)(const float* x, std::size_t elements);
   void (*adam)(float* w, const float* g, float* m, float* v, std::size_t elements, const PlainAdamStep& step);
   void (*sgd)(float* w, const float* g, float* buffer, std::size_t elements, float momentum, float learning_rate);
