@@ -22,6 +22,16 @@ struct Conv2d {
            std::to_string(kernel) + ", stride=" + std::to_string(stride) + ", padding=" + std::to_string(padding) + ")";
   }
 
+  /// From a model file, where `input` is what it reads.
+  static Conv2d read(LayerKeys& keys, const Activations& input) {
+    check_input(input.shape.rank() == 4, kKind, input.shape, "[n, h, w, c]");
+    return {.in_channels = input.shape[3],
+            .out_channels = keys.integer("out", 1),
+            .kernel = keys.integer("kernel", 1),
+            .stride = keys.integer("stride", 1, 1),
+            .padding = keys.integer("padding", 0, 0)};
+  }
+
   Activations output(const Activations& input) const {
     const Shape& x = input.shape;
     check_input(x.rank() == 4 && x[3] == in_channels, kKind, x, "[n, h, w, " + std::to_string(in_channels) + "]");

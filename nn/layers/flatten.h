@@ -13,6 +13,7 @@ struct Flatten {
   std::string sizes() const { return {}; }
   std::string torch_module() const { return "Flatten()"; }
 
+  static Flatten read(LayerKeys&, const Activations&) { return {}; }
   Activations output(const Activations& input) const {
     check_input(input.shape.rank() >= 1, kKind, input.shape, "a batch");
     return {{input.shape[0], input.shape.with_batch(1).elements()}, input.channels};

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <concepts>
+#include <span>
 
 #include "nn/layers/add.h"
 #include "nn/layers/conv2d.h"
@@ -14,7 +15,7 @@ namespace gradring::nn {
 
 /// The parts that every layer states, "none" included. If one is missing, the compiler names it.
 template <class L>
-concept StatesItsParts = requires(const L& layer, const Activations& input) {
+concept StatesItsParts = requires(const L& layer, const Activations& input, LayerKeys& keys) {
   // "conv2d", in messages and benchmarks, and its sizes for the latter: "1->32", or nothing.
   { L::kKind } -> std::convertible_to<std::string_view>;
   { layer.sizes() } -> std::same_as<std::string>;
@@ -26,6 +27,8 @@ concept StatesItsParts = requires(const L& layer, const Activations& input) {
   { L::kInputs } -> std::convertible_to<std::size_t>;
   // Throws InvalidArgument if the layer cannot take that input.
   { layer.output(input) } -> std::same_as<Activations>;
+  // From a model file: the keys that it accepts besides its name and `inputs`.
+  { L::read(keys, input) } -> std::same_as<L>;
   // For one element of the output, approximately: the cost of recomputing it.
   { layer.multiplications() } -> std::same_as<std::int64_t>;
   // In the order of PyTorch's state_dict.
@@ -49,6 +52,14 @@ using Layer = OneOf<Conv2d, Relu, MaxPool2d, Flatten, Linear, Add>;
 inline std::string_view kind_of(const Layer& layer) {
   return std::visit([](const auto& one) { return one.kKind; }, layer);
 }
+
+/// The kinds of all layers.
+std::span<const std::string_view> layer_kinds();
+
+/// The layer of that kind which a model file describes, and which reads `input`.
+///
+/// Errors    InvalidArgument if there is no such kind, the keys are not those of the layer, or it cannot take that input.
+Layer read_layer(std::string_view kind, LayerKeys& keys, const Activations& input);
 
 inline std::size_t inputs_of(const Layer& layer) {
   return std::visit([](const auto& one) { return one.kInputs; }, layer);

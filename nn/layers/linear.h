@@ -18,6 +18,12 @@ struct Linear {
     return "Linear(" + std::to_string(in_features) + ", " + std::to_string(out_features) + ")";
   }
 
+  /// From a model file, where `input` is what it reads.
+  static Linear read(LayerKeys& keys, const Activations& input) {
+    check_input(input.shape.rank() == 2, kKind, input.shape, "[n, features]: flatten comes before");
+    return {.in_features = input.shape[1], .out_features = keys.integer("out", 1)};
+  }
+
   Activations output(const Activations& input) const {
     const Shape& x = input.shape;
     check_input(x.rank() == 2 && x[1] == in_features, kKind, x, "[n, " + std::to_string(in_features) + "]");

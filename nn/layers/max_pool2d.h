@@ -10,12 +10,19 @@ struct MaxPool2d {
   std::int64_t window = 2;
   std::int64_t stride = 2;
 
+  static constexpr std::int64_t kMostWindow = 16;  ///< a position in a window takes a byte
   static constexpr std::string_view kKind = "max_pool2d";
   static constexpr std::string_view kTorchAttribute = "pool";
   static constexpr std::size_t kInputs = 1;
   std::string sizes() const { return std::to_string(window); }
   std::string torch_module() const {
     return "MaxPool2d(" + std::to_string(window) + ", stride=" + std::to_string(stride) + ")";
+  }
+
+  /// From a model file, where `input` is what it reads.
+  static MaxPool2d read(LayerKeys& keys, const Activations&) {
+    const std::int64_t window = keys.integer("kernel", 1, {}, kMostWindow);
+    return {.window = window, .stride = keys.integer("stride", 1, window)};
   }
 
   Activations output(const Activations& input) const {

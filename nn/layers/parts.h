@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "nn/layers/layer_keys.h"
 #include "nn/layers/parameter.h"
 
 namespace gradring::nn {
@@ -32,10 +33,18 @@ struct OnnxNode {
   std::vector<std::pair<std::string_view, Value>> attributes = {};
 };
 
+/// "[n, 28, 28, 1]": a shape whose first extent is the batch.
+inline std::string shown_for_any_batch(const Shape& shape) {
+  std::string text = "[n";
+  for (int axis = 1; axis < shape.rank(); ++axis) text += ", " + std::to_string(shape[axis]);
+  return text + "]";
+}
+
 /// Errors    InvalidArgument unless `condition`.
 inline void check_input(bool condition, std::string_view layer, const Shape& input, std::string_view expected) {
-  check(condition,
-        [&] { return std::string(layer) + " has input " + input.to_string() + ", expected " + std::string(expected); });
+  if (condition) return;
+  throw InvalidArgument(std::string(layer) + " has input " + shown_for_any_batch(input) + ", expected " +
+                        std::string(expected));
 }
 
 }  // namespace gradring::nn

@@ -13,6 +13,7 @@ struct Relu {
   std::string sizes() const { return {}; }
   std::string torch_module() const { return "ReLU()"; }
 
+  static Relu read(LayerKeys&, const Activations&) { return {}; }
   Activations output(const Activations& input) const { return input; }
   std::int64_t multiplications() const { return 1; }
 

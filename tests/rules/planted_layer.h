@@ -15,6 +15,7 @@ struct PlantedLayer {
   static constexpr std::size_t kInputs = 1;
   std::string sizes() const { return std::to_string(channels); }
   std::string torch_module() const { return "BatchNorm2d(" + sizes() + ")"; }
+  static PlantedLayer read(LayerKeys& keys, const Activations&) { return {keys.integer("channels", 1)}; }
   Activations output(const Activations& input) const { return input; }
   std::int64_t multiplications() const { return 2; }
   std::vector<Parameter> parameters(const Activations&) const { return {each("weight", 1), each("bias", 0)}; }

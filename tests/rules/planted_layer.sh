@@ -41,7 +41,7 @@ for source in $plans.cpp nn/models/model.cpp nn/program/program.cpp nn/backend/c
 parts=$(sed -n 's/^ *{ \(\(L::\|layer\.\)[A-Za-z_]*\).*/\1/p' $layers)
 (($(wc -w <<<"$parts") >= 9)) || complain "$layers lists too few parts: $parts"
 for part in $parts; do
-  grep -v " ${part##*[.:]}\( =\|(const Act\|() const\)" $planted >"$folder/$planted"
+  grep -v " ${part##*[.:]}\( =\|(const Act\|(LayerKeys\|() const\)" $planted >"$folder/$planted"
   ! cmp -s "$folder/$planted" $planted || complain "$planted has no ${part##*[.:]}"
   rejects "$folder/layers.cpp" "a layer without $part" "$part"
 done

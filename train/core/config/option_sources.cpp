@@ -10,8 +10,8 @@
 #include "kernels/base/file.h"
 #include "kernels/base/nearest_name.h"
 #include "kernels/runtime/cpu_level.h"
+#include "nn/models/toml_text.h"
 #include "train/core/config/options.h"
-#include "train/core/config/toml_text.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -38,8 +38,8 @@ std::string read_text(const std::string& path) {
 
 toml::table parse(const std::string& path) {
   try {
-    return parse_toml(read_text(path));
-  } catch (const TomlError& error) {
+    return nn::parse_toml(read_text(path));
+  } catch (const nn::TomlError& error) {
     throw UsageError(fmt::format("{}:{}: invalid TOML: {}", path, error.line(), error.what()));
   }
 }
@@ -88,7 +88,7 @@ GivenOptions read_config_file(const std::string& path) {
 
 std::optional<GivenOptions> read_known_options(std::string_view text) try {
   GivenOptions given;
-  for (const auto& [key, node] : parse_toml(text))
+  for (const auto& [key, node] : nn::parse_toml(text))
     if (node.is_value() && find_option(key.str()))
       given[std::string(key.str())] = {text_of(node, "settings"), "settings"};
   return given.empty() ? std::nullopt : std::optional(std::move(given));

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/process_group.h"
-#include "train/core/config/toml_text.h"
+#include "nn/models/toml_text.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/training_state.h"
 
@@ -65,8 +65,8 @@ std::string saved_setting(const Checkpoint& checkpoint, std::string_view option)
   const auto settings = saved_settings(checkpoint);
   if (!settings) return {};
   try {
-    return parse_toml(*settings)[option].value_or(std::string());
-  } catch (const TomlError&) {  // not written by gradring
+    return nn::parse_toml(*settings)[option].value_or(std::string());
+  } catch (const nn::TomlError&) {  // not written by gradring
     return {};
   }
 }

@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "nn/models/toml_text.h"
 #include "train/core/config/options.h"
-#include "train/core/config/toml_text.h"
 #include "train/core/optim/optimizer.h"
 #include "train/core/setup/run_directory.h"
 #include "train/core/trainer/torch_optimizer_state.h"
@@ -256,12 +256,12 @@ std::optional<fs::path> recorded_source(FileSystem& files, const fs::path& run_d
   const auto file = open_to_read(files, path);
   const std::string text = read_text(*file, path, 0, std::min(file->size(), kLongest));
   if (!text.starts_with(kSourceLine)) return std::nullopt;
-  const auto table = parse_toml("source = " + text.substr(kSourceLine.size(), text.find('\n') - kSourceLine.size()));
+  const auto table = nn::parse_toml("source = " + text.substr(kSourceLine.size(), text.find('\n') - kSourceLine.size()));
   const auto source = table["source"].value<std::string>();
   return source && !source->empty() ? std::optional<fs::path>(*source) : std::nullopt;
 } catch (const CheckpointError&) {  // a missing file, or a FIFO
   return std::nullopt;
-} catch (const TomlError&) {
+} catch (const nn::TomlError&) {
   return std::nullopt;
 }
 

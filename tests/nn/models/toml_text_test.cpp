@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/core/config/toml_text.h"
+#include "nn/models/toml_text.h"
 
 #include <gtest/gtest.h>
 
-namespace gradring::train {
+namespace gradring::nn {
 namespace {
 
 std::string repeated(std::string_view part, int times) {
@@ -35,6 +35,18 @@ TEST(TomlText, AFileOfOptionsMayHaveLongComments) {
   EXPECT_EQ(parse_toml(text + "lr = 0.1\n")["lr"].value<double>(), 0.1);
 }
 
+TEST(TomlText, BracketsInStringsAndCommentsDoNotCount) {
+  const std::string dots = repeated("[{.", 5000);
+  for (const std::string& text : {"a = '" + dots + "'", "a = \"\\\"" + dots + "\"", "# ' " + dots + "\na = 1",
+                                  "a = '''\n ' " + dots + "'\n'''''", "a = \"\"\"\n\\\"\"\" " + dots + "\n\"\"\""})
+    EXPECT_EQ(line_of_refusal(text), 0u) << text.substr(0, 20);
+  const std::string deep = repeated("[", 100'000);
+  for (const std::string& text :
+       {"a = ['x', " + deep, "a = ['''x''', " + deep, "a = ['''x''''', " + deep, "a = [\"\\\\\", " + deep,
+        "a = ' \nb = " + deep, "# '\na = " + deep, "a = '''' " + deep, "a = \"\"" + deep})
+    EXPECT_GT(line_of_refusal(text), 0u) << text.substr(0, 20);
+}
+
 /// The deepest that is let through is destroyed within any usual stack.
 TEST(TomlText, TakesWhatIsJustNotTooDeep) {
   EXPECT_EQ(line_of_refusal("a" + repeated(".a", 4096) + " = 1"), 0u);
@@ -44,4 +56,4 @@ TEST(TomlText, TakesWhatIsJustNotTooDeep) {
 TEST(TomlText, WhatIsNotTomlIsRejectedWithItsLine) { EXPECT_EQ(line_of_refusal("lr = 1\nsteps = = 2\n"), 2u); }
 
 }  // namespace
-}  // namespace gradring::train
+}  // namespace gradring::nn

@@ -8,7 +8,7 @@
 
 #include "kernels/base/error.h"
 
-namespace gradring::train {
+namespace gradring::nn {
 
 /// Invalid or too deeply nested TOML. The message is the reason only.
 class TomlError : public Error {
@@ -22,9 +22,9 @@ class TomlError : public Error {
   std::size_t line_;
 };
 
-/// Parses text of unknown origin: a config file, the settings in a checkpoint.
+/// Parses text of unknown origin: a config file, the settings in a checkpoint, a model.
 ///
-/// Errors    TomlError. Deep nesting is refused, since the parser's tables are destroyed recursively.
+/// Errors    TomlError. Deep nesting is rejected, since the parser's tables are destroyed recursively.
 toml::table parse_toml(std::string_view text);
 
-}  // namespace gradring::train
+}  // namespace gradring::nn

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nn/models/file_table.h"
+
+#include <algorithm>
+
+#include "kernels/base/nearest_name.h"
+#include "kernels/base/printable.h"
+
+namespace gradring::nn {
+namespace {
+
+constexpr std::string_view kInteger = "an integer, or an expression such as \"2 * width\"";
+
+/// "3.5", "'text'", "a list": a value for a message.
+std::string shown(const toml::node& node) {
+  if (const auto* value = node.as_string()) return in_message(value->get());
+  if (const auto* value = node.as_integer()) return std::to_string(value->get());
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  if (node.is_floating_point()) return "a number with a point";
+  if (node.is_array()) return "a list";
+  return node.is_table() ? "a table" : "a date or time";
+}
+
+/// A number without trailing zeros.
+std::string shown(double value) {
+  std::string text = std::to_string(value);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::string in_message(std::string_view text) {
+  constexpr std::size_t kLongest = 100;
+  return "'" + printable(text.substr(0, kLongest)) + (text.size() > kLongest ? "...'" : "'");
+}
+
+const toml::node* FileTable::find(std::string_view key) {
+  if (std::ranges::find(accepted_, key) == accepted_.end()) accepted_.emplace_back(key);
+  return table_.get(key);
+}
+
+const toml::node& FileTable::require(std::string_view key, std::string_view expected) {
+  const toml::node* const node = find(key);
+  if (node == nullptr) fail(key, "'" + std::string(key) + "' is missing, expected " + std::string(expected));
+  return *node;
+}
+
+void FileTable::fail_type(std::string_view key, const toml::node& node, std::string_view expected) const {
+  fail(key, in_message(key) + " is " + shown(node) + ", expected " + std::string(expected));
+}
+
+std::int64_t FileTable::integer(std::string_view key, std::int64_t least, std::optional<std::int64_t> otherwise,
+                                std::int64_t most) {
+  const toml::node* const node = otherwise ? find(key) : &require(key, kInteger);
+  if (node == nullptr) return *otherwise;
+  std::int64_t value = 0;
+  if (const auto* integer = node->as_integer())
+    value = integer->get();
+  else if (const auto* expression = node->as_string())
+    try {
+      value = evaluate(expression->get(), values_);
+    } catch (const InvalidArgument& error) {
+      fail(key, "'" + std::string(key) + "' = " + shown(*node) + ": " + error.what());
+    }
+  else
+    fail_type(key, *node, kInteger);
+  if (value >= least && value <= most) return value;
+  fail(key, "'" + std::string(key) + "' is " + std::to_string(value) + ", expected " + std::to_string(least) +
+                (value < least && most == kMost ? " or more" : " to " + std::to_string(most)));
+}
+
+double FileTable::number(std::string_view key, double least, double most, std::optional<double> otherwise) {
+  const std::string expected = "a number from " + shown(least) + " to " + shown(most);
+  const toml::node* const node = otherwise ? find(key) : &require(key, expected);
+  if (node == nullptr) return *otherwise;
+  const std::optional<double> value = node->is_number() ? node->value<double>() : std::nullopt;
+  if (!value) fail_type(key, *node, expected);
+  if (*value >= least && *value <= most) return *value;  // NaN is not
+  fail(key, "'" + std::string(key) + "' is " + shown(*value) + ", expected " + expected);
+}
+
+bool FileTable::flag(std::string_view key, bool otherwise) {
+  const toml::node* const node = find(key);
+  if (node == nullptr) return otherwise;
+  if (const auto* value = node->as_boolean()) return value->get();
+  fail_type(key, *node, "true or false");
+}
+
+FileText FileTable::text(std::string_view key) {
+  const toml::node& node = require(key, "a string");
+  if (const auto* value = node.as_string()) return {value->get(), line(key)};
+  fail_type(key, node, "a string");
+}
+
+std::vector<FileText> FileTable::texts(std::string_view key) {
+  const toml::node* const node = find(key);
+  if (node == nullptr) return {};
+  const toml::array* const list = node->as_array();
+  if (list == nullptr) fail_type(key, *node, "a list of names");
+  std::vector<FileText> all;
+  for (const toml::node& each : *list) {
+    const auto* const value = each.as_string();
+    if (value == nullptr)
+      throw ModelFileError(file_, each.source().begin.line,
+                           "'" + std::string(key) + "' has " + shown(each) + ", expected names in quotes");
+    all.push_back({value->get(), each.source().begin.line});
+  }
+  return all;
+}
+
+const toml::table* FileTable::table(std::string_view key) {
+  const toml::node* const node = find(key);
+  if (node != nullptr && !node->is_table()) fail_type(key, *node, "a table");
+  return node == nullptr ? nullptr : node->as_table();
+}
+
+const toml::array& FileTable::list(std::string_view key) {
+  constexpr std::string_view kExpected = "a list of layers";
+  const toml::node& node = require(key, kExpected);
+  const toml::array* const list = node.as_array();
+  if (list == nullptr) fail_type(key, node, kExpected);
+  if (list->empty()) fail(key, "'" + std::string(key) + "' is empty, expected at least one layer");
+  return *list;
+}
+
+std::string FileTable::first_key() const {
+  const auto before = [](const auto& a, const auto& b) {
+    const auto &one = a.first.source().begin, &other = b.first.source().begin;
+    return std::pair(one.line, one.column) < std::pair(other.line, other.column);
+  };
+  const auto first = std::min_element(table_.begin(), table_.end(), before);
+  return first == table_.end() ? std::string() : std::string(first->first.str());
+}
+
+std::size_t FileTable::line(std::string_view key) const {
+  const auto found = table_.find(key);
+  const auto line = found == table_.end() ? table_.source().begin.line : found->first.source().begin.line;
+  return std::max<std::size_t>(line, 1);
+}
+
+void FileTable::finish() const {
+  for (const auto& [key, node] : table_) {
+    if (std::ranges::find(accepted_, key.str()) != accepted_.end()) continue;
+    std::string list;
+    for (const std::string& each : accepted_) list += (list.empty() ? "" : ", ") + each;
+    const std::vector<std::string_view> names(accepted_.begin(), accepted_.end());
+    fail(key.str(),
+         in_message(key.str()) + " is unknown, expected one of " + list + "." + did_you_mean(key.str(), names));
+  }
+}
+
+}  // namespace gradring::nn
