@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "nn/layers/layer.h"
@@ -46,26 +48,53 @@ std::vector<Activations> inputs_of(const Model& model, std::int64_t batch = 1);
 /// The parameters of `model`, with their names in it, in state_dict order.
 std::vector<Parameter> parameters_of(const Model& model);
 
-/// conv3x3(1->32) ReLU pool2 conv3x3(32->64) ReLU pool2 flatten linear(256) ReLU linear(classes), without padding;
-/// 431,242 parameters for 28x28x1 and ten classes.
-///
-/// Errors    InvalidArgument if `sample` is not [height, width, channels] or too small.
-Model convnet(const Shape& sample, std::int64_t classes);
-
-/// Eight 3x3 convolutions, padded by 1, each with a ReLU, in pairs with max pooling between: 16, 16, pool, 48, 48,
-/// pool, 96, 96, pool, 192, 192, flatten, linear(256), ReLU, linear(classes); 1,098,074 parameters for 28x28x1 and ten
-/// classes.
-///
-/// Errors    InvalidArgument if `sample` is not [height, width, channels], or smaller than 8 pixels either way.
-Model convnet_deep(const Shape& sample, std::int64_t classes);
-
 /// The buffers of `model`: tensors that are saved, but not trained. Named and ordered as the parameters.
 std::vector<Parameter> buffers_of(const Model& model);
 
-/// The names that make_model accepts.
+/// Layer for layer, for messages: "conv2: Conv2d(1, 32, 3, stride=1, padding=0) of relu1".
+std::vector<std::string> describe_layers(const Model& model);
+
+/// A model as text: TOML, which docs/models.md describes.
+struct ModelText {
+  std::string name;  ///< of a built-in model, or the path of a file; for messages
+  std::string text;  ///< empty: that of the built-in one
+
+  template <std::convertible_to<std::string_view> Name>
+  ModelText(const Name& of, std::string toml = {})  // NOLINT(google-explicit-constructor): a built-in one by its name
+      : name(std::string_view(of)), text(std::move(toml)) {}
+};
+
+/// The name of the model: without folder and extension.
+std::string name_of(const ModelText& model);
+
+/// The files nn/models/*.toml, by gradring_embed.
+extern const char *const kConvNetText, *const kConvNetDeepText, *const kLeNet5Text;
+
+/// The names of the built-in models: of these files.
 std::span<const std::string_view> model_names();
 
-/// Errors    InvalidArgument for an unknown name, or as the model.
-Model make_model(std::string_view name, const Shape& sample, std::int64_t classes);
+/// Errors    InvalidArgument for an unknown name.
+ModelText built_in(std::string_view name);
+
+/// The most layers of a model file, with those of its blocks.
+inline constexpr std::size_t kMostLayers = 1024;
+
+/// The model of a file's text for images of that shape, [height, width, channels].
+///
+/// Errors    InvalidArgument with file and line: no TOML, unknown or missing keys and kinds, invalid values, names that
+///           no PyTorch module may have or that are used twice, shapes that do not fit (both are named), unused outputs,
+///           too many layers, a last layer that does not give [n, classes].
+/// Example   tests/nn/models/model_file_test.cpp
+Model read_model(const ModelText& source, const Shape& sample, std::int64_t classes);
+
+/// The same of a model that may be built in.
+///
+/// Errors    InvalidArgument, as built_in and read_model.
+Model make_model(const ModelText& model, const Shape& sample, std::int64_t classes);
+
+inline Model convnet(const Shape& sample, std::int64_t classes) { return make_model("convnet", sample, classes); }
+inline Model convnet_deep(const Shape& sample, std::int64_t classes) {
+  return make_model("convnet-deep", sample, classes);
+}
 
 }  // namespace gradring::nn

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/models/model_file.h"
-
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <limits>
 #include <map>
@@ -11,6 +8,7 @@
 #include "kernels/base/nearest_name.h"
 #include "nn/models/expression.h"
 #include "nn/models/file_table.h"
+#include "nn/models/model.h"
 #include "nn/models/toml_text.h"
 
 namespace gradring::nn {
@@ -64,8 +62,7 @@ class ModelReader {
   ModelReader(const ModelText& source, const Shape& sample, std::int64_t classes) : file_(source.name) {
     check(sample.rank() == 3,
           [&] { return "a model has samples of " + sample.to_string() + ", expected [height, width, channels]"; });
-    model_ = {
-        .name = std::filesystem::path(source.name).stem().string(), .sample = sample, .classes = classes, .layers = {}};
+    model_ = {.name = nn::name_of(source), .sample = sample, .classes = classes, .layers = {}};
     values_ = {{"classes", classes},
                {"image_height", sample[0]},
                {"image_width", sample[1]},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/models/model_file.h"
+#include "nn/models/model.h"
 
 #include <gmock/gmock.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 using testing::ElementsAre;
 
-Model read(const std::string& text) { return read_model({.name = "models/net.toml", .text = text}, {8, 8, 3}, 10); }
+Model read(const std::string& text) { return read_model({"models/net.toml", text}, {8, 8, 3}, 10); }
 
 /// The message without "models/net.toml:".
 std::string error_of(const std::string& text) {
@@ -259,7 +259,7 @@ TEST(ModelFile, ErrorsOfTheWholeModelNameTheLastLayer) {
   };
   for (const BadFile& bad : cases) EXPECT_EQ(error_of(bad.text), bad.message) << bad.text;
   try {
-    read_model({.name = "f.toml", .text = "layers = [{ flatten = 'f' }]"}, {1, 2, 5}, 10);
+    read_model({"f.toml", "layers = [{ flatten = 'f' }]"}, {1, 2, 5}, 10);
     ADD_FAILURE() << "a model without parameters";
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(error.what(), "f.toml:1: the model has no parameters, expected a layer with weights");
@@ -274,8 +274,8 @@ TEST(ModelFile, ErrorsOfBlocksNameTheLine) {
       {"{ block = 'a', of = 'b' },", "2: 'out' is missing, expected an integer"},
       {"{ block = 'a', of = 'b', out = 3, kernel = 3 },",
        "2: 'kernel' is unknown, expected one of block, inputs, of, repeat, out."},
-      {"{ block = 'a', of = 'b', out = 3, repeat = 0 },", "2: 'repeat' is 0, expected 1 to 4096"},
-      {"{ block = 'a', of = 'b', out = 3, repeat = 4097 },", "2: 'repeat' is 4097, expected 1 to 4096"},
+      {"{ block = 'a', of = 'b', out = 3, repeat = 0 },", "2: 'repeat' is 0, expected 1 to 1024"},
+      {"{ block = 'a', of = 'b', out = 3, repeat = 1025 },", "2: 'repeat' is 1025, expected 1 to 1024"},
       {"{ block = 'a', of = 'b', out = 3, repeat = 4 },",
        "8: a.3.conv reads a.2.conv: conv2d has input [n, 2, 2, 3], expected an image no smaller than its window"},
       {"{ block = 'a', of = 'b', out = -1 },", "8: 'out' is -1, expected 1 or more"},
@@ -298,7 +298,7 @@ TEST(ModelFile, RejectsBlocksThatContainThemselvesAndEndlessOnes) {
   for (int i = 0; i < 30; ++i)
     doubling += "[blocks.b" + std::to_string(i) + "]\nlayers = [{ block = 'x', of = 'b" + std::to_string(i + 1) +
                 "', repeat = 2 }]\n";
-  EXPECT_EQ(error_of(doubling + "[blocks.b30]\nlayers = [{ relu = 'r' }]"), "63: more than 4096 layers");
+  EXPECT_EQ(error_of(doubling + "[blocks.b30]\nlayers = [{ relu = 'r' }]"), "63: more than 1024 layers");
   std::string deep = "layers = [{ block = 'x', of = 'b0' }]\n";
   for (int i = 0; i < 40; ++i)
     deep += "[blocks.b" + std::to_string(i) + "]\nlayers = [{ block = 'x', of = 'b" + std::to_string(i + 1) + "' }]\n";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/models/model.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <algorithm>
 #include <cmath>
@@ -51,6 +51,21 @@ TEST(ConvNetDeep, HasEightConvolutionsWithPyTorchsNames) {
   ASSERT_EQ(parameters.size(), 20u);
   EXPECT_EQ(parameters[14].name, "conv_layers.17.weight");
   EXPECT_EQ(parameters[16].name, "fc_layers.0.weight");
+}
+
+TEST(LeNet5, HasThePartsOfPyTorchsTutorial) {
+  const nn::Model model = nn::make_model("lenet5", {32, 32, 1}, 10);
+  std::vector<std::string> names;
+  for (const nn::Parameter& parameter : nn::parameters_of(model)) names.push_back(parameter.name);
+  EXPECT_THAT(names, testing::ElementsAre("conv1.weight", "conv1.bias", "conv2.weight", "conv2.bias", "fc1.weight",
+                                          "fc1.bias", "fc2.weight", "fc2.bias", "fc3.weight", "fc3.bias"));
+  EXPECT_EQ(nn::parameters_of(model)[4].torch_shape, nn::Shape({120, 16 * 5 * 5}));
+}
+
+TEST(DescribeLayers, NamesWhatEachReads) {
+  const std::vector<std::string> lines = nn::describe_layers(residual_model());
+  EXPECT_EQ(lines.at(0), "pre: Conv2d(2, 2, 3, stride=1, padding=1) of input");
+  EXPECT_EQ(lines.at(1), "sum0: x + residual of pre and input");
 }
 
 TEST(ConvNetDeep, RejectsImagesThatPoolingShrinksToNothing) {
