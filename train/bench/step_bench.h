@@ -50,7 +50,7 @@ struct ResidentMemory {
 ResidentMemory resident_memory();
 
 struct StepBenchSpec {
-  std::string model = "convnet";
+  nn::ModelText model = "convnet";
   std::int64_t batch_size = 256;
   std::int64_t steps = 50;   ///< measured
   std::int64_t warmup = 10;  ///< not measured

@@ -13,7 +13,7 @@ namespace gradring::train {
 bool takes_path(std::string_view placeholder) {
   constexpr std::string_view kPaths[] = {"PATH", "DIR", "FILE"};
   return std::ranges::any_of(kPaths, [&](std::string_view path) { return placeholder.ends_with(path); }) ||
-         placeholder.starts_with("FILE.");
+         placeholder.substr(placeholder.rfind('|') + 1).starts_with("FILE.");
 }
 
 std::string expand_home(const std::string& source, std::string_view path) {

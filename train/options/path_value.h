@@ -6,7 +6,7 @@
 
 namespace gradring::train {
 
-/// Whether an option takes a path, by its placeholder in --help: "DIR", "FILE.md", "auto|none|PATH".
+/// Whether an option takes a path, by its placeholder in --help: "DIR", "FILE.md", "auto|none|PATH", "convnet|FILE.toml".
 bool takes_path(std::string_view placeholder);
 
 /// A path whose ~ or ~/ at the begin is replaced by HOME. A shell does that only at the begin of a word: not behind =,

@@ -22,6 +22,7 @@ inline std::vector<OneOption> every_option() {
           {"sampler", "sharded"},
           {"shard-size", "2", {{"sampler", "sharded"}}},
           {"model", "convnet-deep"},
+          {"model-text", "layers = [{ flatten = 'f' }, { linear = 'fc', out = 'classes' }]", {{"model", "net.toml"}}},
           {"weights", "w.pt"},
           {"optimizer-state", "o.pt", {{"weights", "w.pt"}}},
           {"checkpoint-activations", "2"},

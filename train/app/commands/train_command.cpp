@@ -8,10 +8,12 @@
 #include "train/core/config/option_sources.h"
 #include "train/core/config/options.h"
 #include "train/core/setup/named_output.h"
+#include "train/core/setup/start.h"
 #include "train/launch/launcher.h"
 #include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
+#include "train/records/checkpoint/file_system.h"
 #include "train/records/trace/trace_writer.h"
 #include "train/view/runs/run_config.h"
 
@@ -68,12 +70,14 @@ int run(Arguments args, KeptAlive& kept) {
   ParsedTrain parsed;
   if (!words_or_help(command_line(parsed), args)) return kOk;
   const auto environment = WorkerEnvironment::from_environment(system_variable);
-  const ResolvedConfig resolved = resolve(parsed.options, system_variables(), parsed.config_file);
+  ResolvedConfig resolved = resolve(parsed.options, system_variables(), parsed.config_file);
   const TrainConfig& config = resolved.config;
   if (parsed.print_config) {
     if (environment.rank == 0) print_shown(print_config(resolved));
     return kOk;
   }
+  PosixFileSystem files;
+  take_saved_model(files, resolved.config);
   check_nprocs(config, environment);
   if (environment.rank == 0)
     check_output({.option = "--trace",

@@ -25,9 +25,11 @@ bool is_set(const OptionTexts& given, const std::string& option) {
 
 /// Command line before GRADRING_* variables, the checkpoint's settings and the default.
 TrainConfig resolve_config(OptionTexts given, const NamedTensors& tensors) {
-  for (const char* option : {"dataset", "data-dir", "model"})
-    if (const std::string saved = saved_setting(tensors.contents, option); !saved.empty() && !is_set(given, option))
-      given[option] = saved;
+  const bool takes_model = !is_set(given, "model");
+  for (const char* option : {"dataset", "data-dir", "model", "model-text"}) {
+    if (option == std::string_view("model-text") ? !takes_model : is_set(given, option)) continue;
+    if (const std::string saved = saved_setting(tensors.contents, option); !saved.empty()) given[option] = saved;
+  }
   if (!is_set(given, "batch-size")) given["batch-size"] = kBatchSize;
   if (!is_set(given, "dataset"))
     throw UsageError(fmt::format("{} does not name its dataset: give it with --dataset", tensors.from.string()));
@@ -130,7 +132,7 @@ InferenceSetting prepare_inference(const InferenceOptions& options) {
 std::unique_ptr<Inference> make_inference(InferenceSetting& setting, const kernels::Shape& sample, int classes,
                                           std::int64_t batch_size) {
   auto inference =
-      std::make_unique<Inference>(InferenceSpec{.model = setting.config.model,
+      std::make_unique<Inference>(InferenceSpec{.model = model_of(setting.config),
                                                 .sample = sample,
                                                 .classes = classes,
                                                 .batch_size = batch_size,

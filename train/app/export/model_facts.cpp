@@ -9,6 +9,7 @@
 #include "data/datasets/open_dataset.h"
 #include "data/loader/normalize.h"
 #include "kernels/base/nearest_name.h"
+#include "train/core/config/resolve.h"
 #include "train/core/setup/run_settings.h"
 #include "train/core/trainer/training_state.h"
 #include "train/options/usage_error.h"
@@ -25,6 +26,12 @@ void check_given(const char* option, const std::string& name, std::span<const st
   throw UsageError(fmt::format("--{} is '{}', which does not exist.{}", option, name, did_you_mean(name, names)));
 }
 
+/// The model that `given` names, or else that of the checkpoint's settings. Without a text it is a built-in one.
+nn::ModelText model_in(const Checkpoint& checkpoint, const std::string& given) {
+  if (given.empty()) return {saved_setting(checkpoint, "model"), saved_setting(checkpoint, "model-text")};
+  return named_model(given);
+}
+
 /// One value for each channel.
 std::vector<float> for_channels(const std::vector<float>& values, std::int64_t channels) {
   if (values.size() != 1) return values;
@@ -34,11 +41,12 @@ std::vector<float> for_channels(const std::vector<float>& values, std::int64_t c
 }  // namespace
 
 std::optional<ModelFacts> find_facts(const NamedTensors& named, const std::string& model, const std::string& dataset) {
-  check_given("model", model, nn::model_names());
   check_given("dataset", dataset, data::dataset_names());
-  const std::string its_model = model.empty() ? saved_setting(named.contents, "model") : model;
+  const nn::ModelText its_model = model_in(named.contents, model);
   const std::string its_dataset = dataset.empty() ? saved_setting(named.contents, "dataset") : dataset;
-  if (!is_among(nn::model_names(), its_model) || !is_among(data::dataset_names(), its_dataset)) return std::nullopt;
+  if ((its_model.text.empty() && !is_among(nn::model_names(), its_model.name)) ||
+      !is_among(data::dataset_names(), its_dataset))
+    return std::nullopt;
   const data::KnownSet& set = data::known_set(its_dataset);
   check_sample_shape(*named.contents.about, set.sample, named.from);
   const data::NormalizeSpec normalize;

@@ -69,12 +69,22 @@ std::vector<Compute> open_further(const TrainConfig& config, const WorkerEnviron
   return further;
 }
 
+constexpr std::size_t kDigits = 16;  // of hashes in messages
+
 /// Each rank's own, or compared by same_data.
 constexpr std::string_view kOfEachRank[] = {"run-dir", "nprocs", "data-dir"};
 constexpr std::string_view kReadByRank0[] = {"weights", "optimizer-state", "resume"};
 
 bool is_among(std::span<const std::string_view> names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
+}
+
+/// A value for the comparison of ranks, and for a message.
+std::string compared_value(const TrainOption& option, const TrainConfig& config) {
+  if (option.name != "model-text" || config.model_text.empty()) return option.show(config);
+  data::Sha256Sum sum;
+  sum.add(std::as_bytes(std::span(config.model_text)));
+  return "a text with the SHA-256 " + data::to_hex(sum.finish()).substr(0, kDigits);
 }
 
 /// Whether an option names a file, where only rank 0's path counts.
@@ -135,6 +145,7 @@ void begin_training(Trainer& trainer, const TrainConfig& config, comm::ProcessGr
                       std::back_inserter(start.remarks));
   if (agreed != "resume") return;
   const fs::path from = start.resume ? start.resume->from : fs::path();
+  if (start.resume) check_same_model(saved, from, config);
   trainer.resume(start.resume ? std::move(*start.resume) : ResumePoint());
   if (!start.resume) return;
   for (const std::string& change :
@@ -149,8 +160,9 @@ Agreement same_options(const TrainConfig& config) {
           "give all ranks the same options: on the command line, in GRADRING_* variables and in the --config file")};
   for (const TrainOption& option : train_options())
     if (!is_among(kOfEachRank, option.name))
-      agreement.mine.values.push_back(
-          {option.name, is_among(kReadByRank0, option.name) ? kind_of(option, config) : option.show(config)});
+      agreement.mine.values.push_back({option.name, is_among(kReadByRank0, option.name)
+                                                        ? kind_of(option, config)
+                                                        : compared_value(option, config)});
   return agreement;
 }
 
@@ -169,7 +181,6 @@ Agreement same_cpu_level(const std::string& level) {
 }
 
 std::vector<Agreement> same_data(const TrainConfig& config, const Datasets& sets) {
-  constexpr std::size_t kDigits = 16;
   const std::string folder =
       config.data_dir.empty() ? std::string() : std::filesystem::absolute(config.data_dir).lexically_normal().string();
   Agreement sizes{

@@ -193,7 +193,7 @@ void RunOutput::share(comm::ProcessGroup& group) {
 
 void RunOutput::make(const TrainConfig& resolved) {
   const bool generated = path_.empty();
-  const std::string name = config_.name.empty() ? config_.dataset + "-" + config_.model : config_.name;
+  const std::string name = config_.name.empty() ? config_.dataset + "-" + nn::name_of(model_of(config_)) : config_.name;
   const std::string origin = resumed_from_.empty() ? "" : source_line(resumed_from_);
   LockedRunDir made =
       make_run_dir({.path = generated ? fs::absolute(generated_run_dir(name, std::time(nullptr))) : path_,
@@ -202,6 +202,7 @@ void RunOutput::make(const TrainConfig& resolved) {
                     .config = origin + to_resolved_toml(resolved)});
   path_ = last_path_ = std::move(made.path);
   lock_ = std::move(made.lock);
+  if (!resolved.model_text.empty()) write_file_whole(directory().at(model_file(path_)), resolved.model_text);
 }
 
 std::vector<std::string> RunOutput::resume(const TrainConfig& resolved, const TrainingProgress& progress) {

@@ -20,6 +20,8 @@
 #include "train/bench/ranks.h"
 #include "train/bench/step_bench.h"
 #include "train/bench/sweep.h"
+#include "train/core/config/options.h"
+#include "train/core/config/resolve.h"
 #include "train/core/config/train_config.h"
 #include "train/core/setup/compute.h"
 #include "train/core/setup/rendezvous.h"
@@ -64,7 +66,10 @@ CommandLine command_line(StepBenchOptions& options) {
       .options = with_common_options(
           dataset_options(
               options.dataset, options.data_dir,
-              {choice_option("model", nn::model_names(), "model architecture (default convnet)", options.spec.model),
+              {{.name = "model",
+                .value = find_option("model")->value,
+                .help = "model architecture: a built-in one, or a file (default convnet)",
+                .read = [&](std::string_view text) { options.spec.model = named_model(std::string(text)); }},
                value_option("batch-size", "N",
                             "samples per rank and step (default 256), or a sweep: 16:512:*2, 16:64:+16",
                             bench::parse_values, options.batch_sizes),
@@ -175,7 +180,7 @@ nlohmann::json results_of(const RankReport& of_rank, const StepBenchOptions& opt
   nlohmann::json parts = nlohmann::json::array();
   for (const auto& part : report.times.parts)
     parts.push_back({{"name", part.name}, {"microseconds", to_json(part.seconds, kMicroseconds)}});
-  return {{"model", options.spec.model},
+  return {{"model", nn::name_of(options.spec.model)},
           {"dataset", options.dataset},
           {"batch_size", options.spec.batch_size},
           {"backend", backend.name()},
@@ -227,7 +232,7 @@ nlohmann::json compare(const bench::StepReport& kept, const bench::StepReport& c
 }
 
 bench::MeasurementKey key_of(const StepBenchOptions& options, const Compute& compute, int ranks) {
-  return {{"model", options.spec.model},
+  return {{"model", nn::name_of(options.spec.model)},
           {"dataset", options.dataset},
           {"batch_size", std::to_string(options.spec.batch_size)},
           {"optimizer", std::string(word_of(options.spec.optimizer.kind))},
@@ -259,9 +264,9 @@ nlohmann::json measure_steps(const StepBenchOptions& options, const Compute& com
                              const bench::StepBenchParts& parts, bench::BenchRun* run) {
   const int ranks = parts.group->world_size();
   if (run)
-    print_text("\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}{}\n\n", options.spec.model,
-               options.dataset, options.spec.batch_size, options.spec.steps, shown_device(compute),
-               compute.backend->name(), precision_name(options.spec.precision), options.threads,
+    print_text("\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}{}\n\n",
+               nn::name_of(options.spec.model), options.dataset, options.spec.batch_size, options.spec.steps,
+               shown_device(compute), compute.backend->name(), precision_name(options.spec.precision), options.threads,
                ranks > 1 ? fmt::format("; {} ranks over {}", ranks, word_of(options.comm)) : "");
   std::vector<bench::StepBenchSpec> specs = {options.spec};
   if (options.is_checkpointed()) {

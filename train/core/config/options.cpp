@@ -60,9 +60,25 @@ Options data_options() {
   };
 }
 
+/// A built-in model, or a file: a path with a slash or an extension.
+TrainOption model_option() {
+  const auto read = [](std::string_view name, std::string_view given) {
+    const auto names = nn::model_names();
+    if (is_model_file(given) || std::ranges::find(names, given) != names.end()) return std::string(given);
+    throw bad_value(name, given,
+                    fmt::format("must be one of {}, or the path of a model file, NAME.toml.{}", fmt::join(names, ", "),
+                                did_you_mean(given, names)));
+  };
+  return option("model", fmt::format("{}|FILE.toml", fmt::join(nn::model_names(), "|")),
+                "model architecture: a built-in one, or a file (docs/models.md)", &TrainConfig::model, read, quoted);
+}
+
 Options model_options() {
   return {
-      resumed(OnResume::must_fit, word_option("model", "model architecture", nn::model_names(), &TrainConfig::model)),
+      resumed(OnResume::must_fit, model_option()),
+      text_option("model-text", "TEXT",
+                  "text of the file of --model, which a run keeps in config.resolved.toml; empty: the file is read",
+                  &TrainConfig::model_text),
       resumed(
           OnResume::checkpoint,
           text_option(
@@ -213,6 +229,10 @@ std::string quoted(const std::string& text) {
   std::string literal = "\"";
   for (const char c : text) {
     const auto code = static_cast<unsigned char>(c);
+    if (c == '\n' || c == '\t') {
+      literal += c == '\n' ? "\\n" : "\\t";
+      continue;
+    }
     if (code < 0x20 || code == 0x7f) {
       literal += fmt::format("\\u{:04x}", code);
       continue;

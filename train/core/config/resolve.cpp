@@ -4,7 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
+#include "data/datasets/open_dataset.h"
+#include "kernels/base/file.h"
 #include "train/core/config/option_sources.h"
 #include "train/options/path_value.h"
 #include "train/options/usage_error.h"
@@ -15,12 +18,20 @@ namespace {
 constexpr std::string_view kCommandLine = "command line";
 constexpr std::string_view kDefault = "default";
 
+/// Adds the options of a source to those of sources that it overrides. --model overrides the text of another file, too.
+void add(GivenOptions options, GivenOptions& given) {
+  if (options.contains("model")) given.erase("model-text");
+  for (auto& [name, value] : options) given[name] = std::move(value);
+}
+
 /// The options that were given; later sources override earlier ones.
 GivenOptions gather(const OptionTexts& command_line, const Variables& environment,
                     const std::optional<std::string>& config_file) {
   GivenOptions given = config_file ? read_config_file(*config_file) : GivenOptions();
-  for (auto& [name, value] : read_variables(environment)) given[name] = value;
-  for (const auto& [name, text] : command_line) given[name] = {text, std::string(kCommandLine)};
+  add(read_variables(environment), given);
+  GivenOptions typed;
+  for (const auto& [name, text] : command_line) typed[name] = {text, std::string(kCommandLine)};
+  add(std::move(typed), given);
   return given;
 }
 
@@ -50,7 +61,8 @@ std::string settings(const TrainConfig& config, std::span<const std::string_view
   return text;
 }
 
-constexpr std::string_view kNotCompared[] = {"resume", "weights", "optimizer-state", "run-dir", "nprocs", "progress"};
+constexpr std::string_view kNotCompared[] = {"resume", "weights",  "optimizer-state", "run-dir",
+                                             "nprocs", "progress", "model-text"};
 
 std::optional<TrainConfig> config_in(std::string_view text) {
   const auto given = read_known_options(text);
@@ -69,7 +81,43 @@ std::string shown(std::string literal) {
   return literal;
 }
 
+void complete_model(TrainConfig& config) {
+  if (!is_model_file(config.model))
+    config.model_text.clear();
+  else if (config.model_text.empty()) {
+    std::error_code ignored;
+    if (config.resume != "none" && !std::filesystem::exists(config.model, ignored)) return;
+    config.model_text = read_model_file(config.model);
+  }
+  check_model(config);
+}
+
 }  // namespace
+
+std::string read_model_file(const std::string& path) {
+  constexpr std::size_t kLargest = 256u << 10;  // escaped in a config file, it is smaller than the largest of these
+  std::string text;
+  try {
+    text = read_small_file(path, kLargest);
+  } catch (const ReadError& error) {
+    throw UsageError("--model: " + path + " " + error.what() + ": give the path of a model file (docs/models.md)");
+  }
+  if (text.find_first_not_of(" \t\r\n") == std::string::npos)
+    throw UsageError("--model: " + path + " is empty: give the path of a model file (docs/models.md)");
+  return text;
+}
+
+nn::ModelText named_model(const std::string& name) {
+  TrainConfig config;
+  find_option("model")->read(config, name);
+  if (is_model_file(name)) config.model_text = read_model_file(name);
+  return model_of(config);
+}
+
+void check_model(const TrainConfig& config) {
+  const data::KnownSet& set = data::known_set(config.dataset);
+  nn::make_model(model_of(config), set.sample, std::ssize(set.classes));
+}
 
 ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
                        const std::optional<std::string>& config_file) {
@@ -84,6 +132,7 @@ ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environ
   if (resolved.config.steps > 0 && !given.contains("epochs")) resolved.config.epochs = 0;
   if (!given.contains("timeout")) resolved.config.timeout = default_timeout(resolved.config.simulate_gpu);
   validate(resolved.config);
+  complete_model(resolved.config);
   return resolved;
 }
 

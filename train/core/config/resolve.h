@@ -22,10 +22,26 @@ struct ResolvedConfig {
   std::map<std::string, std::string> sources;
 };
 
-/// Resolves every option: command line before GRADRING_* variables, the file and the default. If --steps is given and
-/// --epochs is not, epochs is 0.
+/// The text of a model file.
 ///
-/// Errors    UsageError: an unknown key or variable (names the nearest and the line), an invalid value, options that
+/// Errors    UsageError if it cannot be read, is empty, not UTF-8, or has more than 256 KiB.
+std::string read_model_file(const std::string& path);
+
+/// A built-in model, or that of a file, as --model names it.
+///
+/// Errors    UsageError as read_model_file, and for an unknown name: suggests the nearest.
+nn::ModelText named_model(const std::string& name);
+
+/// Checks that the model takes the images of the dataset.
+///
+/// Errors    InvalidArgument, as nn::make_model.
+void check_model(const TrainConfig& config);
+
+/// Resolves every option: command line before GRADRING_* variables, the file and the default. If --steps is given and
+/// --epochs is not, epochs is 0. Reads --model's file, and checks the model; if the file is missing in a resume, its text
+/// stays empty, and take_saved_model of core/setup finds it.
+///
+/// Errors    as read_model_file and check_model; UsageError: an unknown key or variable (names the nearest and the line), an invalid value, options that
 ///           contradict each other, an empty --run-dir, or a file that is missing or not TOML.
 ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
                        const std::optional<std::string>& config_file);

@@ -59,6 +59,8 @@ std::string shown_device(const std::string& id, SimulatedGpu simulated) {
   return is_simulated(simulated) ? fmt::format("{}, simulated {}", id, word_of(simulated)) : id;
 }
 
+bool is_model_file(std::string_view model) { return model.find_first_of("./") != std::string_view::npos; }
+
 bool logs_to(const TrainConfig& config, std::string_view sink) {
   return std::ranges::count(comma_separated(config.log), sink) > 0;
 }
@@ -111,6 +113,7 @@ void validate(const TrainConfig& config) {
   require(is_utf8(config.data_dir), "--data-dir is not UTF-8: rename the folder, or use a link to it");
   require(is_utf8(config.resume), "--resume is not UTF-8: rename the folder, or use a link to it");
   require(is_utf8(config.trace), "--trace is not UTF-8: choose another name");
+  require(is_utf8(config.model), "--model is not UTF-8: rename the file, or make a link to it");
   require(is_utf8(config.weights), "--weights is not UTF-8: rename the file, or make a link to it");
   require(is_utf8(config.optimizer_state), "--optimizer-state is not UTF-8: rename the file, or make a link to it");
   require(config.optimizer_state.empty() || !config.weights.empty(),

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/runtime/device.h"
+#include "nn/models/model.h"
 #include "nn/program/activation_memory.h"
 #include "train/core/config/choices.h"
 #include "train/core/ddp/buckets.h"
@@ -41,8 +42,9 @@ struct ValSplit {
 struct TrainConfig {
   std::string dataset = "digits";
   std::string data_dir;
-  ValSplit val_split;  ///< validation samples, held out of the training set
-  std::string model = "convnet";
+  ValSplit val_split;             ///< validation samples, held out of the training set
+  std::string model = "convnet";  ///< a built-in one, or the path of a model file
+  std::string model_text;         ///< of the file, which a run keeps; empty: `model` is built in, or not read yet
   std::int64_t epochs = 2;        ///< 0: until `steps`
   std::int64_t steps = 0;         ///< 0: until the end of `epochs`
   std::int64_t batch_size = 64;   ///< samples per rank and micro-batch
@@ -124,6 +126,12 @@ void check_simulated_gpu(SimulatedGpu card, const std::string& device);
 
 /// "cuda:1", or "cuda:1, simulated h100": nobody may take a result for a GPU's.
 std::string shown_device(const std::string& id, SimulatedGpu simulated);
+
+/// Whether --model names a file.
+bool is_model_file(std::string_view model);
+
+/// The model of --model.
+inline nn::ModelText model_of(const TrainConfig& config) { return {config.model, config.model_text}; }
 
 /// Whether --resume looks for checkpoints in --run-dir.
 inline bool resumes_automatically(const TrainConfig& config) {

@@ -22,7 +22,7 @@ namespace gradring::train {
 
 /// Which model judges samples, and how.
 struct InferenceSpec {
-  std::string model = "convnet";
+  nn::ModelText model = "convnet";
   kernels::Shape sample;  ///< height, width, channels
   std::int64_t classes = 0;
   std::int64_t batch_size = 64;  ///< at most, at once

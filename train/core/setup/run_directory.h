@@ -13,7 +13,7 @@
 
 namespace gradring::train {
 
-// A run directory keeps the results of a run: config.resolved.toml, metrics.jsonl, summary.json, checkpoints/ and
+// A run directory keeps the results of a run: config.resolved.toml, model.toml if the model is a file, metrics.jsonl, summary.json, checkpoints/ and
 // logs/rank_<N>.log. It is locked while the run lasts (run_lock.h). Do not confuse it with launch/run_folder.h, the
 // temporary folder in which the processes of a launch find each other.
 
@@ -25,6 +25,9 @@ inline constexpr const char* kRunsFolder = "runs";
 
 /// The default: runs/<name>-<time>, in local time to the second.
 std::filesystem::path generated_run_dir(std::string_view name, std::time_t now);
+
+/// A copy of the file of --model.
+inline std::filesystem::path model_file(const std::filesystem::path& run_dir) { return run_dir / "model.toml"; }
 
 enum class RunDirState : std::uint8_t {
   absent,

@@ -6,9 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/process_group.h"
+#include "data/datasets/open_dataset.h"
 #include "nn/models/toml_text.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/training_state.h"
+#include "train/records/checkpoint/error.h"
 
 namespace gradring::train {
 namespace {
@@ -36,6 +38,28 @@ void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironmen
                                                         : TransportKind::shm);
   replace_auto(config.allreduce,
                config.comm == TransportKind::shm && config.zero == 0 ? AllReduce::direct : AllReduce::ring);
+}
+
+/// The first layer of the models that is not the same, for a message; empty: there is none.
+std::string model_difference(const nn::ModelText& saved, const TrainConfig& config) {
+  const data::KnownSet& set = data::known_set(config.dataset);
+  const auto layers = [&](const nn::ModelText& text) {
+    return nn::describe_layers(nn::make_model(text, set.sample, std::ssize(set.classes)));
+  };
+  const std::vector<std::string> now = layers(model_of(config));
+  std::vector<std::string> before;
+  try {
+    before = layers(saved);
+  } catch (const InvalidArgument&) {  // unknown, or for other images
+    return fmt::format("{}, not {}", saved.name, config.model);
+  }
+  const auto line = [](const std::vector<std::string>& lines, std::size_t i) {
+    return i < lines.size() ? lines[i] : std::string("no more layers");
+  };
+  for (std::size_t i = 0; i < std::max(now.size(), before.size()); ++i)
+    if (line(now, i) != line(before, i))
+      return fmt::format("layer {} was {}, and {} has {}", i + 1, line(before, i), config.model, line(now, i));
+  return {};
 }
 
 }  // namespace
@@ -69,6 +93,20 @@ std::string saved_setting(const Checkpoint& checkpoint, std::string_view option)
   } catch (const nn::TomlError&) {  // not written by gradring
     return {};
   }
+}
+
+nn::ModelText saved_model(const Checkpoint& checkpoint) {
+  return {saved_setting(checkpoint, "model"), saved_setting(checkpoint, "model-text")};
+}
+
+void check_same_model(const Checkpoint& checkpoint, const std::filesystem::path& from, const TrainConfig& config) {
+  const nn::ModelText saved = saved_model(checkpoint);
+  // The parameters of two built-in models differ. Other programs save no settings.
+  if (saved.name.empty() || (saved.text.empty() && config.model_text.empty())) return;
+  const std::string difference = model_difference(saved, config);
+  if (difference.empty()) return;
+  throw CheckpointError(from, "was saved by a training of another model: " + difference,
+                        "resume with --model and the file as it was, or start a new training with --weights");
 }
 
 std::string step_change(const Checkpoint& checkpoint, const TrainConfig& config, int ranks) {

@@ -9,8 +9,10 @@
 
 #include "nn/models/toml_text.h"
 #include "train/core/config/options.h"
+#include "train/core/config/resolve.h"
 #include "train/core/optim/optimizer.h"
 #include "train/core/setup/run_directory.h"
+#include "train/core/setup/run_settings.h"
 #include "train/core/trainer/torch_optimizer_state.h"
 #include "train/options/usage_error.h"
 #include "train/records/checkpoint/checkpoint_directory.h"
@@ -256,7 +258,8 @@ std::optional<fs::path> recorded_source(FileSystem& files, const fs::path& run_d
   const auto file = open_to_read(files, path);
   const std::string text = read_text(*file, path, 0, std::min(file->size(), kLongest));
   if (!text.starts_with(kSourceLine)) return std::nullopt;
-  const auto table = nn::parse_toml("source = " + text.substr(kSourceLine.size(), text.find('\n') - kSourceLine.size()));
+  const auto table =
+      nn::parse_toml("source = " + text.substr(kSourceLine.size(), text.find('\n') - kSourceLine.size()));
   const auto source = table["source"].value<std::string>();
   return source && !source->empty() ? std::optional<fs::path>(*source) : std::nullopt;
 } catch (const CheckpointError&) {  // a missing file, or a FIFO
@@ -272,6 +275,21 @@ Start find_start(const TrainConfig& config, const std::optional<fs::path>& run_d
     throw EnvironmentError(std::string(error.what()) +
                            "; nothing was changed: look at the disk and at the permissions, and resume again");
   }
+}
+
+void take_saved_model(FileSystem& files, TrainConfig& config) {
+  if (!is_model_file(config.model) || !config.model_text.empty()) return;
+  const fs::path path = resumes_automatically(config) ? *named_run_dir(config.run_dir) : fs::path(config.resume);
+  std::vector<std::string> ignored;
+  std::optional<ResumePoint> found;
+  if (is_checkpoint(files, path))
+    found = read_if_there(files, followed(files, path));
+  else if (files.exists(path))
+    found = newest_checkpoint(files, checkpoints_in(files, path), ignored);
+  const nn::ModelText saved = found ? saved_model(found->checkpoint) : nn::ModelText("");
+  const bool is_same = fs::path(saved.name).filename() == fs::path(config.model).filename();
+  config.model_text = is_same && !saved.text.empty() ? saved.text : read_model_file(config.model);
+  check_model(config);
 }
 
 }  // namespace gradring::train

@@ -100,4 +100,9 @@ std::optional<std::filesystem::path> recorded_source(FileSystem& files, const st
 Start find_start(const TrainConfig& config, const std::optional<std::filesystem::path>& run_dir, FileSystem& files,
                  bool restarted = false);
 
+/// The text of a model file that is missing, from the checkpoint that the run resumes: what resolve() left out.
+///
+/// Errors    as read_model_file, if there is no checkpoint of a model of that file; as check_model and read_checkpoint.
+void take_saved_model(FileSystem& files, TrainConfig& config);
+
 }  // namespace gradring::train

@@ -124,7 +124,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
   const std::int64_t steps = total_steps(config, sampler);
   const kernels::DType precision = dtype_of(config.precision, device.id());
   check_options(config, precision, steps);
-  return {.model = config.model,
+  return {.model = model_of(config),
           .batch_size = sizes.pass,
           .precision = precision,
           .checkpointing = config.checkpointing,

@@ -29,7 +29,7 @@ namespace gradring::train {
 
 /// What a replica is made of; equal on all ranks except the seed, of which rank 0's counts.
 struct ReplicaSpec {
-  std::string model = "convnet";
+  nn::ModelText model = "convnet";
   std::int64_t batch_size = 64;  ///< at most, in one forward and backward pass
   kernels::DType precision = kernels::DType::f32;
   nn::Checkpointing checkpointing;

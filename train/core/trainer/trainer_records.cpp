@@ -57,7 +57,7 @@ MemoryTable Trainer::planned_memory() const {
 
 void Trainer::describe(RunHeader& header) const {
   header.precision = precision_name(replica_.program().dtype());
-  header.model = config_.model;
+  header.model = replica_.model().name;
   for (int i = 0; i < replica_.layout().parameters(); ++i)
     header.parameters += static_cast<std::int64_t>(replica_.layout().parameter(i).elements);
   header.dataset = config_.dataset;

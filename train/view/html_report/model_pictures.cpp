@@ -37,6 +37,7 @@ TrainConfig config_of(const Checkpoint& checkpoint, const std::filesystem::path&
     if (given[option].empty())
       throw UsageError(fmt::format("{} does not name its {}, so its model cannot be evaluated", from.string(), option));
   }
+  given["model-text"] = saved_setting(checkpoint, "model-text");
   const bool is_set = !data_dir.empty() || system_variable(variable_of(*find_option("data-dir")));
   if (const std::string folder = is_set ? data_dir : saved_setting(checkpoint, "data-dir"); !folder.empty())
     given["data-dir"] = folder;
@@ -95,7 +96,7 @@ ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::str
   const TrainConfig config = config_of(named.checkpoint, named.from, data_dir);
   const auto dataset = data::open_dataset(config.dataset, data::Split::test, config.data_dir);
   check_sample_shape(*named.checkpoint.about, dataset->shape(), named.from);
-  const nn::Model model = nn::make_model(config.model, dataset->shape(), dataset->classes());
+  const nn::Model model = nn::make_model(model_of(config), dataset->shape(), dataset->classes());
   ParameterNames(model).rename(named.checkpoint.model, named.from);
   const auto& names = data::known_set(config.dataset).classes;
   ModelPictures pictures{.checkpoint = named.from,
@@ -111,7 +112,7 @@ ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::str
                                         .simulate_seed = config.simulate_seed,
                                         .backend = config.backend,
                                         .threads = threads_of_rank(config.threads, {}, system_variable)});
-  Inference inference({.model = config.model,
+  Inference inference({.model = model_of(config),
                        .sample = dataset->shape(),
                        .classes = dataset->classes(),
                        .batch_size = std::min(config.batch_size, dataset->size()),

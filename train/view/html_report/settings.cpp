@@ -40,6 +40,7 @@ std::string configuration_of(const Run& run) {
   std::map<std::string, std::string> usual;
   for (const TrainOption& option : train_options()) usual[option.name] = unquoted(option.show(TrainConfig()));
   for (const auto& [name, value] : config_of(run)) {
+    if (name == "model-text") continue;  // as long as a file: model.toml of the run
     const auto found = usual.find(name);
     const bool is_default = found != usual.end() && found->second == value;
     std::vector<std::string> row = {fmt::format("<code>--{}</code>", escaped(name)), value_cell(value)};
