@@ -143,7 +143,7 @@ class Checker:
         command = ("launch",) if words[0] == "gradrun" else (words[1],)
         if not re.fullmatch("[a-z]+(-[a-z]+)*", command[0]) or command[0] in ("help", "version", "completions"):
             return
-        if command[0] in ("bench", "ckpt", "data", "runs", "trace") and re.fullmatch("[a-z-]+", (words + [""] * 2)[2]):
+        if command[0] in ("bench", "ckpt", "data", "model", "runs", "trace") and re.fullmatch("[a-z-]+", (words + [""] * 2)[2]):
             if not words[2].startswith("-"):
                 command += (words[2],)
         if not self.help_of(command):
@@ -223,6 +223,8 @@ class Runner:
                 for tool in ("gradring", "gradrun"):
                     pathlib.Path(folder, place, tool).symlink_to(self.program)
             pathlib.Path(folder, "seven.png").write_bytes(grey_png(28))
+            if toml := re.search(r"^```toml\n(.*?)^```", path.read_text(), re.M | re.S):  # docs/models.md
+                pathlib.Path(folder, "small.toml").write_text(toml[1])
             runnable = [at for it in blocks for at in it if not self.skip(at)]
             if runnable and name in BEFORE:
                 self.shell(folder, name, [Command(name, 0, BEFORE[name], 0)])

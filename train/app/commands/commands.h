@@ -10,6 +10,7 @@ extern const Command kTrainCommand, kPlanCommand, kLrFindCommand, kEvalCommand, 
     kDoctorCommand, kReportCommand;
 extern const Command kCkptLs, kCkptVerify, kCkptDiff, kCkptInspect, kCkptPrune;
 extern const Command kTopCommand;
+extern const Command kModelShow;
 extern const Command kRunsLs, kRunsShow, kRunsCompare, kRunsRm, kRunsExport;
 extern const Command kDataFetch, kDataVerify, kDataInfo;
 extern const Command kTraceSummary;

@@ -67,6 +67,7 @@ void run(const CompletionsOptions&, const Words& words);
 constexpr const Command* kCkptActions[] = {&kCkptLs, &kCkptVerify, &kCkptDiff, &kCkptInspect, &kCkptPrune};
 constexpr const Command* kRunsActions[] = {&kRunsLs, &kRunsShow, &kRunsCompare, &kRunsRm, &kRunsExport};
 constexpr const Command* kDataActions[] = {&kDataFetch, &kDataVerify, &kDataInfo};
+constexpr const Command* kModelActions[] = {&kModelShow};
 constexpr const Command* kTraceActions[] = {&kTraceSummary};
 constexpr const Command* kBenchmarks[] = {&kBenchKernels, &kBenchStep,    &kBenchCompare, &kBenchAllReduce,
                                           &kBenchLaunch,  &kBenchRestart, &kBenchLoader,  &kBenchParallel,
@@ -83,6 +84,8 @@ constexpr Command kRunsCommand =
     group_of("runs", "runs: list, show, compare, remove, export as CSV", kRunsActions, "ACTION RUN... [OPTIONS]");
 constexpr Command kDataCommand =
     group_of("data", "datasets: fetch, verify, describe", kDataActions, "ACTION [NAME] [OPTIONS]");
+constexpr Command kModelCommand =
+    group_of("model", "models, built in or from files: show", kModelActions, "ACTION NAME|FILE.toml [OPTIONS]");
 constexpr Command kTraceCommand =
     group_of("trace", "traces of training (train --trace): summarize", kTraceActions, "ACTION FILE... [OPTIONS]");
 constexpr Command kBenchCommand =
@@ -96,10 +99,11 @@ constexpr Command kVersionCommand = make_command<VersionOptions>("version", "ver
 constexpr Command kCompletionsCommand =
     make_command<CompletionsOptions>("completions", "completion script for bash, zsh or fish");
 
-constexpr const Command* kCommands[] = {
-    &kTrainCommand, &kPlanCommand,   &kLrFindCommand, &kEvalCommand, &kPredictCommand, &kRunsCommand,
-    &kTopCommand,   &kReportCommand, &kTraceCommand,  &kCkptCommand, &kExportCommand,  &kBenchCommand,
-    &kDataCommand,  &kLaunchCommand, &kDoctorCommand, &kHelpCommand, &kVersionCommand, &kCompletionsCommand};
+constexpr const Command* kCommands[] = {&kTrainCommand,   &kPlanCommand,    &kLrFindCommand,     &kEvalCommand,
+                                        &kPredictCommand, &kRunsCommand,    &kTopCommand,        &kReportCommand,
+                                        &kTraceCommand,   &kCkptCommand,    &kExportCommand,     &kBenchCommand,
+                                        &kDataCommand,    &kModelCommand,   &kLaunchCommand,     &kDoctorCommand,
+                                        &kHelpCommand,    &kVersionCommand, &kCompletionsCommand};
 
 constexpr Command kProgram = group_of("gradring", "data-parallel training on CPUs and GPUs, readable from end to end",
                                       kCommands, "COMMAND [OPTIONS]", "command");

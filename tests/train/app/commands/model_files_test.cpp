@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Models from files, by the program that was built: training, resuming, what reads a run, and what is rejected.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/support/json.h"
+#include "tests/train/app/commands/support/workplace.h"
+#include "tests/train/support/text_of.h"
+
+namespace gradring {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+using tests::ProgramEnd;
+using tests::short_training;
+using tests::Words;
+using tests::Workplace;
+
+constexpr const char* kSmall = R"(
+layers = [
+  { conv2d = "conv1", out = "width", kernel = 3, stride = 2 },
+  { block = "layer1", of = "basic", repeat = 2 },
+  { max_pool2d = "pool", kernel = 2 },
+  { flatten = "flatten" },
+  { linear = "fc", out = "classes" },
+]
+
+[parameters]
+width = 4
+
+[blocks.basic]
+layers = [
+  { conv2d = "conv1", out = "in", kernel = 3, padding = 1 },
+  { relu = "relu1" },
+  { conv2d = "conv2", out = "in", kernel = 3, padding = 1 },
+  { add = "add", inputs = ["conv2", "input"] },
+  { relu = "relu2" },
+]
+)";
+
+class ModelFiles : public testing::Test {
+ protected:
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(place_.path(name), std::ios::binary) << text;
+  }
+  ProgramEnd train(const Words& more) const {
+    return place_.run(short_training(tests::joined({"--model", "small.toml"}, more)));
+  }
+  std::string hash_of(const std::string& run) const {
+    return tests::parse_json(tests::text_of(place_.path(run) / "summary.json"))
+        .at("parameters_sha256")
+        .get<std::string>();
+  }
+
+  Workplace place_;
+};
+
+TEST_F(ModelFiles, TwoRanksTrainAndResumeWithoutTheFile) {
+  write("small.toml", kSmall);
+  const ProgramEnd begun = train({"--nprocs", "2", "--save-every-steps", "2"});
+  ASSERT_EQ(begun.code, 0) << begun.err;
+  EXPECT_EQ(tests::text_of(place_.path("run/model.toml")), kSmall);
+  ASSERT_EQ(train({"--nprocs", "2", "--steps", "4", "--run-dir", "whole"}).code, 0);
+
+  std::filesystem::remove(place_.path("small.toml"));
+  const ProgramEnd resumed = train({"--nprocs", "2", "--steps", "4", "--resume", "auto"});
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_EQ(hash_of("run"), hash_of("whole"));
+
+  const Words data = {"--data-dir", "data"};
+  EXPECT_EQ(place_.run(tests::joined({"eval", "run"}, data)).code, 0);
+  EXPECT_EQ(place_.run({"ckpt", "verify", "run"}).code, 0);
+  EXPECT_EQ(place_.run({"export", "run", "--output", "small.onnx", "--card", "card.md"}).code, 0);
+  EXPECT_THAT(tests::text_of(place_.path("card.md")), HasSubstr("layer1.1.conv2"));
+  EXPECT_EQ(place_.run({"report", "run"}).code, 0);
+  EXPECT_EQ(place_.run({"model", "show", "run/model.toml"}).code, 0);
+  const ProgramEnd repeated =
+      place_.run({"train", "--config", "run/config.resolved.toml", "--nprocs", "2", "--run-dir", "repeated"});
+  ASSERT_EQ(repeated.code, 0) << repeated.err;
+}
+
+TEST_F(ModelFiles, AResumeRejectsAnotherModel) {
+  write("small.toml", kSmall);
+  ASSERT_EQ(train({"--save-every-steps", "2"}).code, 0);
+  std::string changed = kSmall;
+  write("small.toml", "# A remark changes nothing.\n" + changed);
+  EXPECT_EQ(train({"--steps", "3", "--resume", "auto"}).code, 0);
+  changed.replace(changed.find("{ relu = \"relu2\" },"), 19, "");
+  write("small.toml", changed);
+  const ProgramEnd end = train({"--steps", "4", "--resume", "auto"});
+  EXPECT_EQ(end.code, 4) << "CheckpointError";
+  EXPECT_THAT(end.err, AllOf(HasSubstr("was saved by a training of another model"),
+                             HasSubstr("layer 6 was layer1.0.relu2: ReLU() of layer1.0.add"), HasSubstr("small.toml")));
+}
+
+TEST_F(ModelFiles, BadOnesEndWithTheirLineAndLeaveNothing) {
+  const auto model = [](const std::string& layers) {
+    return "layers = [\n" + layers + "\n{ flatten = 'f' },\n{ linear = 'fc', out = 'classes' },\n]";
+  };
+  const std::pair<std::string, std::string> cases[] = {
+      {model("{ conv2d = 'a', out = 4, kernel = 30 },"),
+       "small.toml:2: a reads input: conv2d has input [n, 28, 28, 1], expected an image no smaller than its window"},
+      {model("{ conv2d = 'a', out = 4, kernel = 3 },\n{ add = 'b', inputs = ['a', 'input'] },"),
+       "small.toml:3: b reads [n, 26, 26, 4] (a) and [n, 28, 28, 1] (input), expected equal shapes"},
+      {"", "small.toml is empty"},
+      {std::string("\x7f\x45\x4c\x46\0\1\2\xff", 8), "small.toml:1: invalid TOML"},
+      {std::string(300'000, '#'), "small.toml is larger than"},
+  };
+  for (const auto& [text, message] : cases) {
+    write("small.toml", text);
+    const ProgramEnd end = place_.run({"train", "--model", "small.toml", "--nprocs", "2"});
+    EXPECT_EQ(end.code, 2) << message;
+    EXPECT_THAT(end.err, HasSubstr(message));
+    EXPECT_EQ(tests::reasons_in(end.err), 1) << end.err;
+    EXPECT_THAT(place_.left(), ElementsAre("small.toml")) << message;
+  }
+  std::filesystem::remove(place_.path("small.toml"));
+  for (const char* name : {"small.toml", "data/", "./data"}) {
+    const ProgramEnd end = place_.run({"train", "--model", name});
+    EXPECT_EQ(end.code, 2) << name;
+    EXPECT_THAT(end.err, HasSubstr("--model: ")) << name;
+  }
+  const ProgramEnd typo = place_.run({"train", "--model", "convent"});
+  EXPECT_EQ(typo.code, 2);
+  EXPECT_THAT(typo.err, HasSubstr("Did you mean 'convnet'?"));
+  EXPECT_THAT(place_.left(), IsEmpty());
+}
+
+TEST_F(ModelFiles, ShowListsLayersAndTotals) {
+  write("small.toml", kSmall);
+  const ProgramEnd text = place_.run({"model", "show", "small.toml"});
+  ASSERT_EQ(text.code, 0) << text.err;
+  EXPECT_THAT(text.out, AllOf(StartsWith("small: images of 28 x 28 x 1, 10 classes\n"), HasSubstr("layer1.1.add"),
+                              HasSubstr("activations")));
+  const ProgramEnd end = place_.run({"model", "show", "small.toml", "--input", "32x30x3", "--classes", "7", "--json"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  const json shown = tests::parse_json(end.out);
+  EXPECT_EQ(shown.at("layers").size(), 14u);
+  const json& first = shown.at("layers").at(0);
+  EXPECT_EQ(first.at("output"), json({15, 14, 4}));
+  EXPECT_EQ(first.at("parameters"), 3 * 3 * 3 * 4 + 4);
+  EXPECT_EQ(first.at("multiply_adds"), 15 * 14 * 4 * 27);
+  EXPECT_EQ(shown.at("layers").at(4).at("inputs"), json({"layer1.0.conv2", "conv1"}));
+  EXPECT_EQ(shown.at("parameters"), 112 + 4 * (9 * 4 * 4 + 4) + 7 * 7 * 4 * 7 + 7);
+  EXPECT_GT(shown.at("memory_bytes").at("activations").get<std::int64_t>(), 0);
+}
+
+TEST_F(ModelFiles, ShowReportsModelsBeyondAnyMemory) {
+  write("large.toml",
+        "layers = [{ flatten = 'f' },\n{ linear = 'fc1', out = 1000000000 },\n"
+        "{ linear = 'fc2', out = 'classes' }]");
+  const ProgramEnd end = place_.run({"model", "show", "large.toml"});
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, HasSubstr("795000000010"));
+  EXPECT_NE(place_.run({"train", "--model", "large.toml"}).code, 0);
+  EXPECT_THAT(place_.left(), ElementsAre("large.toml"));
+}
+
+TEST_F(ModelFiles, ShowKnowsTheBuiltInOnes) {
+  for (const auto& [name, parameters] :
+       {std::pair{"convnet", 431'242}, std::pair{"convnet-deep", 1'098'074}, std::pair{"lenet5", 44'426}}) {
+    const ProgramEnd end = place_.run({"model", "show", name, "-J"});
+    ASSERT_EQ(end.code, 0) << end.err;
+    EXPECT_EQ(tests::parse_json(end.out).at("parameters"), parameters) << name;
+  }
+}
+
+}  // namespace
+}  // namespace gradring
