@@ -10,6 +10,7 @@
 
 #include "kernels/runtime/dtype.h"
 #include "kernels/runtime/stream.h"
+#include "nn/backend/replica_statistics.h"
 #include "nn/layers/layer.h"
 
 namespace gradring::nn {
@@ -59,6 +60,8 @@ class Plan {
   /// The same, but a recomputation finds it unchanged (for example the statistics of a batch).
   virtual std::size_t kept_bytes() const { return 0; }
   virtual std::size_t workspace_bytes() const { return 0; }
+  /// Whether a pass needs the other replicas (NodeSpec::replicas): all must run it, also for a batch of 0 samples.
+  virtual bool needs_replicas() const { return false; }
   /// The library, or the kernel's table and variant ("conv2d/direct"); may be empty.
   virtual std::string description() const { return {}; }
   virtual void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) = 0;
@@ -110,6 +113,7 @@ struct NodeSpec {
   kernels::DType dtype = kernels::DType::f32;  ///< of activations and weights; gradients of parameters are always f32
   std::string name = {};                       ///< of the layer, in its model
   Backward backward = Backward::all;
+  ReplicaStatistics* replicas = nullptr;  ///< whose statistics the node shares; null: it has its own
 };
 
 /// The loss of a program.

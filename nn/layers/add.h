@@ -20,7 +20,7 @@ struct Add {
   std::vector<Parameter> parameters(const Activations&) const { return {}; }
   std::vector<Parameter> buffers(const Activations&) const { return {}; }
 
-  OnnxNode onnx() const { return {"Add"}; }
+  std::vector<OnnxNode> onnx() const { return {{"Add"}}; }
 };
 
 }  // namespace gradring::nn

@@ -5,13 +5,16 @@
 
 namespace gradring::nn {
 
-/// y = conv(x, w) + b: square windows, NHWC activations, OHWI weights.
+/// y = conv(x, w) [+ b]: square windows, NHWC activations, OHWI weights,
+/// channels in groups.
 struct Conv2d {
   std::int64_t in_channels = 0;
   std::int64_t out_channels = 0;
   std::int64_t kernel = 0;
   std::int64_t stride = 1;
   std::int64_t padding = 0;
+  std::int64_t groups = 1;  ///< of channels, which see nothing of each other; in_channels: depthwise
+  bool bias = true;
 
   static constexpr std::string_view kKind = "conv2d";
   static constexpr std::string_view kTorchAttribute = "conv";
@@ -19,7 +22,8 @@ struct Conv2d {
   std::string sizes() const { return std::to_string(in_channels) + "->" + std::to_string(out_channels); }
   std::string torch_module() const {
     return "Conv2d(" + std::to_string(in_channels) + ", " + std::to_string(out_channels) + ", " +
-           std::to_string(kernel) + ", stride=" + std::to_string(stride) + ", padding=" + std::to_string(padding) + ")";
+           std::to_string(kernel) + ", stride=" + std::to_string(stride) + ", padding=" + std::to_string(padding) +
+           (groups == 1 ? "" : ", groups=" + std::to_string(groups)) + (bias ? ")" : ", bias=False)");
   }
 
   /// From a model file, where `input` is what it reads.
@@ -29,31 +33,38 @@ struct Conv2d {
             .out_channels = keys.integer("out", 1),
             .kernel = keys.integer("kernel", 1),
             .stride = keys.integer("stride", 1, 1),
-            .padding = keys.integer("padding", 0, 0)};
+            .padding = keys.integer("padding", 0, 0),
+            .groups = keys.integer("groups", 1, 1),
+            .bias = keys.flag("bias", true)};
   }
 
   Activations output(const Activations& input) const {
     const Shape& x = input.shape;
     check_input(x.rank() == 4 && x[3] == in_channels, kKind, x, "[n, h, w, " + std::to_string(in_channels) + "]");
+    check(groups >= 1 && in_channels % groups == 0 && out_channels % groups == 0, [&] {
+      return "conv2d has " + std::to_string(groups) + " groups, expected a divisor of its " +
+             std::to_string(in_channels) + " and " + std::to_string(out_channels) + " channels";
+    });
     const std::int64_t height = x[1] + 2 * padding, width = x[2] + 2 * padding;
     check_input(height >= kernel && width >= kernel, kKind, x, "an image no smaller than its window");
     return Shape{x[0], (height - kernel) / stride + 1, (width - kernel) / stride + 1, out_channels};
   }
-  std::int64_t multiplications() const { return kernel * kernel * in_channels; }
+  std::int64_t multiplications() const { return kernel * kernel * in_channels / groups; }
 
   std::vector<Parameter> parameters(const Activations&) const {
-    return weight_and_bias({.shape = {out_channels, kernel, kernel, in_channels},
-                            .torch_shape = {out_channels, in_channels, kernel, kernel},
-                            .channels = in_channels,
-                            .positions = kernel * kernel});
+    return weight_and_bias(bias, {.shape = {out_channels, kernel, kernel, in_channels / groups},
+                                  .torch_shape = {out_channels, in_channels / groups, kernel, kernel},
+                                  .channels = in_channels / groups,
+                                  .positions = kernel * kernel});
   }
   std::vector<Parameter> buffers(const Activations&) const { return {}; }
 
-  OnnxNode onnx() const {
-    return {"Conv",
-            {{"kernel_shape", std::vector{kernel, kernel}},
-             {"strides", std::vector{stride, stride}},
-             {"pads", std::vector{padding, padding, padding, padding}}}};
+  std::vector<OnnxNode> onnx() const {
+    return {{"Conv",
+             {{"kernel_shape", std::vector{kernel, kernel}},
+              {"group", groups},
+              {"strides", std::vector{stride, stride}},
+              {"pads", std::vector{padding, padding, padding, padding}}}}};
   }
 };
 

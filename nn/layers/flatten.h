@@ -23,7 +23,7 @@ struct Flatten {
   std::vector<Parameter> parameters(const Activations&) const { return {}; }
   std::vector<Parameter> buffers(const Activations&) const { return {}; }
 
-  OnnxNode onnx() const { return {"Flatten", {{"axis", 1}}}; }
+  std::vector<OnnxNode> onnx() const { return {{"Flatten", {{"axis", 1}}}}; }
 };
 
 }  // namespace gradring::nn

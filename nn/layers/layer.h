@@ -5,11 +5,15 @@
 #include <span>
 
 #include "nn/layers/add.h"
+#include "nn/layers/avg_pool2d.h"
+#include "nn/layers/batch_norm2d.h"
 #include "nn/layers/conv2d.h"
 #include "nn/layers/flatten.h"
+#include "nn/layers/gelu.h"
 #include "nn/layers/linear.h"
 #include "nn/layers/max_pool2d.h"
 #include "nn/layers/relu.h"
+#include "nn/layers/silu.h"
 
 namespace gradring::nn {
 
@@ -35,7 +39,7 @@ concept StatesItsParts = requires(const L& layer, const Activations& input, Laye
   { layer.parameters(input) } -> std::same_as<std::vector<Parameter>>;
   // What is saved, but not trained.
   { layer.buffers(input) } -> std::same_as<std::vector<Parameter>>;
-  { layer.onnx() } -> std::same_as<OnnxNode>;
+  { layer.onnx() } -> std::same_as<std::vector<OnnxNode>>;
 };
 
 template <class L>
@@ -46,7 +50,7 @@ struct Stated {
 template <class... L>
 using OneOf = std::variant<typename Stated<L>::Type...>;
 
-using Layer = OneOf<Conv2d, Relu, MaxPool2d, Flatten, Linear, Add>;
+using Layer = OneOf<Conv2d, BatchNorm2d, Relu, Gelu, Silu, MaxPool2d, AvgPool2d, GlobalAvgPool2d, Flatten, Linear, Add>;
 
 /// "conv2d", "relu", ...
 inline std::string_view kind_of(const Layer& layer) {

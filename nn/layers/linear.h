@@ -5,23 +5,25 @@
 
 namespace gradring::nn {
 
-/// y = x w^T + b: x [n, in], w [out, in], b [out].
+/// y = x w^T [+ b]: x [n, in], w [out, in], b [out].
 struct Linear {
   std::int64_t in_features = 0;
   std::int64_t out_features = 0;
+  bool bias = true;
 
   static constexpr std::string_view kKind = "linear";
   static constexpr std::string_view kTorchAttribute = "fc";
   static constexpr std::size_t kInputs = 1;
   std::string sizes() const { return std::to_string(in_features) + "->" + std::to_string(out_features); }
   std::string torch_module() const {
-    return "Linear(" + std::to_string(in_features) + ", " + std::to_string(out_features) + ")";
+    return "Linear(" + std::to_string(in_features) + ", " + std::to_string(out_features) +
+           (bias ? ")" : ", bias=False)");
   }
 
   /// From a model file, where `input` is what it reads.
   static Linear read(LayerKeys& keys, const Activations& input) {
     check_input(input.shape.rank() == 2, kKind, input.shape, "[n, features]: flatten comes before");
-    return {.in_features = input.shape[1], .out_features = keys.integer("out", 1)};
+    return {.in_features = input.shape[1], .out_features = keys.integer("out", 1), .bias = keys.flag("bias", true)};
   }
 
   Activations output(const Activations& input) const {
@@ -32,14 +34,14 @@ struct Linear {
   std::int64_t multiplications() const { return in_features; }
 
   std::vector<Parameter> parameters(const Activations& input) const {
-    return weight_and_bias({.shape = {out_features, in_features},
-                            .torch_shape = {out_features, in_features},
-                            .channels = input.channels,
-                            .positions = in_features / input.channels});
+    return weight_and_bias(bias, {.shape = {out_features, in_features},
+                                  .torch_shape = {out_features, in_features},
+                                  .channels = input.channels,
+                                  .positions = in_features / input.channels});
   }
   std::vector<Parameter> buffers(const Activations&) const { return {}; }
 
-  OnnxNode onnx() const { return {"Gemm", {{"transB", 1}}}; }
+  std::vector<OnnxNode> onnx() const { return {{"Gemm", {{"transB", 1}}}}; }
 };
 
 }  // namespace gradring::nn

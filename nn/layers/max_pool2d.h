@@ -5,10 +5,11 @@
 
 namespace gradring::nn {
 
-/// y = the maximum of each window, NHWC; rows and columns that fill no whole window are dropped.
+/// y = the maximum of each window, NHWC, padded with -infinity; rows and columns that fill no whole window are dropped.
 struct MaxPool2d {
   std::int64_t window = 2;
   std::int64_t stride = 2;
+  std::int64_t padding = 0;
 
   static constexpr std::int64_t kMostWindow = 16;  ///< a position in a window takes a byte
   static constexpr std::string_view kKind = "max_pool2d";
@@ -16,27 +17,34 @@ struct MaxPool2d {
   static constexpr std::size_t kInputs = 1;
   std::string sizes() const { return std::to_string(window); }
   std::string torch_module() const {
-    return "MaxPool2d(" + std::to_string(window) + ", stride=" + std::to_string(stride) + ")";
+    return "MaxPool2d(" + std::to_string(window) + ", stride=" + std::to_string(stride) +
+           (padding == 0 ? ")" : ", padding=" + std::to_string(padding) + ")");
   }
 
   /// From a model file, where `input` is what it reads.
   static MaxPool2d read(LayerKeys& keys, const Activations&) {
     const std::int64_t window = keys.integer("kernel", 1, {}, kMostWindow);
-    return {.window = window, .stride = keys.integer("stride", 1, window)};
+    return {.window = window,
+            .stride = keys.integer("stride", 1, window),
+            .padding = keys.integer("padding", 0, 0, window / 2)};
   }
 
   Activations output(const Activations& input) const {
     const Shape& x = input.shape;
-    check_input(x.rank() == 4 && x[1] >= window && x[2] >= window, kKind, x, "[n, h, w, c] no smaller than its window");
-    return Shape{x[0], (x[1] - window) / stride + 1, (x[2] - window) / stride + 1, x[3]};
+    const bool fits = x.rank() == 4 && x[1] + 2 * padding >= window && x[2] + 2 * padding >= window;
+    check_input(fits, kKind, x, "[n, h, w, c] no smaller than its window");
+    return Shape{x[0], (x[1] + 2 * padding - window) / stride + 1, (x[2] + 2 * padding - window) / stride + 1, x[3]};
   }
   std::int64_t multiplications() const { return window * window; }
 
   std::vector<Parameter> parameters(const Activations&) const { return {}; }
   std::vector<Parameter> buffers(const Activations&) const { return {}; }
 
-  OnnxNode onnx() const {
-    return {"MaxPool", {{"kernel_shape", std::vector{window, window}}, {"strides", std::vector{stride, stride}}}};
+  std::vector<OnnxNode> onnx() const {
+    return {{"MaxPool",
+             {{"kernel_shape", std::vector{window, window}},
+              {"strides", std::vector{stride, stride}},
+              {"pads", std::vector(4, padding)}}}};
   }
 };
 

@@ -32,13 +32,14 @@ void each_pair(const Parameter& parameter, const Visit& visit) {
 
 // kaiming_uniform_(a = sqrt(5)) for weights, 1 / sqrt(fan_in) for biases. Mathematically equal; in floating point they may
 // differ in the last bit, so both are computed as in PyTorch.
-std::vector<Parameter> weight_and_bias(Parameter weight) {
+std::vector<Parameter> weight_and_bias(bool has_bias, Parameter weight) {
   const std::int64_t outputs = weight.shape[0];
   const double root = std::sqrt(static_cast<double>(weight.shape.elements() / outputs));  // of the inputs per output
   const double slope = std::sqrt(5.0);
   const double gain = std::sqrt(2.0 / (1.0 + slope * slope));
   weight.name = "weight";
   weight.bound = std::sqrt(3.0) * (gain / root);
+  if (!has_bias) return {weight};
   return {weight, {.name = "bias", .shape = {outputs}, .torch_shape = {outputs}, .bound = 1.0 / root}};
 }
 

@@ -26,8 +26,9 @@ struct Parameter {
   std::int64_t positions = 1;
 };
 
-/// `weight`, [out, ...], with the name "weight" and the initial values of torch.nn.Conv2d and Linear, and its bias [out].
-std::vector<Parameter> weight_and_bias(Parameter weight);
+/// `weight`, [out, ...], with the name "weight" and the initial values of torch.nn.Conv2d and Linear, and if the layer has
+/// it, its bias [out].
+std::vector<Parameter> weight_and_bias(bool has_bias, Parameter weight);
 
 /// Copies one parameter between our order in memory and PyTorch's.
 ///

@@ -25,12 +25,16 @@ struct Activations {
   Activations(const Shape& activations, std::int64_t channels_of) : shape(activations), channels(channels_of) {}
 };
 
-/// A layer as an ONNX operator. Its inputs are the layer's input, its parameters and its buffers, in this order.
+/// A layer as ONNX operators; the last gives its output.
 struct OnnxNode {
-  using Value = std::variant<std::int64_t, std::vector<std::int64_t>>;
+  using Value = std::variant<std::int64_t, float, std::vector<std::int64_t>>;
+
+  /// What a node reads: the layer's input, the output of an earlier node of the layer by number, or a constant.
+  using Operand = std::variant<int, float>;
 
   std::string_view op;
   std::vector<std::pair<std::string_view, Value>> attributes = {};
+  std::vector<Operand> operands = {};  ///< empty: the layer's inputs, parameters and buffers, in this order
 };
 
 /// "[n, 28, 28, 1]": a shape whose first extent is the batch.
@@ -39,6 +43,9 @@ inline std::string shown_for_any_batch(const Shape& shape) {
   for (int axis = 1; axis < shape.rank(); ++axis) text += ", " + std::to_string(shape[axis]);
   return text + "]";
 }
+
+/// Among the operands of an OnnxNode.
+inline constexpr int kLayerInput = -1;
 
 /// Errors    InvalidArgument unless `condition`.
 inline void check_input(bool condition, std::string_view layer, const Shape& input, std::string_view expected) {

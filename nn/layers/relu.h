@@ -20,7 +20,7 @@ struct Relu {
   std::vector<Parameter> parameters(const Activations&) const { return {}; }
   std::vector<Parameter> buffers(const Activations&) const { return {}; }
 
-  OnnxNode onnx() const { return {"Relu"}; }
+  std::vector<OnnxNode> onnx() const { return {{"Relu"}}; }
 };
 
 }  // namespace gradring::nn

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <iterator>
 #include <map>
 
 #include "kernels/base/error.h"
@@ -17,7 +18,8 @@ struct BuiltIn {
 };
 
 constexpr std::array kBuiltIn = {BuiltIn{"convnet", &kConvNetText}, BuiltIn{"convnet-deep", &kConvNetDeepText},
-                                 BuiltIn{"lenet5", &kLeNet5Text}};
+                                 BuiltIn{"lenet5", &kLeNet5Text}, BuiltIn{"resnet18", &kResNet18Text},
+                                 BuiltIn{"resnet18-cifar", &kResNet18CifarText}};
 
 constexpr auto kNames = [] {
   std::array<std::string_view, kBuiltIn.size()> names;
@@ -27,7 +29,7 @@ constexpr auto kNames = [] {
 
 /// of(layer, input) for all layers, with the layers' names before those of the tensors.
 template <class Of>
-std::vector<Parameter> tensors_of(const Model& model, const Of& of) {
+std::vector<Parameter> each_tensor(const Model& model, const Of& of) {
   const std::vector<Activations> inputs = inputs_of(model);
   std::vector<Parameter> all;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -94,11 +96,17 @@ std::vector<Activations> inputs_of(const Model& model, std::int64_t batch) {
 }
 
 std::vector<Parameter> parameters_of(const Model& model) {
-  return tensors_of(model, [](const auto& layer, const Activations& input) { return layer.parameters(input); });
+  return each_tensor(model, [](const auto& layer, const Activations& input) { return layer.parameters(input); });
 }
 
 std::vector<Parameter> buffers_of(const Model& model) {
-  return tensors_of(model, [](const auto& layer, const Activations& input) { return layer.buffers(input); });
+  return each_tensor(model, [](const auto& layer, const Activations& input) { return layer.buffers(input); });
+}
+
+std::vector<Parameter> tensors_of(const Model& model) {
+  std::vector<Parameter> all = parameters_of(model);
+  std::ranges::move(buffers_of(model), std::back_inserter(all));
+  return all;
 }
 
 std::string name_of(const ModelText& model) { return std::filesystem::path(model.name).stem().string(); }

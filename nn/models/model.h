@@ -16,7 +16,8 @@ namespace gradring::nn {
 struct NamedLayer {
   std::string name;  ///< PyTorch's module path, e.g. "conv_layers.0"; parameters are name + ".weight", ...
   Layer layer;
-  std::vector<std::string> inputs = {};  ///< the layers that it reads, kModelInput for the model's; empty: the one before
+  std::vector<std::string> inputs =
+      {};  ///< the layers that it reads, kModelInput for the model's; empty: the one before
 };
 
 /// The name of a model's input among a layer's inputs.
@@ -51,6 +52,9 @@ std::vector<Parameter> parameters_of(const Model& model);
 /// The buffers of `model`: tensors that are saved, but not trained. Named and ordered as the parameters.
 std::vector<Parameter> buffers_of(const Model& model);
 
+/// Both: all tensors of the model's state, parameters first.
+std::vector<Parameter> tensors_of(const Model& model);
+
 /// Layer for layer, for messages: "conv2: Conv2d(1, 32, 3, stride=1, padding=0) of relu1".
 std::vector<std::string> describe_layers(const Model& model);
 
@@ -68,7 +72,8 @@ struct ModelText {
 std::string name_of(const ModelText& model);
 
 /// The files nn/models/*.toml, by gradring_embed.
-extern const char *const kConvNetText, *const kConvNetDeepText, *const kLeNet5Text;
+extern const char *const kConvNetText, *const kConvNetDeepText, *const kLeNet5Text, *const kResNet18Text,
+                                                                                        *const kResNet18CifarText;
 
 /// The names of the built-in models: of these files.
 std::span<const std::string_view> model_names();

@@ -64,6 +64,13 @@ Beginning with_segment(Beginning beginning, std::span<const StageCost> stages, s
   return beginning;
 }
 
+/// Before the first segment.
+Beginning no_segments(std::span<const StageCost> stages) {
+  std::size_t kept = stages.back().bytes;
+  for (const StageCost& stage : stages) kept += stage.kept_bytes;
+  return {.kept_bytes = kept, .segments = {}};
+}
+
 struct Limits {
   std::size_t segments = 0;
   std::size_t bytes = 0;
@@ -72,9 +79,7 @@ struct Limits {
 /// The segmentation within `limits` with the least recomputation, if any.
 std::optional<Segmentation> least_work(std::span<const StageCost> stages, const Limits& limits) {
   std::vector<std::vector<Beginning>> ending_before(stages.size() + 1);
-  std::size_t kept = stages.back().bytes;
-  for (const StageCost& stage : stages) kept += stage.kept_bytes;
-  ending_before[0].push_back({.kept_bytes = kept, .segments = {}});
+  ending_before[0].push_back(no_segments(stages));
   for (std::size_t last = 0; last < stages.size(); ++last) {
     if (!stages[last].may_end) continue;
     for (std::size_t first = 0; first <= last; ++first)
@@ -144,7 +149,7 @@ ActivationLayout lay_out_for_forward(std::span<const StageBytes> stages, std::sp
     blocks.push_back({.bytes = stages[i].saved, .first = i, .last = i});
     blocks.push_back({.bytes = stages[i].kept, .first = i, .last = i});
   }
-  const Placement placed = place(blocks);
+  const Placement placed = assign_offsets(blocks);
   ActivationLayout layout{.stages = {}, .bytes = placed.bytes};
   for (std::size_t i = 0; i < stages.size(); ++i)
     layout.stages.push_back(
@@ -152,7 +157,7 @@ ActivationLayout lay_out_for_forward(std::span<const StageBytes> stages, std::sp
   return layout;
 }
 
-Placement place(std::span<const Lifetime> blocks) {
+Placement assign_offsets(std::span<const Lifetime> blocks) {
   std::vector<std::size_t> by_size(blocks.size());
   std::iota(by_size.begin(), by_size.end(), 0);
   std::ranges::stable_sort(by_size, std::greater(), [&](std::size_t i) { return blocks[i].bytes; });
@@ -177,8 +182,8 @@ Segmentation choose_segments(std::span<const StageCost> stages, const Checkpoint
   check(!stages.empty(), "a program has no stages, expected 1 or more");
   check(checkpointing.kind != Kind::segments || checkpointing.segments > 0,
         [&] { return "the number of segments is " + std::to_string(checkpointing.segments) + ", expected 1 or more"; });
+  if (checkpointing.kind == Kind::none) return with_segment(no_segments(stages), stages, 0, stages.size() - 1).segments;
   std::size_t most_segments = stages.size();
-  if (checkpointing.kind == Kind::none) most_segments = 1;
   if (checkpointing.kind == Kind::segments) most_segments = static_cast<std::size_t>(checkpointing.segments);
 
   const std::size_t least = least_bytes(stages, most_segments);

@@ -94,9 +94,9 @@ struct Placement {
   std::size_t bytes = 0;             ///< of the block
 };
 
-/// Places the largest first, each at the lowest free position.
+/// Places the largest first, each at the lowest free offset.
 ///
 /// Source    Pisarchyk and Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020: greedy by size.
-Placement place(std::span<const Lifetime> blocks);
+Placement assign_offsets(std::span<const Lifetime> blocks);
 
 }  // namespace gradring::nn

@@ -27,7 +27,7 @@ struct Nodes {
   }
 };
 
-Nodes nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains) {
+Nodes nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, ReplicaStatistics* replicas) {
   const std::vector<std::vector<std::size_t>> reads = reads_of(model);
   const std::vector<Activations> activations = activations_of(model, batch);
   std::vector<std::size_t> holders = {kProgramInput};  // of the model's input and each layer's output, the node
@@ -46,7 +46,7 @@ Nodes nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, boo
                               : mine.front() == kProgramInput ? Backward::parameters
                                                               : Backward::all;
     nodes.specs.push_back(
-        {layer, activations[reads[i].front()].shape, activations[i + 1].shape, dtype, name, backward});
+        {layer, activations[reads[i].front()].shape, activations[i + 1].shape, dtype, name, backward, replicas});
     nodes.readers.push_back(0);
     holders.push_back(nodes.specs.size() - 1);
   }
@@ -149,8 +149,9 @@ std::vector<std::size_t> ModelPlans::last_readers() const {
   return last;
 }
 
-ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend) {
-  const Nodes nodes = nodes_of(model, batch, dtype, trains);
+ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend,
+                      ReplicaStatistics* replicas) {
+  const Nodes nodes = nodes_of(model, batch, dtype, trains, replicas);
   const std::size_t count = nodes.specs.size();
   // Fused with the loss, a layer that reads the program's input would compute a gradient of that.
   const bool may_fuse = trains && nodes.reads.back().front() != kProgramInput;

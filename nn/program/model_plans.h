@@ -13,7 +13,7 @@
 
 namespace gradring::nn {
 
-/// In place of a stage's number: the program's input.
+/// Instead of a stage's number: the program's input.
 inline constexpr std::size_t kProgramInput = std::numeric_limits<std::size_t>::max();
 
 /// One plan of a model, what it reads, and the memory that it needs from the program.
@@ -51,6 +51,7 @@ struct ModelPlans {
 /// `trains`: there is a backward pass, and the backend may plan the loss together with the last layer.
 ///
 /// Errors    InvalidArgument if the layers do not fit each other or the backend.
-ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend);
+ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend,
+                      ReplicaStatistics* replicas = nullptr);
 
 }  // namespace gradring::nn

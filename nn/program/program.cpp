@@ -75,19 +75,20 @@ Placement place_gradients(const ModelPlans& plans, std::span<const std::size_t> 
     summand(stage.x, adds_dx(stage, i, last_readers));
     summand(stage.residual.value_or(kProgramInput), adds_dresidual(stage, i, last_readers));
   }
-  return place(blocks);
+  return assign_offsets(blocks);
 }
 
 }  // namespace
 
 Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend,
-                 const ProgramDevices& devices, kernels::DType dtype, const Checkpointing& checkpointing)
+                 const ProgramDevices& devices, kernels::DType dtype, const Checkpointing& checkpointing,
+                 ReplicaStatistics* replicas)
     : max_batch_(max_batch), mode_(mode), dtype_(dtype), buffer_layout_(buffer_layout(model)) {
   check(max_batch > 0,
         [&] { return "the batch size of a program is " + std::to_string(max_batch) + ", expected 1 or more"; });
   const bool trains = mode == ProgramMode::training;
   check(trains || checkpointing.kind == Checkpointing::Kind::none, "checkpointing needs a training program");
-  plans_ = plan_model(model, max_batch, dtype, trains, backend);
+  plans_ = plan_model(model, max_batch, dtype, trains, backend, replicas);
   segments_ = choose_segments(costs_of(plans_), checkpointing);
   last_readers_ = plans_.last_readers();
   const std::vector<StageBytes> bytes = bytes_of(plans_.stages);
@@ -169,17 +170,29 @@ void Program::enqueue_backward(kernels::Stream& stream, const Weights& weights, 
                  .stage = [&](std::size_t stage) { enqueue_stage_backward(stream, weights, gradients, stage); }});
 }
 
-void Program::enqueue_empty_batch(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer) {
+void Program::enqueue_empty_batch(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
+                                  StepObserver& observer) {
+  batch_ = 0;
+  if (!input_) input_ = activations_.data();  // nothing of it is read
   const auto clear = [&](const std::vector<int>& parameters) {
     for (const int index : parameters)
       stream.enqueue_zero(gradients.parameter(index), gradients.layout.parameter(index).elements * sizeof(float));
   };
   stream.enqueue_zero(gradients.piggyback, gradients.layout.piggyback().elements * sizeof(float));
   observer.before_forward();
-  for (const PlannedStage& stage : plans_.stages) observer.weights_needed(stage.parameters);
+  for (std::size_t i = 0; i < plans_.stages.size(); ++i) {
+    observer.weights_needed(plans_.stages[i].parameters);
+    if (plans_.stages[i].plan->needs_replicas()) enqueue_stage(stream, weights, i, false);
+  }
   walk_backward(observer, {.head = [&] { clear(plans_.head.parameters); },
                            .recompute = [](std::size_t) {},
-                           .stage = [&](std::size_t stage) { clear(plans_.stages[stage].parameters); }});
+                           .stage =
+                               [&](std::size_t stage) {
+                                 if (plans_.stages[stage].plan->needs_replicas())
+                                   enqueue_stage_backward(stream, weights, gradients, stage);
+                                 else
+                                   clear(plans_.stages[stage].parameters);
+                               }});
 }
 
 /// From the loss to the first stage, with recomputation; makes the observer's calls.

@@ -124,8 +124,9 @@ class StepProgram {
                                 const LossTarget& target, StepObserver& observer) = 0;
 
   /// A forward and backward pass over an empty batch: sets gradients and piggybacked scalars to 0, with the observer's
-  /// usual calls.
-  virtual void enqueue_empty_batch(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer) = 0;
+  /// usual calls; takes part in the statistics of replicas.
+  virtual void enqueue_empty_batch(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
+                                   StepObserver& observer) = 0;
 };
 
 /// A model planned by one backend for one device and batches of up to `max_batch` samples: the plans in order, and the
@@ -144,18 +145,21 @@ class StepProgram {
 /// Threads   one thread at a time; all calls of one step on one stream.
 class Program final : public StepProgram {
  public:
-  /// `dtype`: of activations and weights; f32, f16 or bf16.
+  /// `dtype`: of activations and weights; f32, f16 or bf16. `replicas`: with which batches are normalized together in
+  /// training; null: alone.
   ///
   /// Errors    InvalidArgument if the layers do not fit each other or the backend, or the activations exceed the budget
   ///           of `checkpointing` (training only); DeviceError if memory is exhausted.
   Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend, const ProgramDevices& devices,
-          kernels::DType dtype = kernels::DType::f32, const Checkpointing& checkpointing = {});
+          kernels::DType dtype = kernels::DType::f32, const Checkpointing& checkpointing = {},
+          ReplicaStatistics* replicas = nullptr);
 
   void enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
                        StepObserver& observer) override;
   void enqueue_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                         const LossTarget& target, StepObserver& observer) override;
-  void enqueue_empty_batch(kernels::Stream& stream, const Gradients& gradients, StepObserver& observer) override;
+  void enqueue_empty_batch(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
+                           StepObserver& observer) override;
   /// The cross-entropy of the last forward, in evaluation mode.
   void enqueue_loss(kernels::Stream& stream, const LossTarget& target);
 

@@ -20,7 +20,7 @@ struct PlantedLayer {
   std::int64_t multiplications() const { return 2; }
   std::vector<Parameter> parameters(const Activations&) const { return {each("weight", 1), each("bias", 0)}; }
   std::vector<Parameter> buffers(const Activations&) const { return {each("running_mean", 0), each("running_var", 1)}; }
-  OnnxNode onnx() const { return {"BatchNormalization"}; }
+  std::vector<OnnxNode> onnx() const { return {{"BatchNormalization"}}; }
   // clang-format on
 
  private:

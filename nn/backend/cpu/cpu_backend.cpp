@@ -140,8 +140,10 @@ std::unique_ptr<Plan> CpuBackend::plan(std::span<const NodeSpec> nodes) {
   const bool conv = std::holds_alternative<Conv2d>(nodes.front().layer);
   const std::string& choice = conv ? choice_.conv : choice_.gemm;
   const bool forced = choice != kAuto && choice != kLibrary;  // one of our kernels, run in the nodes' own type
-  const bool adds = std::holds_alternative<Add>(nodes.front().layer);  // in f32 anyhow, without copies
-  if (forced || adds || nodes.front().dtype == kernels::DType::f32) return plan_in_dtype(nodes, choice);
+  // These kernels compute in f32 and round once anyhow.
+  const bool widens =
+      !std::holds_alternative<Add>(nodes.front().layer) && !std::holds_alternative<BatchNorm2d>(nodes.front().layer);
+  if (forced || !widens || nodes.front().dtype == kernels::DType::f32) return plan_in_dtype(nodes, choice);
   std::vector<NodeSpec> wide(nodes.begin(), nodes.end());
   for (NodeSpec& node : wide) node.dtype = kernels::DType::f32;
   return std::make_unique<WidenedPlan>(plan_in_dtype(wide, choice), nodes, cast_);
@@ -160,7 +162,7 @@ std::unique_ptr<Plan> CpuBackend::plan_in_dtype(std::span<const NodeSpec> nodes,
     if (auto plan = plans_.plan_fused(nodes)) return plan;
   if (choice == kAuto || choice == kLibrary)
     if (auto plan = plan_with_onednn(nodes, relu_)) return plan;
-  return plans_.plan(nodes.front());
+  return plans_.plan(nodes);
 }
 
 }  // namespace gradring::nn

@@ -57,7 +57,7 @@ struct LinearPrimitives {
   LinearPrimitives(const Linear& layer, bool relu, std::int64_t batch)
       : x(f32({batch, layer.in_features}, Tag::nc)),
         w(f32({layer.out_features, layer.in_features}, Tag::oi)),
-        b(f32({layer.out_features}, Tag::x)),
+        b(layer.bias ? f32({layer.out_features}, Tag::x) : dnnl::memory::desc()),
         y(f32({batch, layer.out_features}, Tag::nc)),
         forward_desc(describe<dnnl::inner_product_forward>(context.engine, forward_attributes(relu),
                                                            dnnl::prop_kind::forward_training, x, w, b, y)),
@@ -68,7 +68,7 @@ struct LinearPrimitives {
   void run_forward(const void* x_data, const void* w_data, const void* b_data, void* y_data) {
     context.run(forward, {{DNNL_ARG_SRC, context.view(x, x_data)},
                           {DNNL_ARG_WEIGHTS, context.view(w, w_data)},
-                          {DNNL_ARG_BIAS, context.view(b, b_data)},
+                          {DNNL_ARG_BIAS, context.view_or_none(b, b_data)},
                           {DNNL_ARG_DST, context.view(y, y_data)}});
   }
 
@@ -76,7 +76,7 @@ struct LinearPrimitives {
     context.run(weights, {{DNNL_ARG_SRC, context.view(x, x_data)},
                           {DNNL_ARG_DIFF_DST, context.view(y, dy)},
                           {DNNL_ARG_DIFF_WEIGHTS, context.view(w, dw)},
-                          {DNNL_ARG_DIFF_BIAS, context.view(b, db)}});
+                          {DNNL_ARG_DIFF_BIAS, context.view_or_none(b, db)}});
   }
 
   void run_data(const void* dy, const void* w_data, void* dx) {
@@ -86,7 +86,13 @@ struct LinearPrimitives {
   }
 };
 
-/// A layer with weight and bias, fused with a following ReLU; backward masks dy by y > 0 in place.
+/// That of the bias; null without one.
+template <class T>
+T second(std::span<T const> tensors) {
+  return tensors.size() > 1 ? tensors[1] : nullptr;
+}
+
+/// A layer with weight and perhaps bias, fused with a following ReLU; backward masks dy by y > 0 in place.
 ///
 /// `Primitives` are oneDNN's for one batch size, constructed from (node, relu follows, batch), with run_forward,
 /// run_weights and run_data. An epoch has two batch sizes: the full one and the short last one.
@@ -102,7 +108,7 @@ class WeightedPlan final : public Plan {
   std::string description() const override { return "onednn"; }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {
     Primitives& primitives = primitives_for(pass.batch);
-    stream.enqueue([this, &primitives, pass, w = pass.parameters[0], b = pass.parameters[1]] {
+    stream.enqueue([this, &primitives, pass, w = pass.parameters[0], b = second(pass.parameters)] {
       guarded(what("forward", pass.batch), [&] { primitives.run_forward(pass.x, w, b, pass.y); });
     });
   }
@@ -110,12 +116,13 @@ class WeightedPlan final : public Plan {
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override {
     Primitives& primitives = primitives_for(pass.batch);
     if (relu_) mask_dy(stream, pass);
-    stream.enqueue([this, &primitives, pass, w = pass.parameters[0], dw = pass.gradients[0], db = pass.gradients[1]] {
-      guarded(what("backward", pass.batch), [&] {
-        primitives.run_weights(pass.x, pass.dy, dw, db);
-        if (pass.dx) primitives.run_data(pass.dy, w, pass.dx);
-      });
-    });
+    stream.enqueue(
+        [this, &primitives, pass, w = pass.parameters[0], dw = pass.gradients[0], db = second(pass.gradients)] {
+          guarded(what("backward", pass.batch), [&] {
+            primitives.run_weights(pass.x, pass.dy, dw, db);
+            if (pass.dx) primitives.run_data(pass.dy, w, pass.dx);
+          });
+        });
   }
 
  private:
@@ -175,8 +182,8 @@ std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const ke
   if (node.dtype != kernels::DType::f32) return nullptr;
   const bool relu_follows = nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer);
   const kernels::relu::Variant* mask = relu_follows ? &relu : nullptr;
-  if (std::holds_alternative<Conv2d>(node.layer))
-    return std::make_unique<onednn::WeightedPlan<onednn::Conv2dPrimitives>>(node, mask);
+  const auto* const conv = std::get_if<Conv2d>(&node.layer);
+  if (conv && conv->groups == 1) return std::make_unique<onednn::WeightedPlan<onednn::Conv2dPrimitives>>(node, mask);
   if (std::holds_alternative<Linear>(node.layer))
     return std::make_unique<onednn::WeightedPlan<onednn::LinearPrimitives>>(node, mask);
   return nullptr;

@@ -68,6 +68,10 @@ struct Context {
   dnnl::memory view(const dnnl::memory::desc& desc, const void* data) const {
     return {desc, engine, const_cast<void*>(data)};
   }
+  /// The same; an empty one, which primitives ignore, for null.
+  dnnl::memory view_or_none(const dnnl::memory::desc& desc, const void* data) const {
+    return data ? view(desc, data) : dnnl::memory();
+  }
   /// Executes a primitive and waits for it.
   void run(const dnnl::primitive& primitive, const std::unordered_map<int, dnnl::memory>& arguments) {
     primitive.execute(stream, arguments);
@@ -129,7 +133,7 @@ struct Conv2dTensors {
   Conv2dTensors(const Conv2d& conv, const Shape& in, const Shape& out, std::int64_t batch)
       : x(f32({batch, in[3], in[1], in[2]}, Tag::nhwc)),
         w(f32({conv.out_channels, conv.in_channels, conv.kernel, conv.kernel}, Tag::ohwi)),
-        b(f32({conv.out_channels}, Tag::x)),
+        b(conv.bias ? f32({conv.out_channels}, Tag::x) : dnnl::memory::desc()),
         y(f32({batch, out[3], out[1], out[2]}, Tag::nhwc)),
         any_w(f32({conv.out_channels, conv.in_channels, conv.kernel, conv.kernel}, Tag::any)),
         strides{conv.stride, conv.stride},
@@ -171,7 +175,7 @@ struct Conv2dPrimitives {
   void run_forward(const void* x_data, const void* w, const void* b, void* y_data) {
     context.run(forward, {{DNNL_ARG_SRC, context.view(t.x, x_data)},
                           {DNNL_ARG_WEIGHTS, forward_w.load(context, w)},
-                          {DNNL_ARG_BIAS, context.view(t.b, b)},
+                          {DNNL_ARG_BIAS, context.view_or_none(t.b, b)},
                           {DNNL_ARG_DST, context.view(t.y, y_data)}});
   }
 
@@ -179,7 +183,7 @@ struct Conv2dPrimitives {
     context.run(weights, {{DNNL_ARG_SRC, context.view(t.x, x)},
                           {DNNL_ARG_DIFF_DST, context.view(t.y, dy)},
                           {DNNL_ARG_DIFF_WEIGHTS, dw.target(context, dw_data)},
-                          {DNNL_ARG_DIFF_BIAS, context.view(t.b, db)}});
+                          {DNNL_ARG_DIFF_BIAS, context.view_or_none(t.b, db)}});
     dw.store(context, dw_data);
     context.stream.wait();
   }

@@ -62,7 +62,7 @@ CudaBackend::CudaBackend(const kernels::KernelSet& kernels, kernels::Device& dev
 std::unique_ptr<Plan> CudaBackend::plan(std::span<const NodeSpec> nodes) {
   if (std::holds_alternative<Conv2d>(nodes.front().layer)) return plan_convolution(nodes);
   if (std::holds_alternative<Linear>(nodes.front().layer)) return plan_product(nodes);
-  return plans_.plan(nodes.front());
+  return plans_.plan(nodes);
 }
 
 // The fused kernel computes on tensor cores, of which f32 has none: there a library, or tiles layer by layer, is faster.
@@ -70,16 +70,18 @@ bool CudaBackend::fuses(kernels::DType dtype) const {
   return choice_.conv == kAuto ? dtype != kernels::DType::f32 : choice_.conv != kConvLibrary;
 }
 
+// The libraries' plans add a bias.
 std::unique_ptr<Plan> CudaBackend::plan_convolution(std::span<const NodeSpec> nodes) {
   const NodeSpec& node = nodes.front();
   if (fuses(node.dtype))
     if (auto plan = plans_.plan_fused(nodes)) return plan;
-  if (libraries_.cudnn) {
+  const auto& layer = std::get<Conv2d>(node.layer);
+  if (libraries_.cudnn && layer.bias && layer.groups == 1) {
     if (auto plan = plan_cudnn_conv2d(nodes, libraries_.cudnn, HelperKernels::pick(kernels_, device_, node.dtype)))
       return plan;
     if (choice_.conv == kConvLibrary) throw_unsupported(node, kConvLibrary, "--conv");
   }
-  return plans_.plan(node);
+  return plans_.plan(nodes);
 }
 
 std::unique_ptr<LossPlan> CudaBackend::plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) {
@@ -90,12 +92,12 @@ std::unique_ptr<LossPlan> CudaBackend::plan_cross_entropy(const CrossEntropySpec
 
 std::unique_ptr<Plan> CudaBackend::plan_product(std::span<const NodeSpec> nodes) {
   const NodeSpec& node = nodes.front();
-  if (libraries_.cublas) {
+  if (libraries_.cublas && std::get<Linear>(node.layer).bias) {
     if (auto plan = plan_cublaslt_linear(nodes, libraries_.cublas, HelperKernels::pick(kernels_, device_, node.dtype)))
       return plan;
     if (choice_.gemm == kGemmLibrary) throw_unsupported(node, kGemmLibrary, "--gemm");
   }
-  return plans_.plan(node);
+  return plans_.plan(nodes);
 }
 
 }  // namespace gradring::nn

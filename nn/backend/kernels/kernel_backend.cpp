@@ -67,6 +67,35 @@ constexpr k::conv2d::Variant kConv2d[] = {{.name = "reference",
                                            .supports = on_cpu}};
 constexpr k::accumulate::Variant kAccumulate[] = {
     {.name = "reference", .run = enqueue_reference<k::accumulate::reference_run>, .supports = on_cpu}};
+constexpr k::avg_pool2d::Variant kAvgPool2d[] = {{.name = "reference",
+                                                  .forward = enqueue_reference<k::avg_pool2d::reference_forward>,
+                                                  .backward = enqueue_reference<k::avg_pool2d::reference_backward>,
+                                                  .supports = on_cpu}};
+constexpr k::batch_norm::Variant kBatchNorm[] = {
+    {.name = "reference",
+     .statistics = enqueue_reference<k::batch_norm::reference_statistics>,
+     .merge = enqueue_reference<k::batch_norm::reference_merge>,
+     .from_running = enqueue_reference<k::batch_norm::reference_from_running>,
+     .normalize = enqueue_reference<k::batch_norm::reference_normalize>,
+     .backward_sums = enqueue_reference<k::batch_norm::reference_backward_sums>,
+     .backward = enqueue_reference<k::batch_norm::reference_backward>,
+     .workspace_bytes = [](std::int64_t, std::int64_t) -> std::size_t { return 0; },
+     .supports = on_cpu}};
+constexpr k::gelu::Variant kGelu[] = {{.name = "reference",
+                                       .forward = enqueue_reference<k::gelu::reference_forward>,
+                                       .backward = enqueue_reference<k::gelu::reference_backward>,
+                                       .supports = on_cpu}};
+constexpr k::silu::Variant kSilu[] = {{.name = "reference",
+                                       .forward = enqueue_reference<k::silu::reference_forward>,
+                                       .backward = enqueue_reference<k::silu::reference_backward>,
+                                       .supports = on_cpu}};
+constexpr k::grouped_conv2d::Variant kGroupedConv2d[] = {
+    {.name = "reference",
+     .forward = enqueue_reference<k::grouped_conv2d::reference_forward>,
+     .dgrad = enqueue_reference<k::grouped_conv2d::reference_dgrad>,
+     .wgrad = enqueue_reference<k::grouped_conv2d::reference_wgrad>,
+     .workspace_bytes = [](const k::grouped_conv2d::Geometry&) -> std::size_t { return 0; },
+     .supports = on_cpu}};
 constexpr k::bias::Variant kBias[] = {{.name = "reference",
                                        .add = enqueue_reference<k::bias::reference_add>,
                                        .grad = enqueue_reference<k::bias::reference_grad>,
@@ -88,6 +117,11 @@ kernels::KernelSet reference_kernels() {
   kernels::KernelSet set;
   set.conv2d = kConv2d;
   set.accumulate = kAccumulate;
+  set.avg_pool2d = kAvgPool2d;
+  set.batch_norm = kBatchNorm;
+  set.gelu = kGelu;
+  set.silu = kSilu;
+  set.grouped_conv2d = kGroupedConv2d;
   set.bias = kBias;
   set.relu = kRelu;
   set.max_pool2d = kMaxPool2d;

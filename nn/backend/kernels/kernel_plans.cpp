@@ -11,24 +11,22 @@ using kernels::DType;
 using kernels::pick_variant;
 using kernels::Stream;
 
-template <class Geometry>
-Geometry with_batch(Geometry geometry, std::int64_t batch) {
-  geometry.batch = batch;
-  return geometry;
-}
-
-/// Convolution, then bias, by two kernels each way.
-class Conv2dPlan final : public Plan {
+/// Convolution, then bias if it has one, by two kernels each way.
+/// `Geometry` and `Variant` are those of conv2d or of grouped_conv2d.
+template <class Geometry, class Variant>
+class ConvolutionPlan final : public Plan {
  public:
-  Conv2dPlan(const NodeSpec& node, const kernels::conv2d::Variant& conv, const kernels::bias::Variant& bias)
-      : dtype_(node.dtype), geometry_(conv2d_geometry(node)), conv_(conv), bias_(bias) {}
+  ConvolutionPlan(std::string_view op, const NodeSpec& node, const Geometry& geometry, const Variant& conv,
+                  const kernels::bias::Variant& bias)
+      : op_(op), dtype_(node.dtype), geometry_(geometry), conv_(conv), bias_(bias) {}
 
   std::size_t workspace_bytes() const override { return conv_.workspace_bytes(geometry_); }
-  std::string description() const override { return "conv2d/" + std::string(conv_.name); }
+  std::string description() const override { return op_ + "/" + std::string(conv_.name); }
 
   void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
     const auto geometry = with_batch(geometry_, pass.batch);
     conv_.forward(stream, {.geometry = geometry, .dtype = dtype_, .x = pass.x, .w = pass.parameters[0], .y = pass.y});
+    if (pass.parameters.size() == 1) return;
     bias_.add(stream, {.dtype = dtype_,
                        .rows = rows(geometry),
                        .channels = geometry.out_channels,
@@ -39,11 +37,12 @@ class Conv2dPlan final : public Plan {
 
   void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
     const auto geometry = with_batch(geometry_, pass.batch);
-    bias_.grad(stream, {.dtype = dtype_,
-                        .rows = rows(geometry),
-                        .channels = geometry.out_channels,
-                        .dy = pass.dy,
-                        .db = pass.gradients[1]});
+    if (pass.gradients.size() > 1)
+      bias_.grad(stream, {.dtype = dtype_,
+                          .rows = rows(geometry),
+                          .channels = geometry.out_channels,
+                          .dy = pass.dy,
+                          .db = pass.gradients[1]});
     conv_.wgrad(stream, {.geometry = geometry,
                          .dtype = dtype_,
                          .x = pass.x,
@@ -56,104 +55,15 @@ class Conv2dPlan final : public Plan {
   }
 
  private:
-  static std::int64_t rows(const kernels::conv2d::Geometry& geometry) {
+  static std::int64_t rows(const Geometry& geometry) {
     return geometry.batch * geometry.out_height() * geometry.out_width();
   }
 
+  std::string op_;
   DType dtype_;
-  kernels::conv2d::Geometry geometry_;
-  kernels::conv2d::Variant conv_;
+  Geometry geometry_;
+  Variant conv_;
   kernels::bias::Variant bias_;
-};
-
-class ReluPlan final : public Plan {
- public:
-  ReluPlan(const NodeSpec& node, const kernels::relu::Variant& relu)
-      : dtype_(node.dtype), sample_elements_(node.output.with_batch(1).elements()), relu_(relu) {}
-
-  std::string description() const override { return "relu/" + std::string(relu_.name); }
-
-  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
-    relu_.forward(stream, {.dtype = dtype_, .x = pass.x, .y = pass.y, .elements = elements(pass.batch)});
-  }
-
-  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
-    if (!pass.dx) return;
-    relu_.backward(stream,
-                   {.dtype = dtype_, .y = pass.y, .dy = pass.dy, .dx = pass.dx, .elements = elements(pass.batch)});
-  }
-
- private:
-  std::size_t elements(std::int64_t batch) const { return static_cast<std::size_t>(batch * sample_elements_); }
-
-  DType dtype_;
-  std::int64_t sample_elements_;
-  kernels::relu::Variant relu_;
-};
-
-/// y may be x: a program also adds up gradients with this plan.
-class AddPlan final : public Plan {
- public:
-  AddPlan(const NodeSpec& node, const kernels::accumulate::Variant& accumulate)
-      : dtype_(node.dtype), sample_elements_(node.output.with_batch(1).elements()), accumulate_(accumulate) {}
-
-  std::string description() const override { return "accumulate/" + std::string(accumulate_.name); }
-
-  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
-    if (pass.y != pass.x) stream.enqueue_copy(pass.y, pass.x, elements(pass.batch) * kernels::size_of(dtype_));
-    accumulate_.run(stream, {.dtype = dtype_, .x = pass.residual, .y = pass.y, .elements = elements(pass.batch)});
-  }
-
-  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
-    for (void* gradient : {pass.dx, pass.dresidual})
-      if (gradient) stream.enqueue_copy(gradient, pass.dy, elements(pass.batch) * kernels::size_of(dtype_));
-  }
-
- private:
-  std::size_t elements(std::int64_t batch) const { return static_cast<std::size_t>(batch * sample_elements_); }
-
-  DType dtype_;
-  std::int64_t sample_elements_;
-  kernels::accumulate::Variant accumulate_;
-};
-
-/// Saves one code per window: the index of its maximum.
-class MaxPool2dPlan final : public Plan {
- public:
-  MaxPool2dPlan(const NodeSpec& node, const kernels::max_pool2d::Variant& pool) : dtype_(node.dtype), pool_(pool) {
-    const auto& layer = std::get<MaxPool2d>(node.layer);
-    geometry_ = {.batch = node.input[0],
-                 .height = node.input[1],
-                 .width = node.input[2],
-                 .channels = node.input[3],
-                 .window = layer.window,
-                 .stride = layer.stride};
-  }
-
-  std::size_t saved_bytes() const override { return static_cast<std::size_t>(geometry_.out_elements()); }
-  std::string description() const override { return "max_pool2d/" + std::string(pool_.name); }
-
-  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
-    pool_.forward(stream, {.geometry = with_batch(geometry_, pass.batch),
-                           .dtype = dtype_,
-                           .x = pass.x,
-                           .y = pass.y,
-                           .codes = reinterpret_cast<std::uint8_t*>(pass.saved)});
-  }
-
-  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
-    if (!pass.dx) return;
-    pool_.backward(stream, {.geometry = with_batch(geometry_, pass.batch),
-                            .dtype = dtype_,
-                            .dy = pass.dy,
-                            .codes = reinterpret_cast<const std::uint8_t*>(pass.saved),
-                            .dx = pass.dx});
-  }
-
- private:
-  DType dtype_;
-  kernels::max_pool2d::Geometry geometry_;
-  kernels::max_pool2d::Variant pool_;
 };
 
 /// Convolution, bias, ReLU and max pooling by one kernel each way. Saves one code per window, not the convolution's
@@ -208,7 +118,7 @@ class ConvReluPoolPlan final : public Plan {
   kernels::conv_relu_pool::Variant variant_;
 };
 
-/// y = x w^T + b by one matrix product and one bias kernel; backward is two products.
+/// y = x w^T [+ b] by one matrix product and one bias kernel; backward is two products.
 class LinearPlan final : public Plan {
  public:
   LinearPlan(const NodeSpec& node, const kernels::gemm::Variant& gemm, const kernels::bias::Variant& bias)
@@ -228,6 +138,7 @@ class LinearPlan final : public Plan {
                        .b = pass.parameters[0],
                        .c = pass.y,
                        .workspace = pass.workspace});
+    if (pass.parameters.size() == 1) return;
     bias_.add(stream, {.dtype = dtype_,
                        .rows = pass.batch,
                        .channels = layer_.out_features,
@@ -237,9 +148,12 @@ class LinearPlan final : public Plan {
   }
 
   void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
-    bias_.grad(
-        stream,
-        {.dtype = dtype_, .rows = pass.batch, .channels = layer_.out_features, .dy = pass.dy, .db = pass.gradients[1]});
+    if (pass.gradients.size() > 1)
+      bias_.grad(stream, {.dtype = dtype_,
+                          .rows = pass.batch,
+                          .channels = layer_.out_features,
+                          .dy = pass.dy,
+                          .db = pass.gradients[1]});
     gemm_.run(stream, {.dtype = dtype_,  // dw [out, in] = dy^T * x, dy [n, out]
                        .c_dtype = kernels::DType::f32,
                        .m = layer_.out_features,
@@ -274,8 +188,24 @@ bool fits_conv_relu_pool(std::span<const NodeSpec> nodes) {
   if (nodes.size() < ConvReluPoolPlan::kNodes || !std::holds_alternative<Conv2d>(nodes[0].layer) ||
       !std::holds_alternative<Relu>(nodes[1].layer))
     return false;
+  const auto& conv = std::get<Conv2d>(nodes[0].layer);
+  if (!conv.bias || conv.groups > 1) return false;
   const auto* pool = std::get_if<MaxPool2d>(&nodes[2].layer);
-  return pool && pool->stride == pool->window && pool->window <= kernels::conv_relu_pool::kMostWindow;
+  return pool && pool->padding == 0 && pool->stride == pool->window &&
+         pool->window <= kernels::conv_relu_pool::kMostWindow;
+}
+
+kernels::grouped_conv2d::Geometry grouped_geometry(const NodeSpec& node, const Conv2d& layer) {
+  return {.batch = node.input[0],
+          .in_height = node.input[1],
+          .in_width = node.input[2],
+          .in_channels = layer.in_channels,
+          .out_channels = layer.out_channels,
+          .kernel_height = layer.kernel,
+          .kernel_width = layer.kernel,
+          .stride = layer.stride,
+          .padding = layer.padding,
+          .groups = layer.groups};
 }
 
 /// The variant of that name, or the best one for auto.
@@ -304,33 +234,27 @@ kernels::conv2d::Geometry conv2d_geometry(const NodeSpec& node) {
           .padding = layer.padding};
 }
 
-std::unique_ptr<Plan> KernelPlans::plan(const NodeSpec& node) const {
-  return std::visit([&](const auto& layer) { return plan_of(layer, node); }, node.layer);
+std::unique_ptr<Plan> KernelPlans::plan(std::span<const NodeSpec> nodes) const {
+  return std::visit([&](const auto& layer) { return plan_of(layer, nodes); }, nodes.front().layer);
 }
 
-std::unique_ptr<Plan> KernelPlans::plan_of(const Conv2d&, const NodeSpec& node) const {
-  return std::make_unique<Conv2dPlan>(node, choose(kernels_.conv2d, conv_.plain, device_, node.dtype),
-                                      pick_variant(kernels_.bias, device_, node.dtype));
+std::unique_ptr<Plan> KernelPlans::plan_of(const Conv2d& layer, std::span<const NodeSpec> nodes) const {
+  const NodeSpec& node = nodes.front();
+  const kernels::bias::Variant& bias = pick_variant(kernels_.bias, device_, node.dtype);
+  if (layer.groups > 1)
+    return std::make_unique<ConvolutionPlan<kernels::grouped_conv2d::Geometry, kernels::grouped_conv2d::Variant>>(
+        "grouped_conv2d", node, grouped_geometry(node, layer),
+        pick_variant(kernels_.grouped_conv2d, device_, node.dtype), bias);
+  return std::make_unique<ConvolutionPlan<kernels::conv2d::Geometry, kernels::conv2d::Variant>>(
+      "conv2d", node, conv2d_geometry(node), choose(kernels_.conv2d, conv_.plain, device_, node.dtype), bias);
 }
 
-std::unique_ptr<Plan> KernelPlans::plan_of(const Linear&, const NodeSpec& node) const {
-  return std::make_unique<LinearPlan>(node, choose(kernels_.gemm, gemm_, device_, node.dtype),
-                                      pick_variant(kernels_.bias, device_, node.dtype));
+std::unique_ptr<Plan> KernelPlans::plan_of(const Linear&, std::span<const NodeSpec> nodes) const {
+  return std::make_unique<LinearPlan>(nodes[0], choose(kernels_.gemm, gemm_, device_, nodes[0].dtype),
+                                      pick_variant(kernels_.bias, device_, nodes[0].dtype));
 }
 
-std::unique_ptr<Plan> KernelPlans::plan_of(const Relu&, const NodeSpec& node) const {
-  return std::make_unique<ReluPlan>(node, pick_variant(kernels_.relu, device_, node.dtype));
-}
-
-std::unique_ptr<Plan> KernelPlans::plan_of(const MaxPool2d&, const NodeSpec& node) const {
-  return std::make_unique<MaxPool2dPlan>(node, pick_variant(kernels_.max_pool2d, device_, node.dtype));
-}
-
-std::unique_ptr<Plan> KernelPlans::plan_of(const Add&, const NodeSpec& node) const {
-  return std::make_unique<AddPlan>(node, pick_variant(kernels_.accumulate, device_, node.dtype));
-}
-
-std::unique_ptr<Plan> KernelPlans::plan_of(const Flatten&, const NodeSpec&) const {
+std::unique_ptr<Plan> KernelPlans::plan_of(const Flatten&, std::span<const NodeSpec>) const {
   throw InvalidArgument("a flatten node has no plan: programs leave it out");
 }
 

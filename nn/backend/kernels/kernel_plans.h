@@ -41,6 +41,13 @@ void check_choice(const VariantChoice& choice, const kernels::KernelSet& kernels
 /// The choice of our kernels: auto where a library is named, for what that does not plan.
 VariantChoice without_libraries(VariantChoice choice, std::string_view conv_library, std::string_view gemm_library);
 
+/// The same geometry for another batch.
+template <class Geometry>
+Geometry with_batch(Geometry geometry, std::int64_t batch) {
+  geometry.batch = batch;
+  return geometry;
+}
+
 /// Geometry of a convolution node.
 kernels::conv2d::Geometry conv2d_geometry(const NodeSpec& node);
 
@@ -54,7 +61,8 @@ class KernelPlans {
   KernelPlans(const kernels::KernelSet& kernels, const kernels::Device& device, const VariantChoice& choice = {})
       : kernels_(kernels), device_(device), conv_(ConvChoice::of(choice.conv, kernels)), gemm_(choice.gemm) {}
 
-  std::unique_ptr<Plan> plan(const NodeSpec& node) const;
+  /// The first of a chain of nodes, with those after it that its kernel always includes.
+  std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) const;
   /// A plan of several nodes, or null if no kernel fuses them.
   std::unique_ptr<Plan> plan_fused(std::span<const NodeSpec> nodes) const;
   std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) const;
@@ -63,12 +71,17 @@ class KernelPlans {
 
  private:
   /// One for each layer.
-  std::unique_ptr<Plan> plan_of(const Conv2d& layer, const NodeSpec& node) const;
-  std::unique_ptr<Plan> plan_of(const Linear& layer, const NodeSpec& node) const;
-  std::unique_ptr<Plan> plan_of(const Relu& layer, const NodeSpec& node) const;
-  std::unique_ptr<Plan> plan_of(const MaxPool2d& layer, const NodeSpec& node) const;
-  std::unique_ptr<Plan> plan_of(const Flatten& layer, const NodeSpec& node) const;
-  std::unique_ptr<Plan> plan_of(const Add& layer, const NodeSpec& node) const;
+  std::unique_ptr<Plan> plan_of(const Conv2d& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const BatchNorm2d& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const Linear& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const Relu& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const Gelu& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const Silu& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const MaxPool2d& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const AvgPool2d& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const GlobalAvgPool2d& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const Flatten& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const Add& layer, std::span<const NodeSpec> nodes) const;
 
   kernels::KernelSet kernels_;
   const kernels::Device& device_;
@@ -86,7 +99,7 @@ class KernelBackend : public Backend {
   std::string_view name() const override { return name_; }
   std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override {
     if (auto plan = plans_.plan_fused(nodes)) return plan;
-    return plans_.plan(nodes.front());
+    return plans_.plan(nodes);
   }
   std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) override {
     if (auto plan = plans_.plan_fused_loss(spec, last)) return plan;
@@ -102,6 +115,8 @@ class KernelBackend : public Backend {
 class ReferenceBackend final : public KernelBackend {
  public:
   explicit ReferenceBackend(const kernels::Device& device);
+
+  std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override { return KernelBackend::plan(nodes.first(1)); }
 };
 
 }  // namespace gradring::nn

@@ -78,7 +78,8 @@ class LinearCrossEntropyPlan final : public LossPlan {
 
 /// Whether `last` is a linear layer to few enough classes for the fused kernel.
 bool fits_linear_cross_entropy(const CrossEntropySpec& spec, const NodeSpec& last) {
-  return std::holds_alternative<Linear>(last.layer) && last.dtype == spec.dtype &&
+  const auto* const linear = std::get_if<Linear>(&last.layer);
+  return linear && linear->bias && last.dtype == spec.dtype &&
          spec.classes <= kernels::linear_cross_entropy::kMostClasses;
 }
 

@@ -50,6 +50,7 @@ std::vector<AgreeCase> cases() {
           {"windows", windows, 2},
           {"one layer", alone, 4},
           {"residual", residual_model(), 3},
+          {"batch norm", batch_norm_model(), 3},
           {"many classes", nn::convnet({12, 12, 1}, kernels::linear_cross_entropy::kMostClasses + 1), 2}};
 }
 

@@ -153,7 +153,8 @@ TEST(ModelFile, ErrorsOfStructureNameTheLine) {
        " Did you mean 'layers'?"},
       {"layers = [\n3]", "2: a layer is no table, expected one as { relu = \"relu1\" }"},
       {"layers = [\n{}]",
-       "2: a layer is empty, expected one of conv2d, relu, max_pool2d, flatten, linear, add, block."},
+       "2: a layer is empty, expected one of conv2d, batch_norm2d, relu, gelu, silu, max_pool2d, avg_pool2d, "
+       "global_avg_pool2d, flatten, linear, add, block."},
       {"layers = [\n{out = 3}]",
        "2: 'out' is no kind of layer, expected one of conv2d, relu, max_pool2d, flatten, "
        "linear, add, block."},
@@ -190,7 +191,7 @@ TEST(ModelFile, ErrorsOfLayersNameTheirLineAndWhatIsAccepted) {
        "2: 'kernel' is missing, expected an integer, or an expression such as "
        "\"2 * width\""},
       {"{ conv2d = 'a', out = 4, kernel = 3, pading = 1 },",
-       "2: 'pading' is unknown, expected one of conv2d, inputs, out, kernel, stride, padding. Did you mean 'padding'?"},
+       "2: 'pading' is unknown, expected one of conv2d, inputs, out, kernel, stride, padding, groups, bias. Did you mean 'padding'?"},
       {"{ relu = 'a', out = 3 },", "2: 'out' is unknown, expected one of relu, inputs."},
       {"{ conv2d = 'a', out = 0, kernel = 3 },", "2: 'out' is 0, expected 1 or more"},
       {"{ conv2d = 'a', out = -4, kernel = 3 },", "2: 'out' is -4, expected 1 or more"},

@@ -135,7 +135,7 @@ TEST(Placement, NothingOverlapsThatLivesAtTheSameTime) {
       block = {.bytes = random() % 4 * (random() % 3000), .first = random() % 10};
       block.last = block.first + random() % 5;
     }
-    const Placement placed = place(blocks);
+    const Placement placed = assign_offsets(blocks);
     std::size_t most = 0;  // at one time: no placement needs less
     for (std::size_t time = 0; time < 15; ++time) {
       std::size_t bytes = 0;
@@ -159,7 +159,7 @@ TEST(Placement, NothingOverlapsThatLivesAtTheSameTime) {
 
 TEST(Placement, OfAChainNeedsItsTwoLargestNeighbours) {
   const std::vector<Lifetime> blocks = {{1024, 0, 1}, {2048, 1, 2}, {4096, 2, 3}, {512, 3, 4}};
-  EXPECT_EQ(place(blocks).bytes, 4096u + 2048u);
+  EXPECT_EQ(assign_offsets(blocks).bytes, 4096u + 2048u);
 }
 
 TEST(ActivationLayout, RejectsSegmentsThatEndTooEarly) {

@@ -79,8 +79,8 @@ TEST_P(Checkpointed, EveryGradientHasTheBitsOfAProgramThatKeepsAll) {
                         {"d", nn::Relu{}},
                         {"e", nn::Flatten{}},
                         {"f", nn::Linear{.in_features = 2 * 2 * 3, .out_features = 4}}};
-  for (const nn::Model& model :
-       {nn::convnet({12, 12, 2}, 5), nn::convnet_deep({8, 9, 1}, 40), overlapping, residual_model()}) {
+  for (const nn::Model& model : {nn::convnet({12, 12, 2}, 5), nn::convnet_deep({8, 9, 1}, 40), overlapping,
+                                 residual_model(), batch_norm_model()}) {
     ProgramRig whole = rig(model, 3, {});
     whole.draw_weights(3);
     std::vector<Pass> expected;

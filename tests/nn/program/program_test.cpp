@@ -145,6 +145,34 @@ TEST_P(ProgramOf, ShortcutsMatchPyTorch) {
   EXPECT_EQ(evaluation.run(images, labels).logits, result.logits);
 }
 
+TEST_P(ProgramOf, BatchNormMatchesPyTorch) {
+  const auto golden = read_golden("batch_norm_step_seed0");
+  const auto classes = golden.at("labels").as<std::int64_t>();
+  const std::vector<float> images = golden.at("images").as<float>();
+  const std::vector<std::int32_t> labels(classes.begin(), classes.end());
+  const std::vector<nn::Parameter> buffers = nn::buffers_of(batch_norm_model());
+  for (const bool recomputes : {false, true}) {
+    ProgramRig rig(batch_norm_model(), 6, GetParam(), nn::ProgramMode::training, kernels::DType::f32,
+                   {.kind = recomputes ? nn::Checkpointing::Kind::automatic : nn::Checkpointing::Kind::none});
+    rig.draw_weights(0);
+    const auto result = rig.run(images, labels);
+    EXPECT_LT(relative_error(result.logits, golden.at("logits").as<float>()), 1e-5);
+    EXPECT_NEAR(result.loss, golden.at("loss").as<float>()[0], 1e-5);
+    for (std::size_t i = 0; i < rig.parameters().size(); ++i) {
+      const std::string& name = rig.parameters()[i].name;
+      EXPECT_LT(relative_error(rig.gradient(i), golden.at("grad." + name).as<float>()), 2e-5) << name;
+    }
+    for (std::size_t i = 0; i < buffers.size(); ++i)  // moved once, also where forward is recomputed
+      EXPECT_LT(relative_error(rig.buffers()[i], golden.at("buffer." + buffers[i].name).as<float>()), 1e-5)
+          << buffers[i].name;
+    ProgramRig evaluation(batch_norm_model(), 5, GetParam(), nn::ProgramMode::evaluation);
+    evaluation.draw_weights(0);
+    evaluation.set_buffers(rig.buffers());
+    EXPECT_LT(relative_error(evaluation.run(images, labels).logits, golden.at("evaluation").as<float>()), 1e-5);
+    EXPECT_EQ(evaluation.buffers(), rig.buffers());
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, ProgramOf, testing::Values("reference", "cpu"),
                          [](const auto& backend) { return backend.param; });
 

@@ -45,6 +45,33 @@ nn::Model residual_model() {
   return model;
 }
 
+nn::Model batch_norm_model() {
+  const auto conv = [](std::int64_t from, std::int64_t to, std::int64_t stride) {
+    return nn::Conv2d{
+        .in_channels = from, .out_channels = to, .kernel = 3, .stride = stride, .padding = 1, .bias = false};
+  };
+  const auto norm = [](std::int64_t channels) { return nn::BatchNorm2d{.channels = channels}; };
+  nn::Model model{.name = "batch-norm", .sample = {8, 8, 2}, .classes = 3, .layers = {}};
+  model.layers = {{"conv0", conv(2, 5, 1)},
+                  {"bn0", norm(5)},
+                  {"relu0", nn::Relu{}},
+                  {"conv1", conv(5, 8, 2)},
+                  {"bn1", nn::BatchNorm2d{.channels = 8, .eps = 1e-3f, .momentum = 0.4f}},
+                  {"relu1", nn::Relu{}},
+                  {"conv2", conv(8, 8, 1)},
+                  {"bn2", norm(8)},
+                  {"down", conv(5, 8, 2), {"relu0"}},
+                  {"bn3", norm(8)},
+                  {"sum", nn::Add{}, {"bn2", "bn3"}},
+                  {"relu2", nn::Relu{}},
+                  {"conv3", conv(8, 8, 1)},
+                  {"bn4", norm(8)},
+                  {"sum4", nn::Add{}, {"bn4", "relu2"}},
+                  {"flatten", nn::Flatten{}},
+                  {"fc", nn::Linear{.in_features = 8 * 4 * 4, .out_features = 3}}};
+  return model;
+}
+
 RigDevice on_host(const std::string& backend) {
   auto device = std::make_unique<kernels::HostDevice>();
   auto made = make_backend(backend, *device);
@@ -84,10 +111,16 @@ ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, RigDevice
       on_(std::move(on)),
       stream_(on_.device->make_stream(kernels::StreamMode::in_place)),
       weights_(layout_.elements()),
+      buffer_layout_(nn::Program::buffer_layout(model)),
+      buffers_(on_.device->allocate(buffer_layout_.elements() * sizeof(float))),
       mode_(mode),
       program_(model, max_batch, mode, *on_.backend, *on_.device, dtype, checkpointing) {
   const std::vector<float> unwritten(layout_.elements(), std::nanf(""));
   gradients_ = on_device(unwritten.data(), unwritten.size() * sizeof(float));
+  std::vector<std::vector<float>> initial;
+  for (const nn::Parameter& buffer : nn::buffers_of(model))
+    initial.emplace_back(static_cast<std::size_t>(buffer.shape.elements()), buffer.constant);
+  set_buffers(initial);
   stream_->synchronize(Deadline::after(kPatience));
 }
 
@@ -123,7 +156,8 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
   const kernels::Buffer labels_there = on_device(labels.data(), labels.size() * sizeof(std::int32_t));
   const kernels::Buffer loss_sum = on_.device->allocate(sizeof(float));
   const kernels::Buffer correct = on_.device->allocate(sizeof(std::int32_t));
-  const nn::Weights weights = nn::weights_at(layout_, program_.dtype(), weights_there.data());
+  nn::Weights weights = nn::weights_at(layout_, program_.dtype(), weights_there.data());
+  weights.buffers = buffers_.as<float>();
   nn::NoObserver nobody;
   const nn::Program::LossTarget target{.labels = labels_there.as<std::int32_t>(),
                                        .scale = 1.0f / static_cast<float>(batch),
@@ -146,7 +180,9 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
 }
 
 void ProgramRig::run_nothing(nn::StepObserver& observer) {
-  program_.enqueue_empty_batch(*stream_, gradients(), observer);
+  nn::Weights weights = nn::weights_at(layout_, program_.dtype(), weights_.data());
+  weights.buffers = buffers_.as<float>();
+  program_.enqueue_empty_batch(*stream_, weights, gradients(), observer);
   stream_->synchronize(Deadline::after(kPatience));
 }
 
@@ -156,6 +192,23 @@ std::vector<float> ProgramRig::gradient(std::size_t parameter) const {
   copy_to_host(ours.data(), gradients_.as<float>() + slice.offset, slice.elements * sizeof(float));
   nn::to_torch_order(parameters_[parameter], ours, torch);
   return torch;
+}
+
+std::vector<std::vector<float>> ProgramRig::buffers() const {
+  std::vector<std::vector<float>> all;
+  for (int i = 0; i < buffer_layout_.parameters(); ++i) {
+    const auto& slice = buffer_layout_.parameter(i);
+    copy_to_host(all.emplace_back(slice.elements).data(), buffers_.as<float>() + slice.offset,
+                 slice.elements * sizeof(float));
+  }
+  return all;
+}
+
+void ProgramRig::set_buffers(const std::vector<std::vector<float>>& values) {
+  for (std::size_t i = 0; i < values.size(); ++i)
+    stream_->enqueue_copy(buffers_.as<float>() + buffer_layout_.parameter(static_cast<int>(i)).offset, values[i].data(),
+                          values[i].size() * sizeof(float));
+  stream_->synchronize(Deadline::after(kPatience));
 }
 
 double relative_error(const std::vector<float>& a, const std::vector<float>& b) {

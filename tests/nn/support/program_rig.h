@@ -22,6 +22,10 @@ std::vector<float> logits_of(const nn::Program& program, std::int64_t elements);
 /// that is added to itself. tests/golden/make_residual.py has it in PyTorch.
 nn::Model residual_model();
 
+/// A residual network: batch normalization alone, with a ReLU, and with a shortcut and a ReLU.
+/// tests/golden/make_batch_norm_network.py has it in PyTorch.
+nn::Model batch_norm_model();
+
 /// What a program runs on.
 struct RigDevice {
   std::unique_ptr<kernels::Device> device;
@@ -61,6 +65,10 @@ class ProgramRig {
   /// The gradient of one parameter, in PyTorch's order.
   std::vector<float> gradient(std::size_t parameter) const;
 
+  /// The model's buffers, which begin with their initial values.
+  std::vector<std::vector<float>> buffers() const;
+  void set_buffers(const std::vector<std::vector<float>>& values);
+
   const std::vector<nn::Parameter>& parameters() const { return parameters_; }
   const nn::Program& program() const { return program_; }
 
@@ -78,6 +86,8 @@ class ProgramRig {
   std::unique_ptr<kernels::Stream> stream_;
   std::vector<float> weights_;
   kernels::Buffer gradients_;
+  nn::ArenaLayout buffer_layout_;
+  kernels::Buffer buffers_;
   nn::ProgramMode mode_;
   nn::Program program_;
 };

@@ -26,16 +26,16 @@ namespace entry { enum : std::uint32_t { key = 1, value = 2 }; }
 namespace opset { enum : std::uint32_t { domain = 1, version = 2 }; }
 namespace graph { enum : std::uint32_t { node = 1, name = 2, initializer = 5, input = 11, output = 12 }; }
 namespace node { enum : std::uint32_t { input = 1, output = 2, name = 3, op_type = 4, attribute = 5 }; }
-namespace attribute { enum : std::uint32_t { name = 1, i = 3, ints = 8, type = 20 }; }
+namespace attribute { enum : std::uint32_t { name = 1, f = 2, i = 3, ints = 8, type = 20 }; }
 namespace tensor { enum : std::uint32_t { dims = 1, data_type = 2, name = 8, raw_data = 9 }; }
 namespace value_info { enum : std::uint32_t { name = 1, type = 2 }; }
 namespace type {
 enum : std::uint32_t { tensor_type = 1, elem_type = 1, shape = 2, dim = 1, dim_value = 1, dim_param = 2 };
 }
 // clang-format on
-constexpr std::int64_t kFloat = 1, kUint8 = 2;       // TensorProto.DataType
-constexpr std::int64_t kInt = 2, kInts = 7;          // AttributeProto.AttributeType
-constexpr std::int64_t kIrVersion = 8, kOpset = 17;  // of ONNX 1.12, which introduced opset 17
+constexpr std::int64_t kFloat = 1, kUint8 = 2;          // TensorProto.DataType
+constexpr std::int64_t kReal = 1, kInt = 2, kInts = 7;  // AttributeProto.AttributeType
+constexpr std::int64_t kIrVersion = 8, kOpset = 17;     // of ONNX 1.12, which introduced opset 17
 }  // namespace proto
 
 constexpr const char* kInput = "images";
@@ -47,6 +47,8 @@ Message attribute(std::string_view name, const nn::OnnxNode::Value& value) {
   message.text(proto::attribute::name, name);
   if (const auto* one = std::get_if<std::int64_t>(&value))
     return message.integer(proto::attribute::i, *one).integer(proto::attribute::type, proto::kInt);
+  if (const auto* one = std::get_if<float>(&value))
+    return message.real(proto::attribute::f, *one).integer(proto::attribute::type, proto::kReal);
   for (const std::int64_t each : std::get<std::vector<std::int64_t>>(value))
     message.integer(proto::attribute::ints, each);
   return message.integer(proto::attribute::type, proto::kInts);
@@ -117,20 +119,36 @@ void add_layer(GraphBuilder& builder, const nn::NamedLayer& layer, Names inputs,
       [&](const auto& one) {
         for (const auto& tensors : {one.parameters(input), one.buffers(input)})
           for (const nn::Parameter& tensor : tensors) inputs.push_back(layer.name + "." + tensor.name);
-        const nn::OnnxNode node = one.onnx();
-        std::vector<Message> attributes;
-        for (const auto& [key, value] : node.attributes) attributes.push_back(attribute(key, value));
-        builder.node(node.op, layer.name, inputs, attributes, last);
+        const std::vector<nn::OnnxNode> nodes = one.onnx();
+        const auto name_of = [&](std::size_t node) {
+          return node + 1 == nodes.size() ? layer.name : layer.name + "." + std::to_string(node);
+        };
+        for (std::size_t i = 0; i < nodes.size(); ++i) {
+          Names operands;
+          for (const nn::OnnxNode::Operand& operand : nodes[i].operands) {
+            if (const auto* node = std::get_if<int>(&operand)) {
+              operands.push_back(*node == nn::kLayerInput ? inputs[0] : name_of(static_cast<std::size_t>(*node)));
+            } else {
+              const float value[] = {std::get<float>(operand)};
+              operands.push_back(name_of(i) + "." + std::to_string(operands.size()));
+              builder.constant(operands.back(), {}, value);
+            }
+          }
+          std::vector<Message> attributes;
+          for (const auto& [key, value] : nodes[i].attributes) attributes.push_back(attribute(key, value));
+          const bool is_output = last && i + 1 == nodes.size();
+          builder.node(nodes[i].op, name_of(i), operands.empty() ? inputs : operands, attributes, is_output);
+        }
       },
       layer.layer);
 }
 
 void add_weights(GraphBuilder& builder, const nn::Model& model, std::span<const TensorRecord> weights,
                  const std::filesystem::path& from) {
-  const std::vector<nn::Parameter> parameters = nn::parameters_of(model);
-  const auto values = parameter_values(weights, from, parameters);
+  const std::vector<nn::Parameter> tensors = nn::tensors_of(model);
+  const auto values = parameter_values(weights, from, tensors);
   for (std::size_t i = 0; i < values.size(); ++i)
-    builder.constant(parameters[i].name, parameters[i].torch_shape.extents(), values[i]);
+    builder.constant(tensors[i].name, tensors[i].torch_shape.extents(), values[i]);
 }
 
 }  // namespace

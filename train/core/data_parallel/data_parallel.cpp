@@ -100,9 +100,9 @@ void DataParallel::gather(kernels::Stream& stream, const DeviceReplica& from, co
   add(copy.piggyback().data(), gradients.piggyback, copy.piggyback().size());
 }
 
-void DataParallel::enqueue_empty_batch(kernels::Stream& stream, const nn::Gradients& gradients,
-                                       nn::StepObserver& observer) {
-  first_.program.enqueue_empty_batch(stream, gradients, observer);
+void DataParallel::enqueue_empty_batch(kernels::Stream& stream, const nn::Weights& weights,
+                                       const nn::Gradients& gradients, nn::StepObserver& observer) {
+  first_.program.enqueue_empty_batch(stream, weights, gradients, observer);
 }
 
 MemoryTable DataParallel::peak_memory() const {

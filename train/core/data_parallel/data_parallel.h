@@ -50,7 +50,7 @@ class DataParallel final : public nn::StepProgram {
                        nn::StepObserver& observer) override;
   void enqueue_backward(kernels::Stream& stream, const nn::Weights& weights, const nn::Gradients& gradients,
                         const LossTarget& target, nn::StepObserver& observer) override;
-  void enqueue_empty_batch(kernels::Stream& stream, const nn::Gradients& gradients,
+  void enqueue_empty_batch(kernels::Stream& stream, const nn::Weights& weights, const nn::Gradients& gradients,
                            nn::StepObserver& observer) override;
 
   /// Of the further devices together.

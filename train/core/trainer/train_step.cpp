@@ -65,7 +65,7 @@ void TrainStep::enqueue_work(DeviceBatch& batch, const Shape& shape) {
 void TrainStep::enqueue_empty_batch(const Shape& shape) {
   const TraceScope traced(trace_, TraceCategory::backward, "backward of an empty batch");
   nn::ObserverPair observer(parts_.weights.observer(), parts_.reducer);
-  parts_.program.enqueue_empty_batch(parts_.stream, parts_.reducer.begin(shape.pass), observer);
+  parts_.program.enqueue_empty_batch(parts_.stream, parts_.weights.view(), parts_.reducer.begin(shape.pass), observer);
   parts_.reducer.enqueue_end();
   clock_.end(phases_.backward);
 }

@@ -92,7 +92,7 @@ PlanResult PlanRig::run_ours(std::int64_t batch) {
   const nn::KernelPlans ours(kernels::kernel_set(), device_);
   std::vector<std::unique_ptr<nn::Plan>> owned;
   std::vector<nn::Plan*> plans;
-  for (const nn::NodeSpec& node : nodes_) plans.push_back(owned.emplace_back(ours.plan(node)).get());
+  for (const nn::NodeSpec& node : nodes_) plans.push_back(owned.emplace_back(ours.plan({&node, 1})).get());
   return run(plans, batch);
 }
 

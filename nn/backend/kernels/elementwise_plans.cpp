@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/lib/variant.h"
+#include "nn/backend/kernels/kernel_plans.h"
+#include "nn/layers/add.h"
+#include "nn/layers/gelu.h"
+#include "nn/layers/relu.h"
+#include "nn/layers/silu.h"
+
+namespace gradring::nn {
+namespace {
+
+using kernels::DType;
+using kernels::pick_variant;
+using kernels::Stream;
+
+class ReluPlan final : public Plan {
+ public:
+  ReluPlan(const NodeSpec& node, const kernels::relu::Variant& relu)
+      : dtype_(node.dtype), sample_elements_(node.output.with_batch(1).elements()), relu_(relu) {}
+
+  std::string description() const override { return "relu/" + std::string(relu_.name); }
+
+  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
+    relu_.forward(stream, {.dtype = dtype_, .x = pass.x, .y = pass.y, .elements = elements(pass.batch)});
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
+    if (!pass.dx) return;
+    relu_.backward(stream,
+                   {.dtype = dtype_, .y = pass.y, .dy = pass.dy, .dx = pass.dx, .elements = elements(pass.batch)});
+  }
+
+ private:
+  std::size_t elements(std::int64_t batch) const { return static_cast<std::size_t>(batch * sample_elements_); }
+
+  DType dtype_;
+  std::int64_t sample_elements_;
+  kernels::relu::Variant relu_;
+};
+
+/// An activation whose gradient needs its input: GELU, SiLU.
+template <class Variant>
+class SmoothActivationPlan final : public Plan {
+ public:
+  SmoothActivationPlan(std::string_view op, const NodeSpec& node, const Variant& variant)
+      : op_(op), dtype_(node.dtype), sample_elements_(node.output.with_batch(1).elements()), variant_(variant) {}
+
+  std::string description() const override { return op_ + "/" + std::string(variant_.name); }
+
+  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
+    variant_.forward(stream, {.dtype = dtype_, .x = pass.x, .y = pass.y, .elements = elements(pass.batch)});
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
+    if (!pass.dx) return;
+    variant_.backward(stream,
+                      {.dtype = dtype_, .x = pass.x, .dy = pass.dy, .dx = pass.dx, .elements = elements(pass.batch)});
+  }
+
+ private:
+  std::size_t elements(std::int64_t batch) const { return static_cast<std::size_t>(batch * sample_elements_); }
+
+  std::string op_;
+  DType dtype_;
+  std::int64_t sample_elements_;
+  Variant variant_;
+};
+
+/// y may be x: a program also adds up gradients with this plan.
+class AddPlan final : public Plan {
+ public:
+  AddPlan(const NodeSpec& node, const kernels::accumulate::Variant& accumulate)
+      : dtype_(node.dtype), sample_elements_(node.output.with_batch(1).elements()), accumulate_(accumulate) {}
+
+  std::string description() const override { return "accumulate/" + std::string(accumulate_.name); }
+
+  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
+    if (pass.y != pass.x) stream.enqueue_copy(pass.y, pass.x, elements(pass.batch) * kernels::size_of(dtype_));
+    accumulate_.run(stream, {.dtype = dtype_, .x = pass.residual, .y = pass.y, .elements = elements(pass.batch)});
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
+    for (void* gradient : {pass.dx, pass.dresidual})
+      if (gradient) stream.enqueue_copy(gradient, pass.dy, elements(pass.batch) * kernels::size_of(dtype_));
+  }
+
+ private:
+  std::size_t elements(std::int64_t batch) const { return static_cast<std::size_t>(batch * sample_elements_); }
+
+  DType dtype_;
+  std::int64_t sample_elements_;
+  kernels::accumulate::Variant accumulate_;
+};
+
+}  // namespace
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const Relu&, std::span<const NodeSpec> nodes) const {
+  return std::make_unique<ReluPlan>(nodes[0], pick_variant(kernels_.relu, device_, nodes[0].dtype));
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const Gelu&, std::span<const NodeSpec> nodes) const {
+  return std::make_unique<SmoothActivationPlan<kernels::gelu::Variant>>(
+      "gelu", nodes[0], pick_variant(kernels_.gelu, device_, nodes[0].dtype));
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const Silu&, std::span<const NodeSpec> nodes) const {
+  return std::make_unique<SmoothActivationPlan<kernels::silu::Variant>>(
+      "silu", nodes[0], pick_variant(kernels_.silu, device_, nodes[0].dtype));
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const Add&, std::span<const NodeSpec> nodes) const {
+  return std::make_unique<AddPlan>(nodes[0], pick_variant(kernels_.accumulate, device_, nodes[0].dtype));
+}
+
+}  // namespace gradring::nn
