@@ -57,6 +57,7 @@ struct RankRig::Parts {
              .zero = options.zero,
              .accumulates = options.accumulates,
              .sync_every_pass = options.sync_every_pass,
+             .sync_batch_norm = options.sync_batch_norm,
              .overlap = options.overlap,
              .devices = options.devices,
              .seed = options.seed},

@@ -20,7 +20,7 @@ namespace gradring::tests {
 class RankRig {
  public:
   struct Options {
-    std::string model = "convnet";
+    nn::ModelText model = "convnet";
     std::string backend = "cpu";
     train::OptimizerSpec optimizer;
     std::vector<float> learning_rates;  ///< of applied steps; none: 1e-3 for all
@@ -32,6 +32,7 @@ class RankRig {
     train::WireSpec wire;
     int zero = 0;
     bool sync_every_pass = false;  ///< and not once a window (ZeRO 2 and 3)
+    bool sync_batch_norm = false;
     bool overlap = true;
     nn::Checkpointing checkpointing;
     bool recorded = false;

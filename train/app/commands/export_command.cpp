@@ -171,9 +171,9 @@ Writer writer_for(const ExportOptions& options) {
 
 /// Sorts the weights in PyTorch's order if the model is known; safetensors files are sorted otherwise.
 void sort_as_model(Checkpoint& checkpoint, const nn::Model& model) {
-  const auto parameters = nn::parameters_of(model);
+  const auto tensors = nn::tensors_of(model);
   const auto position = [&](const TensorRecord& tensor) {
-    return std::pair(std::ranges::find(parameters, tensor.name, &nn::Parameter::name) - parameters.begin(),
+    return std::pair(std::ranges::find(tensors, tensor.name, &nn::Parameter::name) - tensors.begin(),
                      tensor.name);
   };
   std::ranges::sort(checkpoint.model, {}, position);

@@ -40,6 +40,7 @@ void validate_data_parallel(const TrainConfig& config) {
   require(config.wire_dtype == Precision::fp32, fmt::format("--wire-dtype {}", word_of(config.wire_dtype)),
           "gradients are gathered from the devices in fp32");
   require(!config.reproducible, "--reproducible", "sums would depend on the number of devices");
+  require(!config.sync_batchnorm, "--sync-batchnorm", "the first normalizes the batch of each device by itself");
   require(!config.device.starts_with("cuda:"), "--device " + config.device,
           "the devices are cuda:0 and those after it");
   if (config.batch_size < config.data_parallel)

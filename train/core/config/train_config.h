@@ -71,11 +71,12 @@ struct TrainConfig {
   SimulatedGpu simulate_gpu{};
   std::uint64_t simulate_seed = 0;  ///< of the order of work on simulated GPUs
   BackendKind backend{};
-  std::string conv = "auto";  ///< convolution kernel: auto, or a name that the backend knows
-  std::string gemm = "auto";  ///< the same for matrix products
-  bool autotune = false;      ///< measure cuDNN's algorithms instead of taking its first
-  bool reproducible = false;  ///< bitwise equal results in every run
-  bool cuda_graph = true;     ///< a step on a GPU is one CUDA graph
+  std::string conv = "auto";    ///< convolution kernel: auto, or a name that the backend knows
+  std::string gemm = "auto";    ///< the same for matrix products
+  bool autotune = false;        ///< measure cuDNN's algorithms instead of taking its first
+  bool reproducible = false;    ///< bitwise equal results in every run
+  bool sync_batchnorm = false;  ///< batch normalization by the batches of all ranks
+  bool cuda_graph = true;       ///< a step on a GPU is one CUDA graph
   Resident resident{};
   std::int64_t threads = 0;  ///< compute threads per rank; 0: OMP_NUM_THREADS, or its share of the usable processors
   bool pin = false;          ///< every rank is bound to cores of its own

@@ -32,16 +32,18 @@ Inference::Inference(const InferenceSpec& spec, std::vector<TensorRecord> weight
       parameters_(nn::parameters_of(model_)),
       layout_(one_bucket(parameters_)),
       shards_(layout_, 1, 0),
+      stream_(compute.device->make_stream(kernels::StreamMode::in_place)),
+      buffers_(model_, {.device = *compute.device, .group = *self_.group, .stream = *stream_}),
       weights_({.device = *compute.device,
                 .group = *self_.group,
                 .shards = shards_,
-                .cast = kernels::pick_variant(compute.kernels.cast, *compute.device, spec.precision)},
+                .cast = kernels::pick_variant(compute.kernels.cast, *compute.device, spec.precision),
+                .buffers = buffers_.data()},
                spec.precision),
       program_(model_, spec.batch_size, nn::ProgramMode::evaluation, *compute.backend, *compute.device, spec.precision),
       host_logits_(compute.device->allocate(
           static_cast<std::size_t>(spec.batch_size * spec.classes) * kernels::size_of(spec.precision),
-          kernels::MemoryKind::pinned)),
-      stream_(compute.device->make_stream(kernels::StreamMode::in_place)) {
+          kernels::MemoryKind::pinned)) {
   load(std::move(weights));
 }
 
@@ -50,11 +52,14 @@ void Inference::load(std::vector<TensorRecord> weights) {
   const kernels::Buffer host =
       compute_.device->allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);
   std::fill_n(host.as<float>(), layout_.elements(), 0.0f);
-  load_parameters(weights, from_, parameters_, {layout_, host.as<float>()});
+  const Deadline deadline = Deadline::after(self_.group->timeout());
+  const SplitRecords split = split_records(weights, buffers_.tensors());
+  load_parameters(split.first, from_, parameters_, {layout_, host.as<float>()});
   check_finite_weights(weights, from_);
+  buffers_.load(split.others, from_, deadline);
   stream_->enqueue_copy(weights_.master().front(), host.data(), host.size());
   weights_.enqueue_refresh(*stream_);
-  stream_->synchronize(Deadline::after(self_.group->timeout()));
+  stream_->synchronize(deadline);
 }
 
 Inference::Result Inference::run(const data::Dataset& dataset) {

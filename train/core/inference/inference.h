@@ -16,6 +16,7 @@
 #include "train/core/setup/compute.h"
 #include "train/core/setup/rendezvous.h"
 #include "train/core/trainer/evaluator.h"
+#include "train/core/trainer/model_buffers.h"
 #include "train/records/checkpoint/tensor_record.h"
 
 namespace gradring::train {
@@ -68,11 +69,12 @@ class Inference {
   std::vector<nn::Parameter> parameters_;
   nn::ArenaLayout layout_;
   Shards shards_;  // one: the whole
+  std::unique_ptr<kernels::Stream> stream_;
+  ModelBuffers buffers_;
   GatheredWeights weights_;
   nn::Program program_;
   kernels::Buffer host_logits_;
   std::vector<std::string> remarks_;
-  std::unique_ptr<kernels::Stream> stream_;
 };
 
 /// exp(x_i) / sum_j exp(x_j) of one sample's logits.

@@ -139,6 +139,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .accumulates = sampler.most_of_rank() > sizes.pass,
           .sync_every_pass = config.sync_every_pass,
           .exact_terms = config.reproducible ? sizes.global / sizes.pass : 0,
+          .sync_batch_norm = config.sync_batchnorm,
           .overlap = config.overlap,
           .devices = static_cast<int>(config.data_parallel),
           .seed = config.seed};

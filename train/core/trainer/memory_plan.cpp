@@ -94,6 +94,7 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanWorld& world
                                          .ledger = ledger,
                                          .stream = *stream,
                                          .shards = shards,
+                                         .model = model,
                                          .slots = programs.slots});
   plan_batches(spec, world, ledger.on(MemoryClass::batches));
   const auto gathered =

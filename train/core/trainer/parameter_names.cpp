@@ -15,7 +15,12 @@ namespace {
 
 constexpr std::string_view kWrapperComponents[] = {"module", "_orig_mod", "_fsdp_wrapped_module",
                                                    "_checkpoint_wrapped_module"};
-constexpr std::string_view kAveragedCounter = "n_averaged";
+/// Tensors of PyTorch's modules that only count.
+struct TorchCounter {
+  std::string_view name;
+  std::string_view of;
+};
+constexpr TorchCounter kTorchCounters[] = {{"n_averaged", "AveragedModel"}, {"num_batches_tracked", "BatchNorm"}};
 
 /// "conv1.weight" for "module._orig_mod.conv1.weight".
 std::string without_wrappers(std::string_view name) {
@@ -31,8 +36,12 @@ std::string without_wrappers(std::string_view name) {
   return kept;
 }
 
-bool is_averaged_counter(std::string_view name) {
-  return name.substr(name.rfind('.') + 1) == kAveragedCounter;  // npos + 1 is 0
+bool counts_as(const TorchCounter& counter, std::string_view name) {
+  return name.substr(name.rfind('.') + 1) == counter.name;  // npos + 1 is 0
+}
+
+bool is_counter(std::string_view name) {
+  return std::ranges::any_of(kTorchCounters, [&](const TorchCounter& counter) { return counts_as(counter, name); });
 }
 
 /// What `name` has more than `kept`, its end: "module."; the wrappers' components if they are elsewhere.
@@ -54,9 +63,10 @@ ParameterNames::ParameterNames(const nn::Model& model) {
     const auto& [name, layer, reads] = model.layers[i];
     const std::string_view kind = std::visit([](const auto& one) { return one.kTorchAttribute; }, layer);
     const std::string attribute = std::string(kind) + std::to_string(++numbers[kind]);
-    for (const nn::Parameter& parameter : nn::parameters_of(layer, inputs[i]))
-      for (const std::string& spelling : {name, attribute, std::to_string(i)})
-        own_.emplace(spelling + "." + parameter.name, name + "." + parameter.name);
+    for (const auto& tensors : {nn::parameters_of(layer, inputs[i]), nn::buffers_of(layer, inputs[i])})
+      for (const nn::Parameter& tensor : tensors)
+        for (const std::string& spelling : {name, attribute, std::to_string(i)})
+          own_.emplace(spelling + "." + tensor.name, name + "." + tensor.name);
   }
 }
 
@@ -69,12 +79,12 @@ std::optional<std::string> ParameterNames::own(std::string_view name, std::strin
 }
 
 bool ParameterNames::is_known(std::string_view name, std::string_view prefix) const {
-  return own(name, prefix) || is_averaged_counter(name);
+  return own(name, prefix) || is_counter(name);
 }
 
 std::string ParameterNames::common_prefix(std::span<const std::string> names) const {
   constexpr int kMostComponents = 16;
-  const auto any = std::ranges::find_if_not(names, is_averaged_counter);
+  const auto any = std::ranges::find_if_not(names, is_counter);
   if (any == names.end()) return {};
   const std::string first = without_wrappers(*any);
   std::size_t end = 0;
@@ -113,8 +123,9 @@ std::vector<std::string> ParameterNames::rename(std::vector<TensorRecord>& tenso
   if (!stripped.empty())
     remarks.push_back(
         fmt::format("{}: stripped {} from the names of the tensors", path.string(), fmt::join(stripped, " and ")));
-  if (std::erase_if(tensors, [](const TensorRecord& tensor) { return is_averaged_counter(tensor.name); }) > 0)
-    remarks.push_back(fmt::format("{}: ignored '{}', the counter of AveragedModel", path.string(), kAveragedCounter));
+  for (const TorchCounter& counter : kTorchCounters)
+    if (std::erase_if(tensors, [&](const TensorRecord& tensor) { return counts_as(counter, tensor.name); }) > 0)
+      remarks.push_back(fmt::format("{}: ignored '{}', the counter of {}", path.string(), counter.name, counter.of));
   return remarks;
 }
 

@@ -33,7 +33,7 @@ class ParameterNames {
   /// The model's own name for `name` without the components of wrappers and `prefix`; empty if it is unknown.
   std::optional<std::string> own(std::string_view name, std::string_view prefix = {}) const;
 
-  /// Renames the tensors of a file; unknown names stay. Removes AveragedModel's counter, "n_averaged".
+  /// Renames the tensors of a file; unknown names stay. Removes the counters of AveragedModel and BatchNorm.
   ///
   /// Returns   what was stripped from names and what was removed, one text each, for remarks.
   /// Errors    CheckpointError with `path` if two of them are the same parameter.

@@ -94,6 +94,14 @@ void load_parameters(std::span<const TensorRecord> tensors, const std::filesyste
   for (std::size_t i = 0; i < values.size(); ++i) nn::from_torch_order(parameters[i], values[i], slice(arena, i));
 }
 
+SplitRecords split_records(std::span<const TensorRecord> records, std::span<const nn::Parameter> others) {
+  SplitRecords split;
+  for (const TensorRecord& record : records)
+    (std::ranges::find(others, record.name, &nn::Parameter::name) == others.end() ? split.first : split.others)
+        .push_back(record);
+  return split;
+}
+
 std::string non_finite_weights(std::span<const TensorRecord> tensors) {
   std::string first;
   std::size_t more = 0;

@@ -41,6 +41,13 @@ std::vector<ParameterValues> named_values(std::span<const nn::Parameter> paramet
 void load_parameters(std::span<const TensorRecord> tensors, const std::filesystem::path& path,
                      std::span<const nn::Parameter> parameters, const nn::Arena& arena, std::string_view prefix = "");
 
+/// Records of the tensors that are not in `others`, and those that are, by name.
+struct SplitRecords {
+  std::vector<TensorRecord> first;
+  std::vector<TensorRecord> others;
+};
+SplitRecords split_records(std::span<const TensorRecord> records, std::span<const nn::Parameter> others);
+
 /// "3 of the 10 values of 'fc_layers.2.bias' are NaN or infinite, and values of 2 more tensors"; empty if all values are
 /// finite as f32. Second moments ("exp_avg_sq.") may be infinite, but not negative.
 std::string non_finite_weights(std::span<const TensorRecord> tensors);

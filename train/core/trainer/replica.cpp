@@ -18,12 +18,13 @@ namespace {
 constexpr std::size_t kShardElements = kernels::gradient_statistics::kBlock;
 
 std::unique_ptr<ComputeWeights> make_weights(const ReplicaSpec& spec, const ReplicaBuffers::Parts& parts,
-                                             DistributedDataParallel& ddp) {
+                                             DistributedDataParallel& ddp, float* buffers) {
   kernels::Device& device = parts.ledger.on(MemoryClass::master);
   const WeightParts weights{.device = device,
                             .group = parts.group,
                             .shards = parts.shards,
-                            .cast = kernels::pick_variant(parts.kernels.cast, device, spec.precision)};
+                            .cast = kernels::pick_variant(parts.kernels.cast, device, spec.precision),
+                            .buffers = buffers};
   if (spec.zero < 3) return std::make_unique<GatheredWeights>(weights, spec.precision);
   return std::make_unique<PrefetchedWeights>(weights, ddp, spec.precision, parts.slots);
 }
@@ -32,6 +33,19 @@ template <class Part>
 std::unique_ptr<Part> decorated(const std::function<std::unique_ptr<Part>(std::unique_ptr<Part>)>& decorate,
                                 std::unique_ptr<Part> part) {
   return decorate ? decorate(std::move(part)) : std::move(part);
+}
+
+/// Errors    InvalidArgument if a replica of this kind cannot have the model's buffers.
+nn::Model checked(nn::Model model, const ReplicaSpec& spec) {
+  if (nn::buffers_of(model).empty()) return model;
+  check(spec.exact_terms == 0,
+        "--reproducible promises the same bits for any number of ranks, but with batch normalization each rank "
+        "normalizes by its own batch, and the sums of --sync-batchnorm depend on their number: leave out "
+        "--reproducible, or choose a model without batch normalization");
+  check(spec.devices == 1,
+        "--data-parallel does not split batch normalization: start a rank for each device, or choose a model without "
+        "batch normalization");
+  return model;
 }
 
 std::string prefix_of(const OptimizerState& state) { return state.name + "."; }
@@ -70,6 +84,8 @@ bool averages_are_read_in_place(const Shards& shards, kernels::DType dtype) {
 
 ReplicaBuffers::ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts)
     : gradients({.slots = spec.zero >= 2 ? parts.slots : 0}, parts.group, parts.shards.layout()),
+      of_model(parts.model,
+               {.device = parts.ledger.on(MemoryClass::master), .group = parts.group, .stream = parts.stream}),
       ddp(parts.group, parts.shards.layout(), parts.ledger.on(MemoryClass::gradients), parts.stream,
           spec.overlap ? kernels::StreamMode::asynchronous : kernels::StreamMode::in_place),
       reducer(make_gradient_reducer({.wire = spec.wire,
@@ -83,7 +99,7 @@ ReplicaBuffers::ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts)
                                      .gradients = gradients,
                                      .shards = parts.shards,
                                      .ddp = ddp})),
-      weights(make_weights(spec, parts, ddp)),
+      weights(make_weights(spec, parts, ddp, of_model.data())),
       check({.device = parts.ledger.on(MemoryClass::step),
              .group = parts.group,
              .ddp = ddp,
@@ -96,6 +112,7 @@ ReplicaBuffers::ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts)
   };
   hold(spec.precision == kernels::DType::f32 ? MemoryClass::master : MemoryClass::parameters, weights->bytes().whole);
   hold(MemoryClass::parameters, weights->bytes().slots);
+  hold(MemoryClass::master, of_model.bytes());
   hold(MemoryClass::gradients, gradients.bytes());
   hold(MemoryClass::buckets, reducer->bytes().wire);
   hold(MemoryClass::step, check.bytes());
@@ -105,14 +122,15 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
     : device_(world.device),
       group_(world.group),
       memory_(world.device),
-      model_(nn::make_model(spec.model, world.sample, world.classes)),
+      model_(checked(nn::make_model(spec.model, world.sample, world.classes), spec)),
       parameters_(nn::parameters_of(model_)),
       layout_(replica_layout(spec, model_, parameters_, world.group.world_size())),
       shards_(replica_shards(spec.zero, layout_, world.group.world_size(), world.group.rank())),
       cast_(kernels::pick_variant(world.kernels.cast, world.device, spec.precision)),
+      statistics_(world.group),
       program_(model_, spec.batch_of_device(), nn::ProgramMode::training, world.backend,
                {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.precision,
-               spec.checkpointing),
+               spec.checkpointing, spec.sync_batch_norm ? &statistics_ : nullptr),
       optimizer_(decorated(
           decorators.optimizer,
           make_optimizer(spec.optimizer, world.kernels, memory_.on(MemoryClass::optimizer), shards_.elements()))),
@@ -122,6 +140,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
                       .ledger = memory_,
                       .stream = *stream_,
                       .shards = shards_,
+                      .model = model_,
                       .slots = slots_for(layout_, program_)}),
       slices_(
           update_slices(shards_, *buffers_.weights, buffers_.reducer->sums(), decaying(parameters_, spec.optimizer))),
@@ -141,6 +160,8 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
                         .check = buffers_.check,
                         .optimizer = *optimizer_,
                         .slices = slices_}) {
+  statistics_.connect(memory_.on(MemoryClass::step), buffers_.ddp);
+  buffers_.held.push_back(memory_.hold(MemoryClass::step, statistics_.bytes()));
   initialize_weights(spec.seed, world.group.after_collectives());
 }
 
@@ -175,6 +196,7 @@ void Replica::initialize_weights(std::uint64_t seed, Deadline deadline) {
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     nn::from_torch_order(parameters_[i], drawn[i], {arena.parameter(static_cast<int>(i)), drawn[i].size()});
   transfer_.scatter(host.as<float>(), buffers_.weights->master(), deadline);
+  buffers_.of_model.initialize(deadline);
   enqueue_begin();
 }
 
@@ -194,10 +216,18 @@ kernels::Buffer Replica::weights_on_host(Deadline deadline) {
 }
 
 WholeWeights Replica::whole_weights() {
+  buffers_.of_model.synchronize(group_.after_collectives());
   WholeWeights whole{
       .memory = buffers_.weights->gather_whole(*stream_), .view = buffers_.weights->view(), .counted = {}};
   if (whole.memory) whole.view.buckets = weights_within(*whole.memory).buckets;
   return whole;
+}
+
+/// Weights that are read together with rank 0's buffers.
+WholeWeights Replica::with_buffers(WholeWeights weights) {
+  buffers_.of_model.synchronize(group_.after_collectives());
+  weights.view.buffers = buffers_.of_model.data();
+  return weights;
 }
 
 std::optional<WholeWeights> Replica::averaged_weights() {
@@ -205,13 +235,13 @@ std::optional<WholeWeights> Replica::averaged_weights() {
   const auto found = std::ranges::find(states, kEmaState, &OptimizerState::name);
   if (found == states.end()) return std::nullopt;
   if (averages_are_read_in_place(shards_, program_.dtype()))
-    return WholeWeights{
-        .memory = nullptr, .view = nn::weights_at(layout_, kernels::DType::f32, found->data), .counted = {}};
+    return with_buffers(
+        {.memory = nullptr, .view = nn::weights_at(layout_, kernels::DType::f32, found->data), .counted = {}});
   auto memory = gather_whole({.device = device_, .group = group_, .shards = shards_, .cast = cast_}, shards_of(*found),
                              program_.dtype(), *stream_);
   auto counted = memory_.hold(MemoryClass::parameters, memory->bytes());
   const nn::Weights view = weights_within(*memory);
-  return WholeWeights{.memory = std::move(memory), .view = view, .counted = std::move(counted)};
+  return with_buffers({.memory = std::move(memory), .view = view, .counted = std::move(counted)});
 }
 
 ReplicaBytes Replica::bytes() const {
@@ -231,6 +261,10 @@ std::vector<TensorRecord> Replica::records_of(const kernels::Buffer& host, std::
 ReplicaState Replica::save(Deadline deadline) {
   ReplicaState saved{.model = {}, .state = {}, .step = step_.state(deadline)};
   saved.model = records_of(weights_on_host(deadline), "");
+  if (group_.rank() == 0)
+    std::ranges::move(
+        save_parameters(buffers_.of_model.tensors(), buffers_.of_model.arena(buffers_.of_model.on_host(deadline))),
+        std::back_inserter(saved.model));
   for (const OptimizerState& state : optimizer_->states())
     std::ranges::move(records_of(transfer_.gather(shards_of(state), deadline), prefix_of(state)),
                       std::back_inserter(saved.state));
@@ -250,7 +284,9 @@ void Replica::load(const ReplicaState& state, const std::filesystem::path& from,
 void Replica::load_weights(std::span<const TensorRecord> of_rank_0, const std::filesystem::path& from,
                            Deadline deadline) {
   check_finite_weights(of_rank_0, from);
-  load_shards(buffers_.weights->master(), of_rank_0, from, "", deadline);
+  const SplitRecords split = split_records(of_rank_0, buffers_.of_model.tensors());
+  load_shards(buffers_.weights->master(), split.first, from, "", deadline);
+  buffers_.of_model.load(split.others, from, deadline);
   enqueue_begin();
 }
 
@@ -262,8 +298,22 @@ void Replica::load_shards(const ShardPointers& to, std::span<const TensorRecord>
   transfer_.scatter(host.as<float>(), to, deadline);
 }
 
+Sha256 Replica::hash(Deadline deadline) {
+  Sha256Sum sum;
+  add_to_hash(sum, parameters_, {layout_, weights_on_host(deadline).as<float>()});
+  ModelBuffers& buffers = buffers_.of_model;
+  buffers.synchronize(deadline);
+  add_to_hash(sum, buffers.tensors(), buffers.arena(buffers.on_host(deadline)));
+  return sum.finish();
+}
+
 Sha256 hash_weights(std::span<const nn::Parameter> parameters, const nn::Arena& weights) {
   Sha256Sum sum;
+  add_to_hash(sum, parameters, weights);
+  return sum.finish();
+}
+
+void add_to_hash(Sha256Sum& sum, std::span<const nn::Parameter> parameters, const nn::Arena& weights) {
   std::vector<float> torch;
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const auto elements = static_cast<std::size_t>(parameters[i].shape.elements());
@@ -271,7 +321,6 @@ Sha256 hash_weights(std::span<const nn::Parameter> parameters, const nn::Arena& 
     nn::to_torch_order(parameters[i], {weights.parameter(static_cast<int>(i)), elements}, torch);
     sum.add(std::as_bytes(std::span(torch)));
   }
-  return sum.finish();
 }
 
 void check_replicas(comm::ProcessGroup& group, const Sha256& mine, const std::string& what) {

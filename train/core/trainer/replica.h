@@ -17,9 +17,11 @@
 #include "nn/program/program.h"
 #include "train/core/data_parallel/data_parallel.h"
 #include "train/core/ddp/compute_weights.h"
+#include "train/core/ddp/gathered_statistics.h"
 #include "train/core/ddp/gradient_reducer.h"
 #include "train/core/ddp/non_finite_check.h"
 #include "train/core/optim/optimizer.h"
+#include "train/core/trainer/model_buffers.h"
 #include "train/core/trainer/train_step.h"
 #include "train/core/trainer/training_state.h"
 #include "train/records/metrics/memory_ledger.h"
@@ -41,10 +43,11 @@ struct ReplicaSpec {
   bool accumulates = false;      ///< a step may have several passes
   bool sync_every_pass = false;  ///< ranks sum the gradients of each pass (ZeRO 2 and 3)
   std::int64_t exact_terms =
-      0;                   ///< passes of all ranks in a step, for sums with the same bits in any order; 0: f32 sums
-  bool overlap = true;     ///< gradients are summed while backward continues
-  int devices = 1;         ///< over which this process splits each pass (--data-parallel)
-  std::uint64_t seed = 0;  ///< of the initial weights
+      0;  ///< passes of all ranks in a step, for sums with the same bits in any order; 0: f32 sums
+  bool sync_batch_norm = false;  ///< batches are normalized by the statistics of all ranks
+  bool overlap = true;           ///< gradients are summed while backward continues
+  int devices = 1;               ///< over which this process splits each pass (--data-parallel)
+  std::uint64_t seed = 0;        ///< of the initial weights
 
   /// Samples of the program of one device.
   std::int64_t batch_of_device() const { return samples_of_device(batch_size, devices); }
@@ -83,12 +86,14 @@ struct ReplicaBuffers {
     MemoryLedger& ledger;
     kernels::Stream& stream;
     const Shards& shards;
+    const nn::Model& model;
     int slots = 0;  ///< slots_for the training program
   };
   /// Collective.
   ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts);
 
   BucketMemory gradients;  ///< where backward writes
+  ModelBuffers of_model;
   DistributedDataParallel ddp;
   std::unique_ptr<GradientReducer> reducer;
   std::unique_ptr<ComputeWeights> weights;
@@ -135,8 +140,8 @@ class Replica {
   const nn::Model& model() const { return model_; }
   const std::vector<nn::Parameter>& parameters() const { return parameters_; }
   const nn::ArenaLayout& layout() const { return layout_; }
-  /// All weights that layers read, valid for work on stream(). With ZeRO 3 a copy, owned by the result; then it is
-  /// collective.
+  /// All weights that layers read, with rank 0's buffers, valid for work on stream(). With ZeRO 3 a copy, owned by the
+  /// result. Collective with ZeRO 3 or buffers.
   WholeWeights whole_weights();
   /// The same for the averaged weights (OptimizerSpec::ema), if there are any.
   std::optional<WholeWeights> averaged_weights();
@@ -162,6 +167,8 @@ class Replica {
   /// Copies of the f32 master weights, and of the sums of the last step, times its loss scale: layout().elements()
   /// floats. They block; collective with ZeRO.
   kernels::Buffer weights_on_host(Deadline deadline);
+  /// SHA-256 of the master weights and rank 0's buffers. Collective with ZeRO or buffers.
+  Sha256 hash(Deadline deadline);
   kernels::Buffer gradients_on_host(Deadline deadline) { return transfer_.gather(buffers_.reducer->sums(), deadline); }
   /// The state after the last step; the tensors are on rank 0 only. Blocks; collective with ZeRO. All results of steps
   /// must have been taken.
@@ -178,6 +185,7 @@ class Replica {
 
  private:
   std::unique_ptr<DataParallel> make_data_parallel(const ReplicaSpec& spec, const ReplicaWorld& world);
+  WholeWeights with_buffers(WholeWeights weights);
   void enqueue_begin();
   kernels::Buffer host_arena();
   void initialize_weights(std::uint64_t seed, Deadline deadline);
@@ -195,6 +203,7 @@ class Replica {
   nn::ArenaLayout layout_;
   Shards shards_;
   kernels::cast::Variant cast_;
+  GatheredStatistics statistics_;
   nn::Program program_;
   std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<kernels::Stream> stream_;
@@ -211,8 +220,10 @@ class ReplicaError : public Error, public ExitsWith<kReplicasDiffer> {
   using Error::Error;
 };
 
-/// SHA-256 of all weights: f32 little-endian, in state_dict order and PyTorch's layout. The weights must be in host
-/// memory.
+/// Adds tensors in host memory to a hash: f32 little-endian, in state_dict order and PyTorch's layout.
+void add_to_hash(Sha256Sum& sum, std::span<const nn::Parameter> tensors, const nn::Arena& values);
+
+/// SHA-256 of all weights.
 Sha256 hash_weights(std::span<const nn::Parameter> parameters, const nn::Arena& weights);
 
 /// Checks that a hash is equal on all ranks. `what` names the content for the message.

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "comm/process_group.h"
+#include "kernels/runtime/device.h"
+#include "nn/backend/replica_statistics.h"
+#include "train/core/ddp/distributed_data_parallel.h"
+
+namespace gradring::train {
+
+/// Statistics of all ranks, gathered on the communication stream among the sums of buckets: in the same order on every
+/// rank, because plans and buckets are. The compute stream waits for each.
+class GatheredStatistics final : public nn::ReplicaStatistics {
+ public:
+  explicit GatheredStatistics(comm::ProcessGroup& group) : group_(group) {}
+  GatheredStatistics(const GatheredStatistics&) = delete;
+  GatheredStatistics& operator=(const GatheredStatistics&) = delete;
+
+  /// Allocates what was reserved. Collective if that is anything. `ddp` must outlive it.
+  void connect(kernels::Device& device, DistributedDataParallel& ddp);
+  std::size_t bytes() const { return segment_ ? segment_->size() : 0; }
+
+  int replicas() const override { return group_.world_size(); }
+  int own() const override { return group_.rank(); }
+  int reserve(std::size_t floats) override;
+  float* rows(int number) const override;
+  void enqueue_gather(int number) override;
+
+ private:
+  struct Rows {
+    comm::Slice slice;  // of all ranks
+    std::unique_ptr<kernels::Event> written;
+    std::unique_ptr<kernels::Event> gathered;
+  };
+
+  comm::ProcessGroup& group_;
+  DistributedDataParallel* ddp_ = nullptr;
+  std::vector<Rows> reserved_;
+  std::size_t elements_ = 0;
+  std::unique_ptr<comm::Segment> segment_;
+};
+
+}  // namespace gradring::train
