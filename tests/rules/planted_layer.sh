@@ -34,7 +34,7 @@ sed "s|^#include \"nn/layers/relu.h\"|&\n#include \"$planted\"|; s|^\(using Laye
 echo "#include \"$layers\"" >"$folder/layers.cpp"
 accepts "$folder/layers.cpp"
 rejects $plans.cpp "a layer without a plan" plan_of
-sed 's|^\( *std::unique_ptr<Plan> plan_of(const \)Relu&.*|&\n\1PlantedLayer\& layer, const NodeSpec\& node) const;|' \
+sed 's|^\( *std::unique_ptr<Plan> plan_of(const \)Relu&.*|&\n\1PlantedLayer\& layer, std::span<const NodeSpec> nodes) const;|' \
   $plans.h >"$folder/$plans.h"
 for source in $plans.cpp nn/models/model.cpp nn/program/program.cpp nn/backend/cpu/cpu_backend.cpp; do accepts $source; done
 

@@ -121,7 +121,7 @@ void add_layer(GraphBuilder& builder, const nn::NamedLayer& layer, Names inputs,
           for (const nn::Parameter& tensor : tensors) inputs.push_back(layer.name + "." + tensor.name);
         const std::vector<nn::OnnxNode> nodes = one.onnx();
         const auto name_of = [&](std::size_t node) {
-          return node + 1 == nodes.size() ? layer.name : layer.name + "." + std::to_string(node);
+          return node + 1 == nodes.size() ? layer.name : layer.name + "/" + std::to_string(node);
         };
         for (std::size_t i = 0; i < nodes.size(); ++i) {
           Names operands;
@@ -130,7 +130,7 @@ void add_layer(GraphBuilder& builder, const nn::NamedLayer& layer, Names inputs,
               operands.push_back(*node == nn::kLayerInput ? inputs[0] : name_of(static_cast<std::size_t>(*node)));
             } else {
               const float value[] = {std::get<float>(operand)};
-              operands.push_back(name_of(i) + "." + std::to_string(operands.size()));
+              operands.push_back(layer.name + "/" + std::to_string(i) + "/" + std::to_string(operands.size()));
               builder.constant(operands.back(), {}, value);
             }
           }

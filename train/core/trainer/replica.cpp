@@ -8,6 +8,7 @@
 
 #include "kernels/lib/variant.h"
 #include "train/core/trainer/parameter_tensors.h"
+#include "train/options/usage_error.h"
 #include "train/records/checkpoint/error.h"
 #include "train/records/checkpoint/tensor_record.h"
 
@@ -35,14 +36,15 @@ std::unique_ptr<Part> decorated(const std::function<std::unique_ptr<Part>(std::u
   return decorate ? decorate(std::move(part)) : std::move(part);
 }
 
-/// Errors    InvalidArgument if a replica of this kind cannot have the model's buffers.
+/// Errors    UsageError if a replica of this kind cannot have the model's buffers.
 nn::Model checked(nn::Model model, const ReplicaSpec& spec) {
   if (nn::buffers_of(model).empty()) return model;
-  check(spec.exact_terms == 0,
-        "--reproducible promises the same bits for any number of ranks, but with batch normalization each rank "
-        "normalizes by its own batch, and the sums of --sync-batchnorm depend on their number: leave out "
-        "--reproducible, or choose a model without batch normalization");
-  check(spec.devices == 1,
+  if (spec.exact_terms > 0)
+    throw UsageError(
+        "--reproducible does not take batch normalization, whose sums depend on the number of ranks: leave it out, or "
+        "choose a model without batch normalization");
+  if (spec.devices > 1)
+    throw UsageError(
         "--data-parallel does not split batch normalization: start a rank for each device, or choose a model without "
         "batch normalization");
   return model;

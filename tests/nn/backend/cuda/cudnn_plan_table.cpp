@@ -16,8 +16,8 @@ constexpr std::int64_t kBatch = 512;
 
 constexpr const char* kHead = R"(# cuDNN's engines
 
-For every convolution of every model: which of cuDNN's engines the CUDA backend chooses, and how
-much workspace it takes. No GPU has run them: cuDNN plans for GPUs that are described to it.
+For every convolution with a bias of every model: which of cuDNN's engines the CUDA backend chooses,
+and how much workspace it takes. No GPU has run them: cuDNN plans for GPUs that are described to it.
 
 **Command**  `scripts/cudnn_plans.sh --write`. **cuDNN**  {}. **Batch**  {} images of 28x28x1.
 

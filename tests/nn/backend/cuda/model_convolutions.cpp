@@ -21,12 +21,13 @@ class EmptyLossPlan final : public nn::LossPlan {
   void enqueue(kernels::Stream&, const nn::LossPass&) override {}
 };
 
-/// Keeps what it is to plan.
+/// Keeps the convolutions that it is to plan, if the CUDA backend asks cuDNN for them: those with a bias and one group.
 class Collector final : public nn::Backend {
  public:
   std::string_view name() const override { return "collector"; }
   std::unique_ptr<nn::Plan> plan(std::span<const nn::NodeSpec> nodes) override {
-    if (std::holds_alternative<nn::Conv2d>(nodes.front().layer)) convolutions.emplace_back(nodes.begin(), nodes.end());
+    const auto* const conv = std::get_if<nn::Conv2d>(&nodes.front().layer);
+    if (conv && conv->bias && conv->groups == 1) convolutions.emplace_back(nodes.begin(), nodes.end());
     return std::make_unique<EmptyPlan>();
   }
   std::unique_ptr<nn::LossPlan> plan_cross_entropy(const nn::CrossEntropySpec&, const nn::NodeSpec*) override {

@@ -87,6 +87,24 @@ TEST_F(ModelFiles, TwoRanksTrainAndResumeWithoutTheFile) {
   ASSERT_EQ(repeated.code, 0) << repeated.err;
 }
 
+TEST_F(ModelFiles, BatchNormResumesToTheSameBits) {
+  std::string text = kSmall;
+  text.replace(text.find("  { relu = \"relu1\" }"), 0, "  { batch_norm2d = \"bn1\" },\n");
+  write("small.toml", text);
+  for (const Words& more : {Words{}, Words{"--sync-batchnorm", "--zero", "3"}}) {
+    const std::string run = "run" + std::to_string(more.size());
+    const Words ranks = tests::joined({"--nprocs", "2", "--check-replicas", "1"}, more);
+    ASSERT_EQ(train(tests::joined(ranks, {"--save-every-steps", "2", "--run-dir", run})).code, 0);
+    ASSERT_EQ(train(tests::joined(ranks, {"--steps", "4", "--run-dir", run, "--resume", "auto"})).code, 0);
+    ASSERT_EQ(train(tests::joined(ranks, {"--steps", "4", "--run-dir", run + "whole"})).code, 0);
+    EXPECT_EQ(hash_of(run), hash_of(run + "whole"));
+    EXPECT_EQ(place_.run({"eval", run, "--data-dir", "data"}).code, 0);
+  }
+  const ProgramEnd end = train({"--reproducible", "--run-dir", "other"});
+  EXPECT_EQ(end.code, 2) << end.err;
+  EXPECT_THAT(end.err, HasSubstr("--reproducible does not take batch normalization"));
+}
+
 TEST_F(ModelFiles, AResumeRejectsAnotherModel) {
   write("small.toml", kSmall);
   ASSERT_EQ(train({"--save-every-steps", "2"}).code, 0);

@@ -50,6 +50,26 @@ class Onnx : public testing::Test {
   tests::Workplace place_;
 };
 
+/// A model with a layer of each kind that the built-in ConvNets lack.
+constexpr const char* kOtherLayers = "other_layers.toml";
+constexpr std::string_view kOtherLayersText = R"(
+layers = [
+  { conv2d = "conv", out = 8, kernel = 3, padding = 1, bias = false },
+  { batch_norm2d = "bn1" },
+  { silu = "silu" },
+  { conv2d = "depthwise", out = "in", kernel = 3, padding = 1, groups = "in", bias = false },
+  { batch_norm2d = "bn2" },
+  { add = "sum", inputs = ["bn2", "silu"] },
+  { relu = "relu" },
+  { max_pool2d = "max", kernel = 3, stride = 2, padding = 1 },
+  { avg_pool2d = "avg", kernel = 3, stride = 2, padding = 1 },
+  { gelu = "gelu" },
+  { global_avg_pool2d = "pool" },
+  { flatten = "flatten" },
+  { linear = "fc", out = "classes", bias = false },
+]
+)";
+
 struct ModelCase {
   std::string model;
   std::string dataset;
@@ -62,6 +82,7 @@ class OnnxModels : public Onnx, public testing::WithParamInterface<ModelCase> {
     Onnx::SetUp();
     if (IsSkipped()) return;
     GetParam().dataset == "cifar10" ? write_photographs() : write_digits();
+    place_.folder().write(kOtherLayers, kOtherLayersText);
   }
 
   /// Digits as MNIST's test set; images.idx for the peer.
@@ -105,7 +126,7 @@ TEST_P(OnnxModels, PassTheCheckerAndGiveTheSameLogits) {
   EXPECT_EQ(found["shapes"]["images"], input);
   EXPECT_EQ(found["shapes"]["logits"], json({"N", 10}));
   EXPECT_EQ(found["nodes"][0], "Cast") << "preprocessing comes first";
-  EXPECT_EQ(found["metadata"]["model"], model);
+  EXPECT_EQ(found["metadata"]["model"], std::filesystem::path(model).stem());
   EXPECT_EQ(tests::parse_json(found["metadata"]["labels"].get<std::string>()).size(), 10u);
   EXPECT_EQ(tests::parse_json(found["metadata"]["mean"].get<std::string>()).size(), image.back());
 
@@ -121,9 +142,13 @@ INSTANTIATE_TEST_SUITE_P(Models, OnnxModels,
                          testing::Values(ModelCase{"convnet", "digits", {28, 28, 1}},
                                          ModelCase{"convnet-deep", "digits", {28, 28, 1}},
                                          ModelCase{"convnet", "cifar10", {32, 32, 3}},
-                                         ModelCase{"convnet-deep", "cifar10", {32, 32, 3}}),
+                                         ModelCase{"convnet-deep", "cifar10", {32, 32, 3}},
+                                         ModelCase{kOtherLayers, "digits", {28, 28, 1}}),
                          [](const auto& test) {
-                           return std::string(test.param.model == "convnet" ? "ConvNet" : "ConvNetDeep") +
+                           const std::string& model = test.param.model;
+                           return std::string(model == "convnet"      ? "ConvNet"
+                                              : model == kOtherLayers ? "OtherLayers"
+                                                                      : "ConvNetDeep") +
                                   (test.param.dataset == "digits" ? "OfDigits" : "OfCifar10");
                          });
 
