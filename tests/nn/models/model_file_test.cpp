@@ -156,11 +156,12 @@ TEST(ModelFile, ErrorsOfStructureNameTheLine) {
        "2: a layer is empty, expected one of conv2d, batch_norm2d, relu, gelu, silu, max_pool2d, avg_pool2d, "
        "global_avg_pool2d, flatten, linear, add, block."},
       {"layers = [\n{out = 3}]",
-       "2: 'out' is no kind of layer, expected one of conv2d, relu, max_pool2d, flatten, "
+       "2: 'out' is no kind of layer, expected one of conv2d, batch_norm2d, relu, gelu, silu, max_pool2d, avg_pool2d, "
+       "global_avg_pool2d, flatten, "
        "linear, add, block."},
       {"layers = [{conv2 = 'a', kernel = 3}]",
-       "1: 'conv2' is no kind of layer, expected one of conv2d, relu, "
-       "max_pool2d, flatten, linear, add, block. Did you mean 'conv2d'?"},
+       "1: 'conv2' is no kind of layer, expected one of conv2d, batch_norm2d, relu, "
+       "gelu, silu, max_pool2d, avg_pool2d, global_avg_pool2d, flatten, linear, add, block. Did you mean 'conv2d'?"},
       {"layers = [{conv2d = 'a', relu = 'b'}]",
        "1: a layer is both conv2d and relu, expected one kind; separate layers by },"},
       {"layers = [{relu = 3}]", "1: 'relu' is 3, expected a string"},
@@ -191,7 +192,8 @@ TEST(ModelFile, ErrorsOfLayersNameTheirLineAndWhatIsAccepted) {
        "2: 'kernel' is missing, expected an integer, or an expression such as "
        "\"2 * width\""},
       {"{ conv2d = 'a', out = 4, kernel = 3, pading = 1 },",
-       "2: 'pading' is unknown, expected one of conv2d, inputs, out, kernel, stride, padding, groups, bias. Did you mean 'padding'?"},
+       "2: 'pading' is unknown, expected one of conv2d, inputs, out, kernel, stride, padding, groups, bias. Did you "
+       "mean 'padding'?"},
       {"{ relu = 'a', out = 3 },", "2: 'out' is unknown, expected one of relu, inputs."},
       {"{ conv2d = 'a', out = 0, kernel = 3 },", "2: 'out' is 0, expected 1 or more"},
       {"{ conv2d = 'a', out = -4, kernel = 3 },", "2: 'out' is -4, expected 1 or more"},

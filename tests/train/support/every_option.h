@@ -63,6 +63,7 @@ inline std::vector<OneOption> every_option() {
           {"allreduce", "ring"},
           {"wire-dtype", "bf16"},
           {"overlap", "off"},
+          {"sync-batchnorm", "true"},
           {"bucket-mb", "1"},
           {"first-bucket-mb", "2"},
           {"timeout", "20s"},

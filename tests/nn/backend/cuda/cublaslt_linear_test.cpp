@@ -139,10 +139,11 @@ TEST_F(RealCublasLt, AcceptsThePlansOfEveryModel) {
   for (const std::string_view name : nn::model_names())
     for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
       for (const std::int64_t batch : {1, 96, 128, 2048}) {
-        nn::Shape shape{batch, 28, 28, 1};
-        for (const nn::NamedLayer& named : nn::make_model(name, {28, 28, 1}, 10).layers) {
-          const nn::Shape input = shape;
-          shape = nn::output_of(named.layer, input).shape;
+        const nn::Model model = nn::make_model(name, {28, 28, 1}, 10);
+        const std::vector<nn::Activations> inputs = nn::inputs_of(model, batch);
+        for (std::size_t i = 0; i < model.layers.size(); ++i) {
+          const nn::NamedLayer& named = model.layers[i];
+          const nn::Shape input = inputs[i].shape;
           if (!std::holds_alternative<nn::Linear>(named.layer)) continue;
           SCOPED_TRACE(testing::Message() << name << " " << named.name << " " << name_of(dtype) << " " << batch);
           EXPECT_NO_THROW(++plans;
@@ -150,7 +151,7 @@ TEST_F(RealCublasLt, AcceptsThePlansOfEveryModel) {
                                                    nn::HelperKernels::pick(kernels::kernel_set(), device, dtype)));
         }
       }
-  EXPECT_EQ(plans, 48);
+  EXPECT_EQ(plans, 108);
 }
 
 TEST_F(RealCublasLt, AcceptsEveryEpilogue) {

@@ -143,7 +143,8 @@ TEST_F(Completions, OfBashOfferCommandsOptionsAndChoices) {
   EXPECT_EQ(offered("gradring train --wire-dtype ''"), "fp32 fp16 bf16\n");
   EXPECT_EQ(offered("gradring train --data-dir da"), "data\n");
   EXPECT_EQ(offered("gradring train --lr ''"), "\n");
-  EXPECT_EQ(offered("gradring launch --nproc-per-node 2 train --model ''"), "convnet convnet-deep\n");
+  EXPECT_EQ(offered("gradring launch --nproc-per-node 2 train --model ''"),
+            "convnet convnet-deep lenet5 resnet18 resnet18-cifar\n");
   EXPECT_EQ(offered("gradrun --rdzv-b"), "--rdzv-backend\n");
   EXPECT_THAT(offered("gradring ckpt ''"), AllOf(HasSubstr("ls "), HasSubstr("prune ")));
 }

@@ -235,6 +235,8 @@ class LostResult : public tests::Trained {
       {"runs", "export", "run"},
       {"runs", "rm", "run", "--dry-run"},
       {"top", "run"},
+      {"model", "show", "convnet"},
+      {"model", "show", "convnet", "--json"},
       {"data", "info", "mnist", "--data-dir", "data"},
       {"data", "fetch", "--help"},
       {"data", "verify", "--help"},
@@ -270,7 +272,7 @@ class LostResult : public tests::Trained {
 
 TEST_F(LostResult, IsTestedForEveryCommand) {
   for (const std::string& command : listed_by({"--help"})) EXPECT_TRUE(holds({command})) << command;
-  for (const char* group : {"bench", "ckpt", "data", "runs", "trace"})
+  for (const char* group : {"bench", "ckpt", "data", "model", "runs", "trace"})
     for (const std::string& name : listed_by({group, "--help"}))
       EXPECT_TRUE(holds({group, name})) << group << " " << name;
 }

@@ -73,6 +73,7 @@ OptionTexts everything_else() {
           {"sync-every-pass", "true"},
           {"comm", "tcp"},
           {"overlap", "off"},
+          {"sync-batchnorm", "true"},
           {"bucket-mb", "0.3"},
           {"first-bucket-mb", "7"},
           {"timeout", "1500ms"},
