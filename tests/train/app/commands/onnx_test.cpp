@@ -82,7 +82,7 @@ class OnnxModels : public Onnx, public testing::WithParamInterface<ModelCase> {
     Onnx::SetUp();
     if (IsSkipped()) return;
     GetParam().dataset == "cifar10" ? write_photographs() : write_digits();
-    place_.folder().write(kOtherLayers, kOtherLayersText);
+    place_.folder().write(kOtherLayers, tests::Bytes(kOtherLayersText.begin(), kOtherLayersText.end()));
   }
 
   /// Digits as MNIST's test set; images.idx for the peer.
@@ -126,7 +126,7 @@ TEST_P(OnnxModels, PassTheCheckerAndGiveTheSameLogits) {
   EXPECT_EQ(found["shapes"]["images"], input);
   EXPECT_EQ(found["shapes"]["logits"], json({"N", 10}));
   EXPECT_EQ(found["nodes"][0], "Cast") << "preprocessing comes first";
-  EXPECT_EQ(found["metadata"]["model"], std::filesystem::path(model).stem());
+  EXPECT_EQ(found["metadata"]["model"], std::filesystem::path(model).stem().string());
   EXPECT_EQ(tests::parse_json(found["metadata"]["labels"].get<std::string>()).size(), 10u);
   EXPECT_EQ(tests::parse_json(found["metadata"]["mean"].get<std::string>()).size(), image.back());
 
