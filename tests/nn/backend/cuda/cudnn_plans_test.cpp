@@ -62,7 +62,7 @@ class CudnnPlans : public testing::TestWithParam<std::tuple<int, DType, std::str
 
 INSTANTIATE_TEST_SUITE_P(Of, CudnnPlans,
                          testing::Combine(testing::Values(80, 90), testing::Values(DType::f32, DType::f16, DType::bf16),
-                                          testing::ValuesIn(nn::model_names().begin(), nn::model_names().end())),
+                                          testing::ValuesIn(models_for_cudnn())),
                          [](const auto& of) {
                            std::string name = "sm_" + std::to_string(std::get<0>(of.param)) + "_" +
                                               std::string(kernels::name_of(std::get<1>(of.param))) + "_" +

@@ -21,7 +21,7 @@ class EmptyLossPlan final : public nn::LossPlan {
   void enqueue(kernels::Stream&, const nn::LossPass&) override {}
 };
 
-/// Keeps the convolutions that it is to plan, if the CUDA backend asks cuDNN for them: those with a bias and one group.
+/// Keeps what convolutions_of returns.
 class Collector final : public nn::Backend {
  public:
   std::string_view name() const override { return "collector"; }
@@ -46,6 +46,15 @@ std::vector<std::vector<nn::NodeSpec>> convolutions_of(const nn::Model& model, s
   Collector collector;
   const nn::Program program(model, batch, mode, collector, device, dtype);
   return collector.convolutions;
+}
+
+std::vector<std::string_view> models_for_cudnn() {
+  std::vector<std::string_view> models;
+  for (const std::string_view name : nn::model_names())
+    if (!convolutions_of(nn::make_model(name, {28, 28, 1}, 10), 1, nn::ProgramMode::training, kernels::DType::f32)
+             .empty())
+      models.push_back(name);
+  return models;
 }
 
 }  // namespace gradring::tests
