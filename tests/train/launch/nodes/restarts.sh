@@ -93,7 +93,7 @@ went_on_after() {
 
 killed() {
   begin "a rank is killed${launcher_options[*]:+, ${launcher_options[*]}}"
-  start --inject delay:rank=1,step=6,ms=500 --inject kill:rank=1,step=7
+  start --inject delay:rank=1,step=6,ms=3000 --inject kill:rank=1,step=7
   ends "$1"
   from=4
   resumes
@@ -130,12 +130,12 @@ cases_of_mpich() {
 cases_of_torchrun() {
   launcher_options=(--max-restarts 1 --rdzv-conf last_call_timeout=1)
   begin 'a rank is killed'
-  start --inject delay:rank=1,step=6,ms=500 --inject kill:rank=1,step=7
+  start --inject delay:rank=1,step=6,ms=3000 --inject kill:rank=1,step=7
   ends 0
   went_on_after 4
 
   begin 'a rank is killed, restart counts differ'
-  start --inject delay:rank=0,step=7,ms=2500 --inject delay:rank=1,step=6,ms=500 --inject kill:rank=1,step=7
+  start --inject delay:rank=0,step=7,ms=2500 --inject delay:rank=1,step=6,ms=3000 --inject kill:rank=1,step=7
   ends 0
   went_on_after 4
   # A fault is planned by the first attempt only.
