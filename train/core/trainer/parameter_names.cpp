@@ -57,6 +57,8 @@ std::string stripped_from(const std::string& name, std::string_view kept) {
 }  // namespace
 
 ParameterNames::ParameterNames(const nn::Model& model) {
+  // The model's own names first: another layer's attribute or number may be the same.
+  for (const nn::Parameter& tensor : nn::tensors_of(model)) own_.emplace(tensor.name, tensor.name);
   const std::vector<nn::Activations> inputs = nn::inputs_of(model);
   std::map<std::string_view, int> numbers;  // of each attribute
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -65,7 +67,7 @@ ParameterNames::ParameterNames(const nn::Model& model) {
     const std::string attribute = std::string(kind) + std::to_string(++numbers[kind]);
     for (const auto& tensors : {nn::parameters_of(layer, inputs[i]), nn::buffers_of(layer, inputs[i])})
       for (const nn::Parameter& tensor : tensors)
-        for (const std::string& spelling : {name, attribute, std::to_string(i)})
+        for (const std::string& spelling : {attribute, std::to_string(i)})
           own_.emplace(spelling + "." + tensor.name, name + "." + tensor.name);
   }
 }

@@ -42,6 +42,21 @@ TEST(ParameterNames, MapsEverySpelling) {
     EXPECT_EQ(names.own(other), std::nullopt) << other;
 }
 
+/// Else two convolutions of one shape would silently exchange their weights.
+TEST(ParameterNames, PrefersTheNamesOfTheModel) {
+  const nn::Model model = nn::read_model({"net.toml", R"(layers = [
+      { conv2d = "conv2", out = 3, kernel = 3, padding = 1 },
+      { conv2d = "conv1", out = 3, kernel = 3, padding = 1 },
+      { conv2d = "0", out = 3, kernel = 3, padding = 1 },
+      { flatten = "flatten" },
+      { linear = "fc", out = "classes" },
+  ])"},
+                                         {8, 8, 3}, 10);
+  const ParameterNames names(model);
+  for (const nn::Parameter& parameter : nn::parameters_of(model)) EXPECT_EQ(names.own(parameter.name), parameter.name);
+  EXPECT_EQ(names.own("conv3.weight"), "0.weight");
+}
+
 TEST(ParameterNames, RejectsOneParameterUnderTwoNames) {
   std::vector<TensorRecord> tensors = {counting("conv1.bias", TensorType::f32, {32}),
                                        counting("optimizer.step", TensorType::i64, {}),
