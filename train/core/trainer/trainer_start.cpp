@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <span>
 #include <utility>
 
 #include "train/core/trainer/parameter_names.h"
@@ -9,9 +10,10 @@
 namespace gradring::train {
 namespace {
 
-/// Averaged weights that begin as the weights.
-void begin_average(ReplicaState& state) {
-  for (TensorRecord tensor : state.model) {
+/// Averaged weights that begin as the weights. Buffers are not averaged.
+void begin_average(ReplicaState& state, std::span<const nn::Parameter> buffers) {
+  SplitRecords split = split_records(state.model, buffers);
+  for (TensorRecord& tensor : split.first) {
     tensor.name.insert(0, std::string(kEmaState) + ".");
     state.state.push_back(std::move(tensor));
   }
@@ -96,7 +98,7 @@ std::vector<std::string> Trainer::begin_with(FirstWeights weights) {
     check_optimizer_values(stepped.state, weights.optimizer_from);
     applied = std::to_string(stepped.applied_steps);
     state.state = std::move(stepped.state);
-    if (config_.optimizer.ema > 0) begin_average(state);
+    if (config_.optimizer.ema > 0) begin_average(state, nn::buffers_of(replica_.model()));
   }
   applied = world_.group.broadcast_on_host(applied, 0);
   if (applied.empty()) {

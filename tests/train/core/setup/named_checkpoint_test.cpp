@@ -7,6 +7,7 @@
 
 #include "tests/support/temp_folder.h"
 #include "tests/train/records/checkpoint/small_checkpoint.h"
+#include "tests/train/records/checkpoint/tensors.h"
 #include "tests/train/support/faulty_files.h"
 #include "train/records/checkpoint/checkpoint_directory.h"
 
@@ -65,6 +66,21 @@ TEST_F(NamedCheckpoint, ThatWasRemovedSaysSo) {
   std::vector<std::string> remarks;
   EXPECT_THAT(refusal([&] { named_checkpoint(files, run_ / "checkpoints" / "step-1", "--checkpoint", remarks); }),
               testing::HasSubstr("step-1 was removed while it was read"));
+}
+
+TEST(TakeAveraged, KeepsTheBuffersOfTheModel) {
+  const auto one = [](const char* name, float value) {
+    return tensor(name, TensorType::f32, {1}, std::vector<float>{value});
+  };
+  NamedTensors named;
+  named.contents.model = {one("bn.weight", 1), one("bn.running_mean", 2)};
+  named.contents.state = {one("momentum.bn.weight", 3), one("ema.bn.weight", 4)};
+  take_averaged(named);
+  ASSERT_EQ(named.contents.model.size(), 2u);
+  EXPECT_EQ(named.contents.model[0].name, "bn.weight");
+  EXPECT_EQ(named.contents.model[0].bytes, one("", 4).bytes);
+  EXPECT_EQ(named.contents.model[1].name, "bn.running_mean");
+  EXPECT_EQ(named.contents.model[1].bytes, one("", 2).bytes);
 }
 
 }  // namespace
