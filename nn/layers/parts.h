@@ -23,6 +23,13 @@ struct Activations {
   Activations(const Shape& activations)  // NOLINT(google-explicit-constructor): what most layers give
       : Activations(activations, activations.rank() > 0 ? activations[activations.rank() - 1] : 1) {}
   Activations(const Shape& activations, std::int64_t channels_of) : shape(activations), channels(channels_of) {}
+
+  /// Whether a sample's values are features in PyTorch's order, too; not those of a flattened image.
+  bool are_features_in_torch_order() const { return shape.rank() == 2 && (channels == 1 || channels == shape[1]); }
+  /// Whether values of this and of `other`, of one shape, are in one order.
+  bool has_order_of(const Activations& other) const {
+    return channels == other.channels || (are_features_in_torch_order() && other.are_features_in_torch_order());
+  }
 };
 
 /// A layer as ONNX operators; the last gives its output.

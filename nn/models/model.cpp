@@ -78,11 +78,14 @@ std::vector<Activations> activations_of(const Model& model, std::int64_t batch) 
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const auto& [name, layer, inputs] = model.layers[i];
     const Activations& first = all[reads[i].front()];
-    for (const std::size_t other : reads[i])
+    for (const std::size_t other : reads[i]) {
       check(all[other].shape == first.shape, [&] {
         return name + " reads " + first.shape.to_string() + " and " + all[other].shape.to_string() +
                ", expected equal shapes";
       });
+      check(all[other].has_order_of(first),
+            [&] { return name + " reads a flattened image and values in another order, expected one order"; });
+    }
     all.push_back(output_of(layer, first));
   }
   return all;

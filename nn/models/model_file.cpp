@@ -302,11 +302,16 @@ class ModelReader {
       fail(line, name + " has " + std::to_string(reads.size()) + (reads.size() == 1 ? " input" : " inputs") +
                      ", expected " + std::to_string(expected) + " for " + std::string(nn::kind_of(layer)) +
                      (expected > reads.size() ? R"(: add inputs = ["NAME", "NAME"])" : ""));
-    const Shape& first = activations_[reads.front()].shape;
-    for (const std::size_t read : reads)
-      if (const Shape& other = activations_[read].shape; other != first)
-        fail(line, name + " reads " + shown_for_any_batch(first) + " (" + name_of(reads.front()) + ") and " +
-                       shown_for_any_batch(other) + " (" + name_of(read) + "), expected equal shapes");
+    const Activations& first = activations_[reads.front()];
+    for (const std::size_t read : reads) {
+      const Activations& other = activations_[read];
+      if (other.shape == first.shape && other.has_order_of(first)) continue;
+      fail(line, name + " reads " + shown_for_any_batch(first.shape) + " (" + name_of(reads.front()) + ") and " +
+                     shown_for_any_batch(other.shape) + " (" + name_of(read) + "), expected equal shapes" +
+                     (other.shape == first.shape ? " before flatten, too: the values of a flattened image are in "
+                                                   "another order than other features"
+                                                 : ""));
+    }
   }
 
   void check_elements(std::size_t line, const std::string& name, const std::string& what, const Shape& shape) const {
@@ -325,6 +330,9 @@ class ModelReader {
       fail(lines_.back(), "the last layer, " + model_.layers.back().name + ", gives " + shown_for_any_batch(last) +
                               ", expected [n, classes]: [n, " + std::to_string(model_.classes) + "]");
     if (tensor_names_.empty()) fail(lines_.back(), "the model has no parameters, expected a layer with weights");
+    if (!activations_.back().are_features_in_torch_order())
+      fail(lines_.back(), "the last layer, " + model_.layers.back().name +
+                              ", gives a flattened image as logits, expected a linear layer or global_avg_pool2d");
     for (std::size_t i = 0; i < model_.layers.size(); ++i)
       if (const std::string& name = model_.layers[i].name; tensor_names_.contains(name))
         fail(lines_[i + 1], "the name '" + name + "' is that of a tensor of another layer");

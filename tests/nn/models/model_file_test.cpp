@@ -223,6 +223,9 @@ TEST(ModelFile, ErrorsOfLayersNameTheirLineAndWhatIsAccepted) {
       {"{ linear = 'a', out = 4 },", "2: a reads input: linear has input [n, 8, 8, 3], expected [n, features]"},
       {"{ conv2d = 'a', out = 4, kernel = 3 },\n{ add = 'b', inputs = ['a', 'input'] },",
        "3: b reads [n, 6, 6, 4] (a) and [n, 8, 8, 3] (input), expected equal shapes"},
+      // Their order is [h, w, c] here, and [c, h, w] in PyTorch and ONNX.
+      {"{ flatten = 'f' },\n{ linear = 'a', out = 'in' },\n{ add = 'b', inputs = ['f', 'a'] },",
+       "4: b reads [n, 192] (f) and [n, 192] (a), expected equal shapes before flatten, too"},
       {"{ add = 'a' },", "2: a has 1 input, expected 2 for add: add inputs = [\"NAME\", \"NAME\"]"},
       {"{ relu = 'a', inputs = ['input', 'input'] },", "2: a has 2 inputs, expected 1 for relu"},
       {"{ relu = 'a', inputs = ['b'] },\n{ relu = 'b' },",
@@ -261,6 +264,14 @@ TEST(ModelFile, ErrorsOfTheWholeModelNameTheLastLayer) {
        "2: the last layer, a, gives [n, 9], expected [n, classes]: [n, 10]"},
   };
   for (const BadFile& bad : cases) EXPECT_EQ(error_of(bad.text), bad.message) << bad.text;
+  try {
+    read_model({"f.toml", "layers = [{ conv2d = 'a', out = 5, kernel = 1 },\n{ flatten = 'f' }]"}, {1, 2, 1}, 10);
+    ADD_FAILURE() << "logits in another order than PyTorch's";
+  } catch (const InvalidArgument& error) {
+    EXPECT_STREQ(error.what(),
+                 "f.toml:2: the last layer, f, gives a flattened image as logits, expected a linear layer or "
+                 "global_avg_pool2d");
+  }
   try {
     read_model({"f.toml", "layers = [{ flatten = 'f' }]"}, {1, 2, 5}, 10);
     ADD_FAILURE() << "a model without parameters";
