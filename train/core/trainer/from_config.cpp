@@ -58,7 +58,8 @@ std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64
 }
 
 bool communicates_in_every_pass(const TrainConfig& config) {
-  return config.zero == 3 || (config.zero == 2 && (config.sync_every_pass || config.reproducible));
+  return config.sync_batchnorm || config.zero == 3 ||
+         (config.zero == 2 && (config.sync_every_pass || config.reproducible));
 }
 
 kernels::DType dtype_of(Precision precision, const kernels::DeviceId& device) {

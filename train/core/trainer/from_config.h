@@ -26,8 +26,8 @@ StepSizes step_sizes(const TrainConfig& config, int ranks);
 std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64_t samples, std::uint64_t seed,
                                               int rank, int ranks);
 
-/// Whether ranks communicate in every pass of a step: weights (ZeRO 3), or sharded sums. Then ranks with fewer samples
-/// run empty batches.
+/// Whether ranks communicate in every pass of a step: weights (ZeRO 3), sharded sums, or statistics of batches. Then
+/// ranks with fewer samples run empty batches.
 bool communicates_in_every_pass(const TrainConfig& config);
 
 /// Evaluation keeps no activations for backward, so its batch can be larger than training's.

@@ -7,9 +7,11 @@
 #include <numeric>
 #include <ostream>
 
+#include "data/datasets/open_dataset.h"
 #include "kernels/base/error.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/train/support/rank_rig.h"
+#include "tests/train/support/training_run.h"
 
 namespace gradring::tests {
 namespace {
@@ -102,6 +104,23 @@ TEST_P(SyncBatchNorm, GivesWhatOneRankGivesWithAllSamples) {
   expect_close(ranks.weights, one.weights, 1e-5);
   ASSERT_EQ(one.buffers.size(), 6u);
   expect_close(ranks.buffers, one.buffers, 1e-5);
+}
+
+/// With shards, ranks have different numbers of passes in a step; those that lack samples must gather all the same.
+TEST(SyncBatchNormOfShards, TakesRanksWithFewerPasses) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const data::InMemoryDataset train_set = head_of(*digits, 29), test_set = head_of(*digits, 5);  // a short last step
+  train::TrainConfig config = config_for(1, 4);
+  config.model = "batch-norm.toml";
+  config.model_text = kModel.text;
+  config.sync_batchnorm = true;
+  config.sampler = train::Sampler::sharded;
+  config.global_batch = 12;  // 3 shards over 2 ranks
+  for (const std::int64_t zero : {0, 1, 2, 3}) {
+    config.zero = zero;
+    const TrainingRun run = train(2, config, train_set, test_set);
+    EXPECT_EQ(run.rank0.steps.size(), 3u) << "stage " << zero;
+  }
 }
 
 const nn::Checkpointing kRecomputed{.kind = nn::Checkpointing::Kind::segments, .segments = 3};
