@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <charconv>
+
 #include "nn/layers/parts.h"
 
 namespace gradring::nn {
@@ -16,7 +19,11 @@ struct BatchNorm2d {
   static constexpr std::string_view kTorchAttribute = "bn";
   static constexpr std::size_t kInputs = 1;
   std::string sizes() const { return std::to_string(channels); }
-  std::string torch_module() const { return "BatchNorm2d(" + std::to_string(channels) + ")"; }
+  std::string torch_module() const {
+    const BatchNorm2d usual;
+    return "BatchNorm2d(" + std::to_string(channels) + (eps == usual.eps ? "" : ", eps=" + shortest(eps)) +
+           (momentum == usual.momentum ? ")" : ", momentum=" + shortest(momentum) + ")");
+  }
 
   /// From a model file, where `input` is what it reads.
   static BatchNorm2d read(LayerKeys& keys, const Activations& input) {
@@ -39,6 +46,11 @@ struct BatchNorm2d {
   std::vector<OnnxNode> onnx() const { return {{"BatchNormalization", {{"epsilon", eps}}}}; }
 
  private:
+  /// "1e-05": the shortest text of that value.
+  static std::string shortest(float value) {
+    std::array<char, 32> text{};
+    return {text.data(), std::to_chars(text.begin(), text.end(), value).ptr};
+  }
   Parameter each(const char* name, float value) const {
     return {.name = name, .shape = {channels}, .torch_shape = {channels}, .constant = value};
   }

@@ -68,6 +68,20 @@ TEST(DescribeLayers, NamesWhatEachReads) {
   EXPECT_EQ(lines.at(1), "sum0: x + residual of pre and input");
 }
 
+/// A resume compares these lines.
+TEST(DescribeLayers, NamesConstantsOfBatchNorm2dThatAreNotTheUsual) {
+  const nn::Model model = nn::read_model({"net.toml", R"(layers = [
+      { batch_norm2d = "a" },
+      { batch_norm2d = "b", eps = 1e-3, momentum = 0.4 },
+      { flatten = "flatten" },
+      { linear = "fc", out = "classes" },
+  ])"},
+                                         {8, 8, 3}, 10);
+  const std::vector<std::string> lines = nn::describe_layers(model);
+  EXPECT_EQ(lines.at(0), "a: BatchNorm2d(3) of input");
+  EXPECT_EQ(lines.at(1), "b: BatchNorm2d(3, eps=0.001, momentum=0.4) of a");
+}
+
 TEST(ConvNetDeep, RejectsImagesThatPoolingShrinksToNothing) {
   EXPECT_NO_THROW(nn::convnet_deep({8, 8, 1}, 2));
   EXPECT_THROW(nn::convnet_deep({8, 7, 1}, 2), InvalidArgument);
