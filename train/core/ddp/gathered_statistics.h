@@ -21,7 +21,8 @@ class GatheredStatistics final : public nn::ReplicaStatistics {
 
   /// Allocates what was reserved. Collective if that is anything. `ddp` must outlive it.
   void connect(kernels::Device& device, DistributedDataParallel& ddp);
-  std::size_t bytes() const { return segment_ ? segment_->size() : 0; }
+  /// Of what is reserved.
+  std::size_t bytes() const { return elements_ * sizeof(float); }
 
   int replicas() const override { return group_.world_size(); }
   int own() const override { return group_.rank(); }

@@ -36,6 +36,11 @@ class DryRunTransport final : public comm::Transport {
   std::uint64_t segments_ = 0;
 };
 
+comm::ProcessGroup dry_run_group(kernels::Device& device, int world_size) {
+  return {std::make_unique<DryRunTransport>(device, world_size), std::make_unique<DryRunTransport>(device, world_size),
+          kTimeout};
+}
+
 nn::Model model_of(const MemoryPlanSpec& spec, const MemoryPlanWorld& world) {
   return nn::make_model(spec.replica.model, world.train_set.shape(), world.train_set.classes());
 }
@@ -69,19 +74,20 @@ ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanWorld&
   kernels::DryRunDevice device(world.device);
   const nn::Model model = model_of(spec, world);
   const ReplicaSpec& replica = spec.replica;
+  comm::ProcessGroup group = dry_run_group(device, spec.world_size);
+  GatheredStatistics statistics(group);
   const nn::Program training(model, replica.batch_of_device(), nn::ProgramMode::training, world.backend, device,
-                             replica.precision, replica.checkpointing);
+                             replica.precision, replica.checkpointing, replica.sync_batch_norm ? &statistics : nullptr);
   const nn::Program evaluation(model, spec.eval_batch, nn::ProgramMode::evaluation, world.backend, device,
                                replica.precision);
   const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
-  return {training.memory(), evaluation.memory(), slots_for(layout, training)};
+  return {training.memory(), evaluation.memory(), slots_for(layout, training), statistics.bytes()};
 }
 
 MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanWorld& world, const ProgramMemories& programs) {
   kernels::DryRunDevice device(world.device);
   MemoryLedger ledger(device);
-  comm::ProcessGroup group(std::make_unique<DryRunTransport>(device, spec.world_size),
-                           std::make_unique<DryRunTransport>(device, spec.world_size), kTimeout);
+  comm::ProcessGroup group = dry_run_group(device, spec.world_size);
   const ReplicaSpec& replica = spec.replica;
   const nn::Model model = model_of(spec, world);
   const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
@@ -100,6 +106,7 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanWorld& world
   const auto gathered =
       ledger.hold(MemoryClass::gradients, replica.devices > 1 ? DataParallel::gathered_bytes(layout) : 0);
   const auto step = ledger.hold(MemoryClass::step, TrainStep::memory_bytes(replica.step.learning_rates.size()));
+  const auto statistics = ledger.hold(MemoryClass::step, programs.statistics);
   const auto averages = ledger.hold(MemoryClass::parameters, averaged_weight_bytes(replica, shards));
   MemoryTable table = ledger.peaks();
   for (const nn::ProgramMemory& program : {programs.training, programs.evaluation}) {

@@ -26,11 +26,12 @@ struct MemoryPlanWorld {
   const data::Dataset& train_set;
 };
 
-/// Memory of a rank's two programs, and slots_for the training program.
+/// Memory of a rank's two programs, slots_for the training program, and bytes of the statistics that it gathers.
 struct ProgramMemories {
   nn::ProgramMemory training;
   nn::ProgramMemory evaluation;
   int slots = 0;
+  std::size_t statistics = 0;
 };
 
 /// Plans the layers; allocates nothing.

@@ -165,6 +165,19 @@ TEST(MemoryPlan, SumsOfPassesTakeAnArenaUnlessRanksSyncInEveryPass) {
   }
 }
 
+TEST(MemoryPlan, SynchronizedStatisticsTakeRowsOfEachRank) {
+  const auto statistics = [](int ranks) {
+    const auto step = [ranks](bool syncs) {
+      return planned(
+          MemoryClass::step, [syncs](train::TrainConfig& c) { c.model = "resnet18-cifar", c.sync_batchnorm = syncs; },
+          ranks);
+    };
+    return step(true) - step(false);
+  };
+  EXPECT_GT(statistics(1), 0u);
+  EXPECT_GT(statistics(4), 3 * statistics(1));  // rows are aligned together
+}
+
 TEST(MemoryPlan, ManyRanksPadTheirArenas) {
   const auto plain = [](train::TrainConfig&) {};
   EXPECT_GT(planned(MemoryClass::master, plain, 1000), planned(MemoryClass::master, plain, 1));
