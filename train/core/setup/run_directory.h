@@ -14,8 +14,8 @@
 namespace gradring::train {
 
 // A run directory keeps the results of a run: config.resolved.toml, model.toml if the model is a file, metrics.jsonl,
-// summary.json, checkpoints/ and logs/rank_<N>.log. It is locked while the run lasts (run_lock.h). Do not confuse it with
-// launch/run_folder.h, the temporary folder in which the processes of a launch find each other.
+// summary.json, checkpoints/ and logs/rank_<N>.log. It is locked while the run lasts (run_lock.h). Do not confuse it
+// with launch/run_folder.h, the temporary folder in which the processes of a launch find each other.
 
 /// The directory of --run-dir, without a trailing slash; empty if the option is.
 std::optional<std::filesystem::path> named_run_dir(const std::string& option);

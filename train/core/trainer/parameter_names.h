@@ -16,8 +16,8 @@
 
 namespace gradring::train {
 
-/// Maps the names that other programs give to the parameters and buffers of a model to the model's own. Known spellings,
-/// each followed by .weight or another tensor's name; the first that fits counts:
+/// Maps the names that other programs give to the parameters and buffers of a model to the model's own. Known
+/// spellings, each followed by .weight or another tensor's name; the first that fits counts:
 ///
 ///   conv_layers.0   fc_layers.0     the model's own
 ///   conv1           fc1             attributes: the first convolution, the first linear layer, ...
