@@ -80,7 +80,10 @@ bool Trainer::run_epoch() {
     progress_.epoch_loss_sum = 0;
     progress_.epoch_samples = 0;
   }
-  batches_->begin_epoch(replica_.stream(), sampler_->order(epoch_), sampler_->step(first).begin);
+  std::vector<std::int64_t> order = sampler_->order(epoch_);
+  const bool at_end = first == sampler_->steps();  // a request has stopped the run after the last step
+  const std::int64_t begin = at_end ? std::ssize(order) : sampler_->step(first).begin;
+  batches_->begin_epoch(replica_.stream(), std::move(order), begin);
   last_report_ = Clock::now();
   for (std::int64_t step = first; step < sampler_->steps() && !enough_steps(); ++step) {
     trace_next_step();

@@ -89,6 +89,24 @@ TEST_F(ResumedRun, InPlaceFromAnEarlierCheckpointLeavesTheLaterOnesBehind) {
   EXPECT_EQ(step, 12);
 }
 
+TEST_F(ResumedRun, GoesOnAfterARequestInTheLastStepOfAnEpoch) {
+  const auto training = [](const std::string& run, const Words& more) {  // 3 steps an epoch
+    return short_training(tests::joined({"--run-dir", run, "--steps", "8", "--epochs", "100", "--reproducible",
+                                         "--global-batch", "24", "--save-every-steps", "2", "--resume", "auto"},
+                                        more));
+  };
+  ASSERT_EQ(place_.run(training("whole", {})).code, 0);
+  tests::RunningProgram asked(place_.gradring(training("run", {"--inject", "delay:rank=0,step=3,ms=2000"})));
+  const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (!std::filesystem::exists(place_.path("run/checkpoints/step-2")) && std::chrono::steady_clock::now() < patience)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ::kill(asked.pid(), SIGTERM);
+  EXPECT_EQ(asked.wait().code, 143);
+  const ProgramEnd end = place_.run(training("run", {}));
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(weights_of("run"), weights_of("whole"));
+}
+
 TEST_F(ResumedRun, StopsBehindACheckpointOfOneStepWhereItIsAskedTo) {
   const auto training = [](const std::string& run) {
     return short_training({"--run-dir", run, "--steps", "300", "--epochs", "100", "--nprocs", "2", "--resume", "auto"});
