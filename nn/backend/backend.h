@@ -37,7 +37,7 @@ struct BackwardPass {
   const void* y = nullptr;
   void* dy = nullptr;         ///< gradient of y; backward may overwrite it
   void* dx = nullptr;         ///< gradient of x; null if x is a program's input
-  void* dresidual = nullptr;  ///< gradient of the residual; null if there is none, or it is a program's input
+  void* dresidual = nullptr;  ///< gradient of the residual; null without a residual, or if that is a program's input
   std::span<const void* const> parameters;
   std::span<float* const> gradients;  ///< of the parameters, same order, always f32; overwritten
   std::byte* saved = nullptr;

@@ -54,7 +54,7 @@ class FileTable final : public LayerKeys {
   /// A list with at least one value.
   const toml::array& list(std::string_view key);
 
-  /// The key that comes first in the file; empty if there is none.
+  /// The key that comes first in the file; empty without keys.
   std::string first_key() const;
   /// The line of a key, or of the table if it is missing.
   std::size_t line(std::string_view key) const;

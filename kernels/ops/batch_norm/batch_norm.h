@@ -23,7 +23,7 @@
 /// Types     x, y, residual, dy, dx, dresidual, weight and bias: all f32, all f16 or all bf16. Everything else: f32.
 /// Order     enqueued on the stream; returns at once.
 /// Errors    InvalidArgument if an extent is out of range, a pointer null that must not be, memory overlaps other than
-///           stated, or the type is none of the three.
+///           stated, or the type is another one.
 /// Numerics  deterministic: on one kind of device, the order of every sum depends on rows, channels, type and the
 ///           alignment of the arrays alone, not on how many multiprocessors or workers there are. u below is 2^-24.
 /// Source    Ioffe and Szegedy, arXiv:1502.03167 (2015); merging: Chan, Golub and LeVeque, "Updating formulae and a

@@ -32,7 +32,7 @@ struct Draw {
 ///           that is replayed finds new values there. gather_batch's advance counts them up on the device.
 /// Order     enqueued on the stream; returns at once. No elements: nothing happens.
 /// Errors    InvalidArgument if an extent is negative, elements is above 2^34, p is not in [0, 1), layer not in
-///           [0, 2^31), a pointer is null that may not be, x and y overlap in part, or the type is none of the three.
+///           [0, 2^31), a pointer is null that may not be, x and y overlap in part, or the type is another one.
 /// Numerics  deterministic, equal bits on every device; p is rounded to a multiple of 2^-32. As in PyTorch, a dropped
 ///           NaN or infinity stays visible: its product with 0 is NaN.
 /// Cost      reads and writes samples * elements * size_of(dtype) bytes; 5 multiplications of 32 x 32 bits an element.

@@ -40,7 +40,7 @@ void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironmen
                config.comm == TransportKind::shm && config.zero == 0 ? AllReduce::direct : AllReduce::ring);
 }
 
-/// The first layer of the models that is not the same, for a message; empty: there is none.
+/// The first layer that differs between the models, for a message; empty if all are equal.
 std::string model_difference(const nn::ModelText& saved, const TrainConfig& config) {
   const data::KnownSet& set = data::known_set(config.dataset);
   const auto layers = [&](const nn::ModelText& text) {
