@@ -5,8 +5,10 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -19,6 +21,8 @@ using comm::tcp::Frame;
 using comm::tcp::FrameKind;
 
 inline constexpr std::size_t kBytes = 8 << 20;  ///< more than a socket buffers
+
+inline constexpr std::chrono::milliseconds kShortWait(300);  ///< a timeout that a test waits for
 
 inline Deadline later() { return Deadline::after(std::chrono::seconds(60)); }
 
@@ -97,6 +101,29 @@ inline comm::Step step_of(comm::Segment& segment, std::size_t index, std::vector
 /// The header of the message that matches a receive of that slice.
 inline Frame header_for(const comm::Step& step, const comm::Slice& slice) {
   return comm::tcp::data_frame(comm::header_of(step, {comm::Move::Kind::receive, 1, slice}));
+}
+
+/// Lets the rank wait for a message of 100 bytes until it throws, while a thread calls `peer_turn` all the time.
+template <class E>
+E error_of(ScriptedPeers& peers, comm::Segment& segment, const std::function<void(const comm::Step&)>& meanwhile,
+           std::chrono::nanoseconds timeout = std::chrono::seconds(60), const std::function<void()>& peer_turn = {}) {
+  const comm::Step step = step_of(segment, 0, {{comm::Move::Kind::receive, 1, {0, 100}}});
+  const Deadline deadline = Deadline::after(timeout);
+  std::jthread peer;
+  try {
+    peers.transport->enqueue(step);
+    meanwhile(step);
+    if (peer_turn)
+      peer = std::jthread([&](const std::stop_token& stop) {
+        for (; !stop.stop_requested(); sleep_for(std::chrono::milliseconds(1))) peer_turn();
+      });
+    while (peers.transport->poll() == comm::Progress::pending) peers.transport->wait(deadline);
+    ADD_FAILURE() << "the step completed";
+  } catch (const E& error) {
+    EXPECT_THROW(peers.transport->poll(), E) << "a failed group throws again";
+    return error;
+  }
+  return E({}, "");
 }
 
 }  // namespace gradring::tests
