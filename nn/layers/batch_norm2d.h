@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
-#include <charconv>
-
 #include "nn/layers/parts.h"
 
 namespace gradring::nn {
@@ -46,11 +43,6 @@ struct BatchNorm2d {
   std::vector<OnnxNode> onnx() const { return {{"BatchNormalization", {{"epsilon", eps}}}}; }
 
  private:
-  /// "1e-05": the shortest text of that value.
-  static std::string shortest(float value) {
-    std::array<char, 32> text{};
-    return {text.data(), std::to_chars(text.begin(), text.end(), value).ptr};
-  }
   Parameter each(const char* name, float value) const {
     return {.name = name, .shape = {channels}, .torch_shape = {channels}, .constant = value};
   }

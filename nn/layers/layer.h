@@ -13,6 +13,7 @@
 #include "nn/layers/linear.h"
 #include "nn/layers/max_pool2d.h"
 #include "nn/layers/relu.h"
+#include "nn/layers/scale.h"
 #include "nn/layers/silu.h"
 
 namespace gradring::nn {
@@ -50,7 +51,8 @@ struct Stated {
 template <class... L>
 using OneOf = std::variant<typename Stated<L>::Type...>;
 
-using Layer = OneOf<Conv2d, BatchNorm2d, Relu, Gelu, Silu, MaxPool2d, AvgPool2d, GlobalAvgPool2d, Flatten, Linear, Add>;
+using Layer =
+    OneOf<Conv2d, BatchNorm2d, Relu, Gelu, Silu, Scale, MaxPool2d, AvgPool2d, GlobalAvgPool2d, Flatten, Linear, Add>;
 
 /// "conv2d", "relu", ...
 inline std::string_view kind_of(const Layer& layer) {

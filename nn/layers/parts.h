@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
+#include <charconv>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -49,6 +51,12 @@ inline std::string shown_for_any_batch(const Shape& shape) {
   std::string text = "[n";
   for (int axis = 1; axis < shape.rank(); ++axis) text += ", " + std::to_string(shape[axis]);
   return text + "]";
+}
+
+/// "1e-05": the shortest text of that value.
+inline std::string shortest(float value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.begin(), text.end(), value).ptr};
 }
 
 /// Among the operands of an OnnxNode.

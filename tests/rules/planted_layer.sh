@@ -29,7 +29,7 @@ rejects() {
 }
 
 cp $planted "$folder/$planted"
-sed "s|^#include \"nn/layers/relu.h\"|&\n#include \"$planted\"|; s|^\(using Layer = .*\)>;|\1, PlantedLayer>;|" \
+sed "s|^#include \"nn/layers/relu.h\"|&\n#include \"$planted\"|; /^using Layer =/,/>;/s|>;|, PlantedLayer>;|" \
   $layers >"$folder/$layers"
 echo "#include \"$layers\"" >"$folder/layers.cpp"
 accepts "$folder/layers.cpp"

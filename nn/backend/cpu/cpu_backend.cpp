@@ -143,8 +143,9 @@ std::unique_ptr<Plan> CpuBackend::plan(std::span<const NodeSpec> nodes) {
   const std::string& choice = conv ? choice_.conv : choice_.gemm;
   const bool forced = choice != kAuto && choice != kLibrary;  // one of our kernels, run in the nodes' own type
   // These kernels compute in f32 and round once anyhow.
-  const bool widens =
-      !std::holds_alternative<Add>(nodes.front().layer) && !std::holds_alternative<BatchNorm2d>(nodes.front().layer);
+  const Layer& first = nodes.front().layer;
+  const bool widens = !std::holds_alternative<Add>(first) && !std::holds_alternative<BatchNorm2d>(first) &&
+                      !std::holds_alternative<Scale>(first);
   if (forced || !widens || nodes.front().dtype == kernels::DType::f32) return plan_in_dtype(nodes, choice);
   std::vector<NodeSpec> wide(nodes.begin(), nodes.end());
   for (NodeSpec& node : wide) node.dtype = kernels::DType::f32;

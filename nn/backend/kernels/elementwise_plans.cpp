@@ -4,6 +4,7 @@
 #include "nn/layers/add.h"
 #include "nn/layers/gelu.h"
 #include "nn/layers/relu.h"
+#include "nn/layers/scale.h"
 #include "nn/layers/silu.h"
 
 namespace gradring::nn {
@@ -66,6 +67,39 @@ class SmoothActivationPlan final : public Plan {
   Variant variant_;
 };
 
+class ScalePlan final : public Plan {
+ public:
+  ScalePlan(const NodeSpec& node, const kernels::scale::Variant& scale)
+      : dtype_(node.dtype),
+        sample_elements_(node.output.with_batch(1).elements()),
+        factor_(std::get<Scale>(node.layer).factor),
+        scale_(scale) {}
+
+  std::string description() const override { return "scale/" + std::string(scale_.name); }
+
+  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
+    enqueue(stream, pass.batch, pass.x, pass.y);
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
+    if (pass.dx) enqueue(stream, pass.batch, pass.dy, pass.dx);
+  }
+
+ private:
+  void enqueue(Stream& stream, std::int64_t batch, const void* from, void* to) const {
+    scale_.run(stream, {.dtype = dtype_,
+                        .x = from,
+                        .y = to,
+                        .elements = static_cast<std::size_t>(batch * sample_elements_),
+                        .factor = factor_});
+  }
+
+  DType dtype_;
+  std::int64_t sample_elements_;
+  float factor_;
+  kernels::scale::Variant scale_;
+};
+
 /// y may be x: a program also adds up gradients with this plan.
 class AddPlan final : public Plan {
  public:
@@ -106,6 +140,10 @@ std::unique_ptr<Plan> KernelPlans::plan_of(const Gelu&, std::span<const NodeSpec
 std::unique_ptr<Plan> KernelPlans::plan_of(const Silu&, std::span<const NodeSpec> nodes) const {
   return std::make_unique<SmoothActivationPlan<kernels::silu::Variant>>(
       "silu", nodes[0], pick_variant(kernels_.silu, device_, nodes[0].dtype));
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const Scale&, std::span<const NodeSpec> nodes) const {
+  return std::make_unique<ScalePlan>(nodes[0], pick_variant(kernels_.scale, device_, nodes[0].dtype));
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const Add&, std::span<const NodeSpec> nodes) const {

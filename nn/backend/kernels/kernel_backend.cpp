@@ -104,6 +104,8 @@ constexpr k::relu::Variant kRelu[] = {{.name = "reference",
                                        .forward = enqueue_reference<k::relu::reference_forward>,
                                        .backward = enqueue_reference<k::relu::reference_backward>,
                                        .supports = on_cpu}};
+constexpr k::scale::Variant kScale[] = {
+    {.name = "reference", .run = enqueue_reference<k::scale::reference_run>, .supports = on_cpu}};
 constexpr k::max_pool2d::Variant kMaxPool2d[] = {{.name = "reference",
                                                   .forward = enqueue_reference<k::max_pool2d::reference_forward>,
                                                   .backward = enqueue_reference<k::max_pool2d::reference_backward>,
@@ -124,6 +126,7 @@ kernels::KernelSet reference_kernels() {
   set.grouped_conv2d = kGroupedConv2d;
   set.bias = kBias;
   set.relu = kRelu;
+  set.scale = kScale;
   set.max_pool2d = kMaxPool2d;
   set.gemm = kGemm;
   set.softmax_cross_entropy = kCrossEntropy;

@@ -77,6 +77,7 @@ class KernelPlans {
   std::unique_ptr<Plan> plan_of(const Relu& layer, std::span<const NodeSpec> nodes) const;
   std::unique_ptr<Plan> plan_of(const Gelu& layer, std::span<const NodeSpec> nodes) const;
   std::unique_ptr<Plan> plan_of(const Silu& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const Scale& layer, std::span<const NodeSpec> nodes) const;
   std::unique_ptr<Plan> plan_of(const MaxPool2d& layer, std::span<const NodeSpec> nodes) const;
   std::unique_ptr<Plan> plan_of(const AvgPool2d& layer, std::span<const NodeSpec> nodes) const;
   std::unique_ptr<Plan> plan_of(const GlobalAvgPool2d& layer, std::span<const NodeSpec> nodes) const;

@@ -43,12 +43,18 @@ std::vector<AgreeCase> cases() {
                     {"h", nn::Linear{.in_features = 3 * 3 * 4, .out_features = 3}}};
   nn::Model alone{.name = "alone", .sample = {3, 4, 1}, .classes = 6, .layers = {}};
   alone.layers = {{"a", nn::Flatten{}}, {"b", nn::Linear{.in_features = 12, .out_features = 6}}};
+  nn::Model scaled{.name = "scaled", .sample = {3, 4, 1}, .classes = 6, .layers = {}};
+  scaled.layers = {{"a", nn::Scale{.factor = 1.5f}},
+                   {"b", nn::Flatten{}},
+                   {"c", nn::Linear{.in_features = 12, .out_features = 6}},
+                   {"d", nn::Scale{.factor = 0.25f}}};
   return {{"rgb", nn::convnet({32, 32, 3}, 7), 3},
           {"deep", nn::convnet_deep({9, 13, 2}, 4), 3},
           {"strided", strided, 5},
           {"overlapping", overlapping, 1},
           {"windows", windows, 2},
           {"one layer", alone, 4},
+          {"scaled", scaled, 4},
           {"residual", residual_model(), 3},
           {"batch norm", batch_norm_model(), 3},
           {"many classes", nn::convnet({12, 12, 1}, kernels::linear_cross_entropy::kMostClasses + 1), 2}};

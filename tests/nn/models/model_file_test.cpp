@@ -114,6 +114,21 @@ out = "classes")");
                                             "c ReLU()", "d Flatten()", "e Linear(54, 10)"));
 }
 
+TEST(ModelFile, ScaleMultipliesByAFactorAndDivides) {
+  const Model model = read(R"(
+layers = [
+  { scale = "a", factor = -1.5 },
+  { scale = "b", divisor = "2 * 128" },
+  { scale = "c", factor = 3, divisor = 8 },
+  { flatten = "d" },
+  { linear = "e", out = "classes" },
+])");
+  EXPECT_THAT(layers_of(model),
+              ElementsAre("a x * -1.5", "b x * 0.00390625", "c x * 0.375", "d Flatten()", "e Linear(192, 10)"));
+  const std::string zero = "layers = [\n{ scale = 'a', divisor = 0 }]";
+  EXPECT_EQ(error_of(zero), "2: 'divisor' is 0, expected 1 or more");
+}
+
 TEST(ModelFile, GivenNamesAreThoseOfTheImagesAndOfWhatIsRead) {
   const Model model = read(R"(
 layers = [
@@ -153,15 +168,15 @@ TEST(ModelFile, ErrorsOfStructureNameTheLine) {
        " Did you mean 'layers'?"},
       {"layers = [\n3]", "2: a layer is no table, expected one as { relu = \"relu1\" }"},
       {"layers = [\n{}]",
-       "2: a layer is empty, expected one of conv2d, batch_norm2d, relu, gelu, silu, max_pool2d, avg_pool2d, "
-       "global_avg_pool2d, flatten, linear, add, block."},
+       "2: a layer is empty, expected one of conv2d, batch_norm2d, relu, gelu, silu, scale, max_pool2d, "
+       "avg_pool2d, global_avg_pool2d, flatten, linear, add, block."},
       {"layers = [\n{out = 3}]",
-       "2: 'out' is no kind of layer, expected one of conv2d, batch_norm2d, relu, gelu, silu, max_pool2d, avg_pool2d, "
-       "global_avg_pool2d, flatten, "
-       "linear, add, block."},
+       "2: 'out' is no kind of layer, expected one of conv2d, batch_norm2d, relu, gelu, silu, scale, max_pool2d, "
+       "avg_pool2d, global_avg_pool2d, flatten, linear, add, block."},
       {"layers = [{conv2 = 'a', kernel = 3}]",
        "1: 'conv2' is no kind of layer, expected one of conv2d, batch_norm2d, relu, "
-       "gelu, silu, max_pool2d, avg_pool2d, global_avg_pool2d, flatten, linear, add, block. Did you mean 'conv2d'?"},
+       "gelu, silu, scale, max_pool2d, avg_pool2d, global_avg_pool2d, flatten, linear, add, block. Did you mean "
+       "'conv2d'?"},
       {"layers = [{conv2d = 'a', relu = 'b'}]",
        "1: a layer is both conv2d and relu, expected one kind; separate layers by },"},
       {"layers = [{relu = 3}]", "1: 'relu' is 3, expected a string"},

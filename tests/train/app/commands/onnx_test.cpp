@@ -67,6 +67,7 @@ layers = [
   { global_avg_pool2d = "pool" },
   { flatten = "flatten" },
   { linear = "fc", out = "classes", bias = false },
+  { scale = "scale", factor = 0.5 },
 ]
 )";
 
