@@ -17,9 +17,12 @@ struct BuiltIn {
   const char* const* text;
 };
 
-constexpr std::array kBuiltIn = {BuiltIn{"convnet", &kConvNetText}, BuiltIn{"convnet-deep", &kConvNetDeepText},
-                                 BuiltIn{"lenet5", &kLeNet5Text}, BuiltIn{"resnet18", &kResNet18Text},
-                                 BuiltIn{"resnet18-cifar", &kResNet18CifarText}};
+constexpr std::array kBuiltIn = {BuiltIn{"convnet", &kConvNetText},
+                                 BuiltIn{"convnet-deep", &kConvNetDeepText},
+                                 BuiltIn{"lenet5", &kLeNet5Text},
+                                 BuiltIn{"resnet18", &kResNet18Text},
+                                 BuiltIn{"resnet18-cifar", &kResNet18CifarText},
+                                 BuiltIn{"airbench94", &kAirbench94Text}};
 
 constexpr auto kNames = [] {
   std::array<std::string_view, kBuiltIn.size()> names;

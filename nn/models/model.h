@@ -73,7 +73,8 @@ std::string name_of(const ModelText& model);
 
 /// The files nn/models/*.toml, by gradring_embed.
 extern const char *const kConvNetText, *const kConvNetDeepText, *const kLeNet5Text, *const kResNet18Text,
-                                                                                        *const kResNet18CifarText;
+                                                                                        *const kResNet18CifarText,
+                                                                                            *const kAirbench94Text;
 
 /// The names of the built-in models: of these files.
 std::span<const std::string_view> model_names();

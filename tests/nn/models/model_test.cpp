@@ -62,6 +62,25 @@ TEST(LeNet5, HasThePartsOfPyTorchsTutorial) {
   EXPECT_EQ(nn::parameters_of(model)[4].torch_shape, nn::Shape({120, 16 * 5 * 5}));
 }
 
+TEST(Airbench94, HasTheNamesAndSizesOfItsSource) {
+  const nn::Model model = nn::make_model("airbench94", {32, 32, 3}, 10);
+  std::vector<std::string> names;
+  std::int64_t elements = 0;
+  for (const nn::Parameter& parameter : nn::parameters_of(model)) {
+    names.push_back(parameter.name);
+    elements += parameter.shape.elements();
+  }
+  EXPECT_THAT(names, testing::ElementsAre("whiten.weight", "whiten.bias", "layers.1.conv1.weight",
+                                          "layers.1.norm1.weight", "layers.1.norm1.bias", "layers.1.conv2.weight",
+                                          "layers.1.norm2.weight", "layers.1.norm2.bias", "layers.2.conv1.weight",
+                                          "layers.2.norm1.weight", "layers.2.norm1.bias", "layers.2.conv2.weight",
+                                          "layers.2.norm2.weight", "layers.2.norm2.bias", "layers.3.conv1.weight",
+                                          "layers.3.norm1.weight", "layers.3.norm1.bias", "layers.3.conv2.weight",
+                                          "layers.3.norm2.weight", "layers.3.norm2.bias", "head.weight"));
+  EXPECT_EQ(elements, 1'972'792);
+  EXPECT_EQ(nn::describe_layers(model).back(), "scale: x * 0.00390625 of head");
+}
+
 TEST(DescribeLayers, NamesWhatEachReads) {
   const std::vector<std::string> lines = nn::describe_layers(residual_model());
   EXPECT_EQ(lines.at(0), "pre: Conv2d(2, 2, 3, stride=1, padding=1) of input");

@@ -144,7 +144,7 @@ TEST_F(Completions, OfBashOfferCommandsOptionsAndChoices) {
   EXPECT_EQ(offered("gradring train --data-dir da"), "data\n");
   EXPECT_EQ(offered("gradring train --lr ''"), "\n");
   EXPECT_EQ(offered("gradring launch --nproc-per-node 2 train --model ''"),
-            "convnet convnet-deep lenet5 resnet18 resnet18-cifar\n");
+            "convnet convnet-deep lenet5 resnet18 resnet18-cifar airbench94\n");
   EXPECT_EQ(offered("gradrun --rdzv-b"), "--rdzv-backend\n");
   EXPECT_THAT(offered("gradring ckpt ''"), AllOf(HasSubstr("ls "), HasSubstr("prune ")));
 }
