@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes convnet_10steps_{adamw,sgd}_no_bias_decay.safetensors and convnet_10steps_adam_ema.safetensors beside itself.
+"""Writes convnet_10steps_*.safetensors beside itself: those of make below, and adam_ema.
 
-Ten steps of 32 of the images of convnet_step_seed0, by PyTorch on the CPU from seed 0: with two parameter groups, of which
-that of the biases does not decay (strongly, so that it shows), and with averaged weights (AveragedModel, decay 0.7).
+Ten steps of 32 of the images of convnet_step_seed0, by PyTorch on the CPU from seed 0: with parameter groups, other
+constants of Adam, decoupled weight decay for SGD (strong decays, so that they show), and with averaged weights
+(AveragedModel, decay 0.7).
 """
 import json
 import pathlib
@@ -50,6 +51,21 @@ def two_groups(model):
     return [{"params": decayed}, {"params": biases, "weight_decay": 0.0}]
 
 
+class Sgdw(torch.optim.SGD):
+    """As timm.optim.SGDW: the weights shrink before the step."""
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for weight in group["params"]:
+                weight.mul_(1 - group["lr"] * self.decay)
+        super().step()
+
+    def with_decay(self, decay):
+        self.decay = decay
+        return self
+
+
 def train(model, optimizer, after_step=lambda: None):
     given = read("convnet_step_seed0")
     images = (given["images_u8"].reshape(-1, 1, 28, 28).float() / 255 - 0.5) / 0.5
@@ -65,11 +81,11 @@ def train(model, optimizer, after_step=lambda: None):
     return {"losses": torch.tensor(losses, dtype=torch.float64)}
 
 
-def with_groups(name, optimizer_of):
+def make(name, optimizer_of):
     model = convnet()
-    tensors = train(model, optimizer_of(two_groups(model)))
+    tensors = train(model, optimizer_of(model))
     tensors.update({key: dict(model.named_parameters())[key] for key in KEPT})
-    save(HERE / f"convnet_10steps_{name}_no_bias_decay.safetensors", tensors)
+    save(HERE / f"convnet_10steps_{name}.safetensors", tensors)
 
 
 def with_average():
@@ -83,6 +99,8 @@ def with_average():
 
 if __name__ == "__main__":
     torch.set_num_threads(1)
-    with_groups("adamw", lambda groups: torch.optim.AdamW(groups, lr=1e-3, weight_decay=20))
-    with_groups("sgd", lambda groups: torch.optim.SGD(groups, lr=1e-2, momentum=0.9, weight_decay=0.5))
+    make("adamw_no_bias_decay", lambda model: torch.optim.AdamW(two_groups(model), lr=1e-3, weight_decay=20))
+    make("sgd_no_bias_decay", lambda model: torch.optim.SGD(two_groups(model), lr=1e-2, momentum=0.9, weight_decay=0.5))
+    make("adam_betas", lambda model: torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.7, 0.9), eps=1e-3))
+    make("sgdw", lambda model: Sgdw(model.parameters(), lr=1e-2, momentum=0.9, nesterov=True).with_decay(5))
     with_average()

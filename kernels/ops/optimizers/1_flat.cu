@@ -23,9 +23,9 @@ template <class Copy>
 __global__ void adam_run_flat_kernel(std::size_t elements, float* __restrict__ weights,
                                      const float* __restrict__ gradients, float* __restrict__ m, float* __restrict__ v,
                                      Copy* __restrict__ copy, const step_state::StepState* __restrict__ state,
-                                     Coefficients k) {
+                                     const float* __restrict__ rate, Coefficients k) {
   if (state->non_finite) return;
-  const Step step = step_of(*state, k);
+  const Step step = step_of(*state, *rate, k);
   for (std::size_t i : simt::grid_range(elements)) {
     const float w_new = updated(step, weights[i], gradients[i], m[i], v[i]);
     weights[i] = w_new;
@@ -36,9 +36,9 @@ __global__ void adam_run_flat_kernel(std::size_t elements, float* __restrict__ w
 void run(Stream& stream, const Args& args) {
   check_args(args);
   lib::with_element(args.copy ? args.copy_dtype : DType::f32, [&]<class Copy>(lib::Element<Copy>) {
-    simt::launch_flat<adam_run_flat_kernel<Copy>>(stream, simt::grid_for(stream, args.elements), args.elements,
-                                                  args.weights, args.gradients, args.m, args.v,
-                                                  static_cast<Copy*>(args.copy), args.state, coefficients(args.hyper));
+    simt::launch_flat<adam_run_flat_kernel<Copy>>(
+        stream, simt::grid_for(stream, args.elements), args.elements, args.weights, args.gradients, args.m, args.v,
+        static_cast<Copy*>(args.copy), args.state, rate_of(args), coefficients(args.hyper));
   });
 }
 
@@ -57,9 +57,9 @@ template <bool kMomentum, class Copy>
 __global__ void sgd_run_flat_kernel(std::size_t elements, float* __restrict__ weights,
                                     const float* __restrict__ gradients, float* __restrict__ buffer,
                                     Copy* __restrict__ copy, const step_state::StepState* __restrict__ state,
-                                    Coefficients k) {
+                                    const float* __restrict__ rate, Coefficients k) {
   if (state->non_finite) return;
-  const Step step = step_of(*state, k);
+  const Step step = step_of(*state, *rate, k);
   for (std::size_t i : simt::grid_range(elements)) {
     const float w = weights[i];
     float g = decayed(step, w, gradients[i]);
@@ -76,7 +76,7 @@ void run(Stream& stream, const Args& args) {
     lib::with_bool(args.hyper.momentum > 0, [&](auto has_momentum) {
       simt::launch_flat<sgd_run_flat_kernel<has_momentum.value, Copy>>(
           stream, simt::grid_for(stream, args.elements), args.elements, args.weights, args.gradients,
-          args.momentum_buffer, static_cast<Copy*>(args.copy), args.state, coefficients(args.hyper));
+          args.momentum_buffer, static_cast<Copy*>(args.copy), args.state, rate_of(args), coefficients(args.hyper));
     });
   });
 }

@@ -25,10 +25,11 @@ template <bool kWide, class Copy>
 __global__ void adam_run_vector_kernel(std::size_t elements, float* __restrict__ weights,
                                        const float* __restrict__ gradients, float* __restrict__ m,
                                        float* __restrict__ v, Copy* __restrict__ copy,
-                                       const step_state::StepState* __restrict__ state, Coefficients k) {
+                                       const step_state::StepState* __restrict__ state, const float* __restrict__ rate,
+                                       Coefficients k) {
   constexpr bool kCopies = sizeof(Copy) < sizeof(float);
   if (state->non_finite) return;
-  const Step step = step_of(*state, k);
+  const Step step = step_of(*state, *rate, k);
   for (std::size_t pack : simt::grid_range(elements / lib::kPack)) {
     const std::size_t i = pack * lib::kPack;
     auto w_pack = lib::load_pack<kWide>(weights + i);
@@ -57,7 +58,7 @@ void run(Stream& stream, const Args& args) {
     lib::with_bool(wide, [&](auto is_wide) {
       simt::launch_flat<adam_run_vector_kernel<is_wide.value, Copy>>(
           stream, lib::grid_for_packs(stream, args.elements), args.elements, args.weights, args.gradients, args.m,
-          args.v, static_cast<Copy*>(args.copy), args.state, coefficients(args.hyper));
+          args.v, static_cast<Copy*>(args.copy), args.state, rate_of(args), coefficients(args.hyper));
     });
   });
 }
@@ -77,10 +78,10 @@ template <bool kWide, bool kMomentum, class Copy>
 __global__ void sgd_run_vector_kernel(std::size_t elements, float* __restrict__ weights,
                                       const float* __restrict__ gradients, float* __restrict__ buffer,
                                       Copy* __restrict__ copy, const step_state::StepState* __restrict__ state,
-                                      Coefficients k) {
+                                      const float* __restrict__ rate, Coefficients k) {
   constexpr bool kCopies = sizeof(Copy) < sizeof(float);
   if (state->non_finite) return;
-  const Step step = step_of(*state, k);
+  const Step step = step_of(*state, *rate, k);
   for (std::size_t pack : simt::grid_range(elements / lib::kPack)) {
     const std::size_t i = pack * lib::kPack;
     auto w_pack = lib::load_pack<kWide>(weights + i);
@@ -113,7 +114,7 @@ void run(Stream& stream, const Args& args) {
       lib::with_bool(wide, [&](auto is_wide) {
         simt::launch_flat<sgd_run_vector_kernel<is_wide.value, has_momentum.value, Copy>>(
             stream, lib::grid_for_packs(stream, args.elements), args.elements, args.weights, args.gradients,
-            args.momentum_buffer, static_cast<Copy*>(args.copy), args.state, coefficients(args.hyper));
+            args.momentum_buffer, static_cast<Copy*>(args.copy), args.state, rate_of(args), coefficients(args.hyper));
       });
     });
   });

@@ -7,6 +7,17 @@
 #include "kernels/base/error.h"
 #include "kernels/lib/reference.h"
 
+namespace gradring::kernels {
+namespace {
+
+template <class Args>
+double learning_rate_of(const Args& args) {
+  return args.learning_rate ? *args.learning_rate : args.state->learning_rate;
+}
+
+}  // namespace
+}  // namespace gradring::kernels
+
 namespace gradring::kernels::adam {
 
 void check_args(const Args& args) {
@@ -31,7 +42,7 @@ void reference_run(const Args& args) {
   check_args(args);
   if (args.state->non_finite) return;
   const Hyper& h = args.hyper;
-  const double lr = args.state->learning_rate;
+  const double lr = learning_rate_of(args);
   const double t = args.state->applied_steps + 1;
   const double correction1 = 1 - std::pow(h.beta1, t);
   const double correction2 = 1 - std::pow(h.beta2, t);
@@ -77,16 +88,21 @@ void reference_run(const Args& args) {
   check_args(args);
   if (args.state->non_finite) return;
   const Hyper& h = args.hyper;
+  const double lr = learning_rate_of(args);
   const bool first = args.state->applied_steps == 0;
   for (std::size_t i = 0; i < args.elements; ++i) {
-    const double w = args.weights[i];
-    double g = static_cast<double>(args.gradients[i]) * args.state->gradient_scale + h.weight_decay * w;
+    double w = args.weights[i];
+    double g = static_cast<double>(args.gradients[i]) * args.state->gradient_scale;
+    if (h.decoupled)
+      w *= 1 - lr * h.weight_decay;
+    else
+      g += h.weight_decay * w;
     if (h.momentum > 0) {
       const double buffer = first ? g : h.momentum * args.momentum_buffer[i] + (1 - h.dampening) * g;
       args.momentum_buffer[i] = static_cast<float>(buffer);
       g = h.nesterov ? g + h.momentum * buffer : buffer;
     }
-    args.weights[i] = static_cast<float>(w - args.state->learning_rate * g);
+    args.weights[i] = static_cast<float>(w - lr * g);
   }
   if (args.copy)
     lib::write_values(args.copy_dtype, args.copy, lib::read_values(DType::f32, args.weights, args.elements));

@@ -9,7 +9,7 @@
 /// One step of each optimizer over an arena of all parameters, and the average of the weights. Common to all:
 ///
 /// Shapes    arrays: [elements], f32; copy, the weights rounded to copy_dtype that mixed precision computes with: f16
-///           or bf16, or null.
+///           or bf16, or null. learning_rate: one number in device memory, that of these weights; null: the state's.
 /// Aliasing  the arrays do not overlap.
 /// Order     enqueued on the stream; reads *state there, does not advance it; returns at once. If state->non_finite,
 ///           nothing changes.
@@ -48,6 +48,7 @@ struct Args {
   float* m = nullptr;
   float* v = nullptr;
   const step_state::StepState* state = nullptr;
+  const float* learning_rate = nullptr;
   Hyper hyper;
   DType copy_dtype = DType::f32;
   void* copy = nullptr;
@@ -68,10 +69,11 @@ struct Hyper {
   double dampening = 0;
   double weight_decay = 0;
   bool nesterov = false;
+  bool decoupled = false;  ///< true: SGDW, the decay shrinks the weight; false: L2, the decay joins the gradient
 };
 
 /// One step of stochastic gradient descent over an arena, as in PyTorch. With g = gradient * gradient_scale:
-///   g += weight_decay * w
+///   SGDW:  w *= 1 - lr * weight_decay               L2:  g += weight_decay * w
 ///   buffer = momentum * buffer + (1 - dampening) * g         (in the first applied step: buffer = g)
 ///   g = nesterov ? g + momentum * buffer : buffer            (without momentum there is no buffer, and g stays)
 ///   w -= lr * g
@@ -81,13 +83,15 @@ struct Hyper {
 ///           dampening = 0.
 /// Numerics  per step, within 8 * 2^-24 of the largest term.
 /// Cost      reads 12 and writes 8 bytes per element (8 and 4 without momentum), and 2 for the copy.
-/// Source    Sutskever et al., "On the importance of initialization and momentum", 2013, in PyTorch's form.
+/// Source    Sutskever et al., "On the importance of initialization and momentum", 2013, in PyTorch's form; Loshchilov
+///           and Hutter, "Decoupled weight decay", 2019, in the form of timm's SGDW.
 struct Args {
   std::size_t elements = 0;
   float* weights = nullptr;
   const float* gradients = nullptr;
   float* momentum_buffer = nullptr;
   const step_state::StepState* state = nullptr;
+  const float* learning_rate = nullptr;
   Hyper hyper;
   DType copy_dtype = DType::f32;
   void* copy = nullptr;

@@ -8,6 +8,18 @@
 
 /// The arithmetic of one weight, which all kernels of this folder share, so that they give the same bits. The fused
 /// multiplications are written out: a compiler that chooses them may choose others in another kernel.
+namespace gradring::kernels {
+inline namespace GRADRING_KERNEL_COPY {
+
+/// Where the learning rate of these weights is.
+template <class Args>
+const float* rate_of(const Args& args) {
+  return args.learning_rate ? args.learning_rate : &args.state->learning_rate;
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels
+
 namespace gradring::kernels::adam {
 inline namespace GRADRING_KERNEL_COPY {
 
@@ -40,8 +52,7 @@ struct Step {
   float shrink, decay;   // of AdamW (L2: 1); of L2 (AdamW: 0)
 };
 
-__device__ inline Step step_of(const step_state::StepState& state, const Coefficients& k) {
-  const float lr = state.learning_rate;
+__device__ inline Step step_of(const step_state::StepState& state, float lr, const Coefficients& k) {
   const float t = static_cast<float>(state.applied_steps + 1);
   // 1 - beta^t, without the cancellation that beta close to 1 would bring.
   const float correction1 = -expm1f(t * k.log_beta1);
@@ -75,30 +86,37 @@ inline namespace GRADRING_KERNEL_COPY {
 /// Hyper in float.
 struct Coefficients {
   float momentum, rest, weight_decay;  // rest = 1 - dampening
-  bool nesterov;
+  bool nesterov, decoupled;
 };
 
 inline Coefficients coefficients(const Hyper& h) {
   return {.momentum = static_cast<float>(h.momentum),
           .rest = static_cast<float>(1 - h.dampening),
           .weight_decay = static_cast<float>(h.weight_decay),
-          .nesterov = h.nesterov};
+          .nesterov = h.nesterov,
+          .decoupled = h.decoupled};
 }
 
 /// What all weights have in common in one step.
 struct Step {
   float scale, lr;
+  float shrink, decay;  // of SGDW (L2: 1); of L2 (SGDW: 0)
   bool first;
   Coefficients k;
 };
 
-__device__ inline Step step_of(const step_state::StepState& state, const Coefficients& k) {
-  return {.scale = state.gradient_scale, .lr = state.learning_rate, .first = state.applied_steps == 0, .k = k};
+__device__ inline Step step_of(const step_state::StepState& state, float lr, const Coefficients& k) {
+  return {.scale = state.gradient_scale,
+          .lr = lr,
+          .shrink = k.decoupled ? 1.0f - lr * k.weight_decay : 1.0f,
+          .decay = k.decoupled ? 0.0f : k.weight_decay,
+          .first = state.applied_steps == 0,
+          .k = k};
 }
 
 /// The gradient with the decay in it.
 __device__ inline float decayed(const Step& s, float weight, float gradient) {
-  return fmaf(gradient, s.scale, s.k.weight_decay * weight);
+  return fmaf(gradient, s.scale, s.decay * weight);
 }
 
 /// Where momentum turns the gradient g; `buffer` becomes the new velocity.
@@ -108,7 +126,7 @@ __device__ inline float turned(const Step& s, float g, float& buffer) {
   return s.k.nesterov ? fmaf(s.k.momentum, velocity, g) : velocity;
 }
 
-__device__ inline float moved(const Step& s, float weight, float g) { return fmaf(-s.lr, g, weight); }
+__device__ inline float moved(const Step& s, float weight, float g) { return fmaf(-s.lr, g, s.shrink * weight); }
 
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::sgd

@@ -29,7 +29,10 @@ __device__ void follow(StepState& state, const LossScalePolicy& policy) {
 __global__ void step_state_prepare_kernel(PrepareArgs args) {
   StepState& state = *args.state;
   const std::int32_t last = args.count - 1;
-  state.learning_rate = args.learning_rates[state.applied_steps < last ? state.applied_steps : last];
+  const std::int32_t step = state.applied_steps < last ? state.applied_steps : last;
+  state.learning_rate = args.learning_rates[step];
+  for (std::int32_t group = 0; args.rates && group < args.groups; ++group)
+    args.rates[group] = args.learning_rates[static_cast<std::int64_t>(group) * args.count + step];
   double scale = 1.0 / static_cast<double>(state.loss_scale);
   if (args.sum_of_squares) {
     const double norm = sqrt(static_cast<double>(*args.sum_of_squares)) * scale;

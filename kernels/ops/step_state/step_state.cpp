@@ -11,7 +11,8 @@ namespace gradring::kernels::step_state {
 
 void check_args(const PrepareArgs& args) {
   lib::check_pointers("step_state", {{"state", args.state}, {"learning_rates", args.learning_rates}});
-  lib::check_at_least("step_state", 1, {{"count", args.count}});
+  lib::check_at_least("step_state", 1, {{"count", args.count}, {"groups", args.groups}});
+  if (args.groups > 1) lib::check_pointer("step_state", "rates", args.rates);
   check(!args.sum_of_squares || args.most_norm > 0,
         [&] { return "step_state: most_norm is " + std::to_string(args.most_norm) + ", expected a value above 0"; });
 }
@@ -32,7 +33,10 @@ void check_args(const AdvanceArgs& args) {
 void reference_prepare(const PrepareArgs& args) {
   check_args(args);
   StepState& state = *args.state;
-  state.learning_rate = args.learning_rates[std::min(state.applied_steps, args.count - 1)];
+  const std::int32_t step = std::min(state.applied_steps, args.count - 1);
+  state.learning_rate = args.learning_rates[step];
+  for (std::int32_t group = 0; args.rates && group < args.groups; ++group)
+    args.rates[group] = args.learning_rates[static_cast<std::int64_t>(group) * args.count + step];
   double scale = 1 / static_cast<double>(state.loss_scale);
   if (args.sum_of_squares) {
     const double norm = std::sqrt(static_cast<double>(*args.sum_of_squares)) * scale;

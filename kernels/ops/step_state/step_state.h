@@ -26,7 +26,8 @@ struct StepState {
 inline constexpr double kNormFloor = 1e-6;
 
 /// Makes the state ready for the optimizer of this step:
-///   learning_rate = learning_rates[applied_steps], the last one from there on
+///   learning_rate = learning_rates[0][applied_steps], the last one from there on
+///   rates[g] = learning_rates[g][applied_steps] for each parameter group g; the first group's is learning_rate
 ///   gradient_scale = 1 / loss_scale
 /// With sum_of_squares, which is that of the gradients times loss_scale:
 ///   gradient_norm = sqrt(*sum_of_squares) / loss_scale
@@ -35,8 +36,8 @@ inline constexpr double kNormFloor = 1e-6;
 ///
 /// Aliasing  all pointers are device memory; the state's other fields stay as they are.
 /// Order     enqueued on the stream; returns at once.
-/// Errors    InvalidArgument if state or learning_rates is null, there is no learning rate, or with sum_of_squares
-///           most_norm is not above 0.
+/// Errors    InvalidArgument if state or learning_rates is null, there is no learning rate or group, several groups
+///           lack rates, or with sum_of_squares most_norm is not above 0.
 /// Numerics  deterministic; without clipping the bits of PyTorch's GradScaler: gradient_scale is divided in double and
 ///           rounded once. Norm and factor are computed in double as well. A sum of squares that overflowed though no
 ///           gradient is infinite makes the factor 0, as in PyTorch.
@@ -44,10 +45,12 @@ inline constexpr double kNormFloor = 1e-6;
 /// Source    torch.nn.utils.clip_grad_norm_.
 struct PrepareArgs {
   StepState* state = nullptr;
-  const float* learning_rates = nullptr;
-  std::int32_t count = 0;                 ///< of them
+  const float* learning_rates = nullptr;  ///< [groups, count]
+  std::int32_t count = 0;                 ///< of a group
   const float* sum_of_squares = nullptr;  ///< null: the norm is not computed
   float most_norm = 0;                    ///< infinity: gradients are not clipped
+  std::int32_t groups = 1;
+  float* rates = nullptr;  ///< [groups]; null with one group: not written
 };
 
 /// How loss_scale follows the gradients: it falls when they overflow, and rises when they have not for a while.

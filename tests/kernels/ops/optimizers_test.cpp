@@ -100,6 +100,7 @@ struct Sgd {
       {.momentum = 0.9, .weight_decay = 0.1, .nesterov = true},
       {.momentum = 0.9},
       {.momentum = 0.9, .dampening = 0.3, .weight_decay = 0.1},
+      {.momentum = 0.9, .weight_decay = 0.1, .nesterov = true, .decoupled = true},
   };
 
   /// Garbage: the first step must not read the momentum buffer.
@@ -118,11 +119,12 @@ struct Sgd {
 
   static void skip_one_moment(Args& args) { args.momentum_buffer += 1; }
 
-  /// PyTorch's formula, written down once more, one weight over all steps in double.
+  /// PyTorch's formula (decoupled: timm's), written down once more, one weight over all steps in double.
   static double by_hand(double w, const std::vector<double>& gradients, const Hyper& h) {
     double velocity = 0;
     for (std::size_t t = 0; t < gradients.size(); ++t) {
-      double g = gradients[t] + h.weight_decay * w;
+      double g = gradients[t] + (h.decoupled ? 0 : h.weight_decay * w);
+      if (h.decoupled) w -= static_cast<double>(kLearningRate) * h.weight_decay * w;
       if (h.momentum != 0) {
         velocity = t == 0 ? g : h.momentum * velocity + (1 - h.dampening) * g;
         g = h.nesterov ? g + h.momentum * velocity : velocity;
@@ -261,6 +263,21 @@ TYPED_TEST(OptimizerTest, EveryVariantGivesTheSameBitsAlignedOrNot) {
             EXPECT_EQ(actual.moments, expected.moments);
             expect_equal(copy, expected_copy);
           });
+}
+
+TYPED_TEST(OptimizerTest, TakesTheRateOfTheseWeightsBeforeTheStates) {
+  this->for_each_implementation([&](auto run) {
+    Arena of_state = this->arena_of(33);
+    Arena of_weights = of_state;
+    of_weights.state.learning_rate = 5;
+    const float rate = of_state.state.learning_rate;
+    const std::vector<float> gradients = this->gradients_of(33, 0);
+    run(TypeParam::args_of(of_state, gradients, TypeParam::hypers[2]));
+    auto args = TypeParam::args_of(of_weights, gradients, TypeParam::hypers[2]);
+    args.learning_rate = &rate;
+    run(args);
+    EXPECT_EQ(of_weights.weights, of_state.weights);
+  });
 }
 
 TYPED_TEST(OptimizerTest, ChangesNothingInASkippedStep) {

@@ -114,6 +114,27 @@ TEST(StepState, MatchesTheReferenceBitForBitOverRandomOverflows) {
   }
 }
 
+TEST(StepState, TakesALearningRateForEachGroup) {
+  constexpr float kRates[] = {0.5f, 0.25f, 3, 4, 6, 7};
+  const auto expect_rates_of = [&](const auto& prepare) {
+    StepState state{.applied_steps = 1};
+    std::array<float, 3> rates{};
+    prepare(PrepareArgs{.state = &state, .learning_rates = kRates, .count = 2, .groups = 3, .rates = rates.data()});
+    EXPECT_EQ(state.learning_rate, 0.25f);
+    EXPECT_EQ(rates, (std::array{0.25f, 4.0f, 7.0f}));
+  };
+  expect_rates_of(reference_prepare);
+  for_each_variant(kernel_set().step_state, DType::f32, [&](const Variant& variant, Stream& stream) {
+    expect_rates_of([&](const PrepareArgs& args) {
+      variant.prepare(stream, args);
+      finish(stream);
+    });
+  });
+  StepState state;
+  EXPECT_THROW(check_args(PrepareArgs{.state = &state, .learning_rates = kRates, .count = 2, .groups = 2}),
+               InvalidArgument);
+}
+
 TEST(StepState, TakesTheLearningRateOfTheAppliedSteps) {
   constexpr float kRates[] = {0.5f, 0.25f, 0.125f};
   for_each_variant(kernel_set().step_state, DType::f32, [&](const Variant& variant, Stream& stream) {

@@ -41,6 +41,8 @@ inline std::vector<OneOption> every_option() {
           {"momentum", "0.9", {{"optimizer", "sgd"}}},
           {"dampening", "0.1", {{"optimizer", "sgd"}, {"momentum", "0.9"}}},
           {"nesterov", "true", {{"optimizer", "sgd"}, {"momentum", "0.9"}}},
+          {"betas", "0.8,0.99"},
+          {"eps", "1e-06"},
           {"weight-decay", "0.01"},
           {"no-bias-decay", "true", {{"weight-decay", "0.01"}}},
           {"ema", "0.5"},

@@ -19,7 +19,7 @@ namespace {
 using namespace option_rows;
 
 /// All but that of a range test.
-constexpr auto kTrainingSchedules = std::span(kWords<ScheduleKind>).first(4);
+constexpr auto kTrainingSchedules = std::span(kWords<ScheduleKind>).first(5);
 constexpr std::int64_t kMostAccumulated = 1 << 20;
 
 /// Reading leaves the budget as it is.
@@ -135,17 +135,31 @@ Options batch_options() {
   };
 }
 
+Betas parse_betas(std::string_view name, std::string_view given) {
+  const std::size_t comma = given.find(',');
+  if (comma == std::string_view::npos) throw bad_value(name, given, "must be two numbers, such as 0.9,0.999");
+  const Betas betas{parse_number(name, given.substr(0, comma), 0), parse_number(name, given.substr(comma + 1), 0)};
+  if (betas.first >= 1 || betas.second >= 1) throw bad_value(name, given, "must be two numbers below 1");
+  return betas;
+}
+
 Options optimizer_options() {
   return {
       resumed(OnResume::must_fit, choice_option<OptimizerKind>("optimizer", "optimizer",
                                                                in(&TrainConfig::optimizer, &OptimizerSpec::kind))),
       number_option("lr", "peak learning rate", &TrainConfig::learning_rate),
       resumed(OnResume::must_fit,
-              number_option("momentum", "momentum (sgd)", in(&TrainConfig::optimizer, &OptimizerSpec::momentum))),
-      number_option("dampening", "dampening of the momentum (sgd)",
+              number_option("momentum", "momentum (sgd, sgdw)", in(&TrainConfig::optimizer, &OptimizerSpec::momentum))),
+      number_option("dampening", "dampening of the momentum (sgd, sgdw)",
                     in(&TrainConfig::optimizer, &OptimizerSpec::dampening)),
-      flag_option("nesterov", "Nesterov momentum (sgd)", in(&TrainConfig::optimizer, &OptimizerSpec::nesterov)),
-      number_option("weight-decay", "weight decay: L2 penalty (adam, sgd) or decoupled (adamw, where 0.01 is usual)",
+      flag_option("nesterov", "Nesterov momentum (sgd, sgdw)", in(&TrainConfig::optimizer, &OptimizerSpec::nesterov)),
+      option("betas", "F,F", "decays of the means of gradients and of squared gradients (adam, adamw)",
+             in(&TrainConfig::optimizer, &OptimizerSpec::betas), parse_betas,
+             [](const Betas& betas) { return quoted(fmt::format("{},{}", betas.first, betas.second)); }),
+      number_option("eps", "number added to the root of the second mean (adam, adamw)",
+                    in(&TrainConfig::optimizer, &OptimizerSpec::epsilon)),
+      number_option("weight-decay",
+                    "weight decay: L2 penalty (adam, sgd) or decoupled (adamw, sgdw), where 0.01 is usual for adamw",
                     in(&TrainConfig::optimizer, &OptimizerSpec::weight_decay)),
       flag_option("no-bias-decay", "exclusion of biases from weight decay",
                   in(&TrainConfig::optimizer, &OptimizerSpec::no_bias_decay)),
@@ -160,7 +174,7 @@ Options optimizer_options() {
       integer_option("schedule-step-size", "steps between decays of the learning rate (step)", {.least = 0},
                      in(&TrainConfig::schedule, &ScheduleSpec::step_size)),
       number_option("schedule-gamma", "factor of each decay (step)", in(&TrainConfig::schedule, &ScheduleSpec::gamma)),
-      number_option("min-lr", "final learning rate (cosine)", in(&TrainConfig::schedule, &ScheduleSpec::least)),
+      number_option("min-lr", "final learning rate (linear, cosine)", in(&TrainConfig::schedule, &ScheduleSpec::least)),
   };
 }
 

@@ -92,10 +92,12 @@ void validate(const TrainConfig& config) {
   require(config.zero >= 2 || !config.sync_every_pass,
           "--sync-every-pass has no effect with --zero 0 or 1, which keep all gradients: leave it out, or use --zero 2 "
           "or 3");
-  require(
-      optimizer.kind == OptimizerKind::sgd ||
-          (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
-      fmt::format("--momentum, --dampening and --nesterov require --optimizer sgd, found {}", word_of(optimizer.kind)));
+  require(!is_adam(optimizer.kind) || (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
+          fmt::format("--momentum, --dampening and --nesterov require --optimizer sgd or sgdw, found {}",
+                      word_of(optimizer.kind)));
+  const OptimizerSpec defaults;
+  require(is_adam(optimizer.kind) || (optimizer.betas == defaults.betas && optimizer.epsilon == defaults.epsilon),
+          fmt::format("--betas and --eps require --optimizer adam or adamw, found {}", word_of(optimizer.kind)));
   require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),
           "--nesterov needs a --momentum above 0 and no --dampening");
   require(!optimizer.no_bias_decay || optimizer.weight_decay > 0,
@@ -132,7 +134,8 @@ void validate(const TrainConfig& config) {
           "--schedule step and --schedule-step-size require each other: give both or neither");
   require(schedule.kind == ScheduleKind::step || schedule.gamma == ScheduleSpec().gamma,
           "--schedule-gamma requires --schedule step");
-  require(schedule.kind == ScheduleKind::cosine || schedule.least == 0, "--min-lr requires --schedule cosine");
+  require(schedule.kind == ScheduleKind::linear || schedule.kind == ScheduleKind::cosine || schedule.least == 0,
+          "--min-lr requires --schedule linear or cosine");
   require(schedule.least <= config.learning_rate, "--min-lr is above --lr: lower it");
   require(schedule.kind != ScheduleKind::one_cycle || schedule.warmup_steps == 0,
           "--schedule one-cycle includes a warm-up: leave out --warmup-steps");

@@ -133,15 +133,20 @@ class Ema final : public Optimizer {
 std::unique_ptr<Optimizer> make_plain(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
                                       kernels::Device& device, std::size_t elements) {
   const auto pick = [&device](const auto& table) { return kernels::pick_variant(table, device, kernels::DType::f32); };
-  if (spec.kind == OptimizerKind::sgd) {
-    const kernels::sgd::Hyper hyper{.momentum = spec.momentum,
-                                    .dampening = spec.dampening,
-                                    .weight_decay = spec.weight_decay,
-                                    .nesterov = spec.nesterov};
-    return std::make_unique<Sgd>(hyper, pick(kernels.sgd), device, elements);
+  if (is_adam(spec.kind)) {
+    const kernels::adam::Hyper hyper{.beta1 = spec.betas.first,
+                                     .beta2 = spec.betas.second,
+                                     .epsilon = spec.epsilon,
+                                     .weight_decay = spec.weight_decay,
+                                     .decoupled = spec.kind == OptimizerKind::adamw};
+    return std::make_unique<Adam>(hyper, pick(kernels.adam), device, elements);
   }
-  const kernels::adam::Hyper hyper{.weight_decay = spec.weight_decay, .decoupled = spec.kind == OptimizerKind::adamw};
-  return std::make_unique<Adam>(hyper, pick(kernels.adam), device, elements);
+  const kernels::sgd::Hyper hyper{.momentum = spec.momentum,
+                                  .dampening = spec.dampening,
+                                  .weight_decay = spec.weight_decay,
+                                  .nesterov = spec.nesterov,
+                                  .decoupled = spec.kind == OptimizerKind::sgdw};
+  return std::make_unique<Sgd>(hyper, pick(kernels.sgd), device, elements);
 }
 
 constexpr std::int64_t kMostListed = 1 << 24;
@@ -192,6 +197,7 @@ double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t step
   switch (spec.kind) {
     case ScheduleKind::constant: return peak;
     case ScheduleKind::exponential: return exponential(peak, spec.least, static_cast<double>(since) / (part_of - 1));
+    case ScheduleKind::linear: return std::lerp(peak, spec.least, static_cast<double>(since) / part_of);
     case ScheduleKind::cosine: return cosine(peak, spec.least, static_cast<double>(since) / part_of);
     case ScheduleKind::one_cycle: return one_cycle(peak, part_of, static_cast<double>(since));
     case ScheduleKind::step: break;

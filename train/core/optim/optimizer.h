@@ -62,9 +62,18 @@ class Optimizer {
   virtual std::size_t bytes() const = 0;
 };
 
-enum class OptimizerKind : std::uint8_t { adam, adamw, sgd };
+enum class OptimizerKind : std::uint8_t { adam, adamw, sgd, sgdw };
 template <>
-inline constexpr auto kWords<OptimizerKind> = std::to_array<std::string_view>({"adam", "adamw", "sgd"});
+inline constexpr auto kWords<OptimizerKind> = std::to_array<std::string_view>({"adam", "adamw", "sgd", "sgdw"});
+/// Adam or AdamW; else SGD or SGDW.
+constexpr bool is_adam(OptimizerKind kind) { return kind == OptimizerKind::adam || kind == OptimizerKind::adamw; }
+
+/// Decays of Adam's moments.
+struct Betas {
+  double first = 0.9;
+  double second = 0.999;
+  bool operator==(const Betas&) const = default;
+};
 
 /// The user's choice of an optimizer. Validation rejects values that the optimizer does not use.
 struct OptimizerSpec {
@@ -72,13 +81,15 @@ struct OptimizerSpec {
   double momentum = 0;
   double dampening = 0;
   bool nesterov = false;
+  Betas betas;
+  double epsilon = 1e-8;
   double weight_decay = 0;
   bool no_bias_decay = false;  ///< biases do not decay
   double ema = 0;              ///< decay of an average of the weights; 0: no average
 };
 
-/// An optimizer of `elements` weights: Adam (L2 in the gradient), AdamW (decoupled decay) or SGD with momentum, with
-/// PyTorch's numbers; with spec.ema, an exponential moving average of the weights besides.
+/// An optimizer of `elements` weights: Adam and SGD (L2 in the gradient), AdamW and SGDW (decoupled decay), with PyTorch's
+/// numbers (SGDW: timm's); with spec.ema, an exponential moving average of the weights besides.
 ///
 /// Errors    DeviceError if there is no memory for the state.
 /// Source    Kingma, Ba: "Adam", 2015; Loshchilov, Hutter: "Decoupled weight decay regularization", 2019;
@@ -89,13 +100,14 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const kerne
 enum class ScheduleKind : std::uint8_t {
   constant,
   step,
+  linear,
   cosine,
   one_cycle,
   exponential
 };  ///< the last of a range test
 template <>
 inline constexpr auto kWords<ScheduleKind> =
-    std::to_array<std::string_view>({"constant", "step", "cosine", "one-cycle", "exponential"});
+    std::to_array<std::string_view>({"constant", "step", "linear", "cosine", "one-cycle", "exponential"});
 
 /// The user's choice of a learning rate schedule.
 struct ScheduleSpec {
@@ -103,7 +115,7 @@ struct ScheduleSpec {
   std::int64_t warmup_steps = 0;  ///< linear rise to the peak; one-cycle has its own
   std::int64_t step_size = 0;     ///< step: applied steps between two decays
   double gamma = 0.1;             ///< step: factor of each decay
-  double least = 0;               ///< cosine: the rate at the end; exponential: at the start
+  double least = 0;               ///< linear, cosine: the rate at the end; exponential: at the start
 };
 
 /// Whether a schedule's rates depend on the number of steps in all: a longer training has other rates from its start.
@@ -116,13 +128,14 @@ inline bool spans_training(const ScheduleSpec& spec) {
 ///   step < w:    peak * (step + 1) / w
 ///   constant:    peak
 ///   step:        peak * gamma ^ floor(t / step_size)
+///   linear:      peak + (least - peak) * t / T
 ///   cosine:      least + (peak - least) * (1 + cos(pi t / T)) / 2
 ///   exponential: least * (peak / least) ^ (t / (T - 1))
 ///   one-cycle:   cosine from peak / 25 to peak over the first 30 % of the steps, then to peak / 250,000
 ///
 /// Errors    InvalidArgument for a step_size below 1, or w > steps.
-/// Source    torch.optim.lr_scheduler: StepLR, CosineAnnealingLR(T_max = T) and OneCycleLR(cycle_momentum = False), in
-///           closed form; Loshchilov, Hutter: "SGDR", 2017; Smith, Topin: "Super-convergence", 2018.
+/// Source    torch.optim.lr_scheduler: StepLR, LinearLR(start_factor = 1, total_iters = T), CosineAnnealingLR(T_max = T)
+///           and OneCycleLR(cycle_momentum = False), in closed form; Loshchilov, Hutter: "SGDR", 2017; Smith, Topin: "Super-convergence", 2018.
 /// Example   tests/train/core/optim/schedule_test.cpp
 double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t steps, std::int64_t step);
 

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <set>
 
-#include "kernels/ops/optimizers/optimizers.h"
 #include "train/core/trainer/parameter_tensors.h"
 #include "train/records/checkpoint/error.h"
 
@@ -20,14 +19,14 @@ constexpr double kMostApplied = 2e9;
 
 /// The states that PyTorch's optimizer has for each parameter.
 std::vector<std::string> state_names(const OptimizerSpec& spec) {
-  if (spec.kind == OptimizerKind::sgd)
+  if (!is_adam(spec.kind))
     return spec.momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum_buffer"};
   return {"exp_avg", "exp_avg_sq"};
 }
 
 std::vector<std::pair<std::string, TorchOptimizer::Value>> options_of(const OptimizerSpec& spec, double learning_rate) {
   using Value = TorchOptimizer::Value;
-  if (spec.kind == OptimizerKind::sgd)
+  if (!is_adam(spec.kind))
     return {{"lr", learning_rate},
             {"momentum", spec.momentum},
             {"dampening", spec.dampening},
@@ -37,10 +36,9 @@ std::vector<std::pair<std::string, TorchOptimizer::Value>> options_of(const Opti
             {"foreach", Value()},
             {"differentiable", false},
             {"fused", Value()}};
-  const kernels::adam::Hyper hyper;
   return {{"lr", learning_rate},
-          {"betas", std::vector{hyper.beta1, hyper.beta2}},
-          {"eps", hyper.epsilon},
+          {"betas", std::vector{spec.betas.first, spec.betas.second}},
+          {"eps", spec.epsilon},
           {"weight_decay", spec.weight_decay},
           {"amsgrad", false},
           {"maximize", false},
@@ -93,7 +91,7 @@ std::int32_t take_states(const std::vector<TensorRecord>& tensors, const nn::Par
     if (std::ranges::find(known, tensor.name) == known.end())
       refuse_optimizer(from,
                        fmt::format("has {}, which --optimizer {}{} lacks", in_quotes(tensor.name), word_of(spec.kind),
-                                   spec.kind == OptimizerKind::sgd && spec.momentum == 0 ? " without --momentum" : ""));
+                                   !is_adam(spec.kind) && spec.momentum == 0 ? " without --momentum" : ""));
     taken.push_back(tensor);
     taken.back().name += "." + parameter.name;
   }
@@ -134,8 +132,7 @@ TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const Optimiz
     optimizer.groups[splits && is_bias(parameter) ? 1 : 0].parameters.push_back(number);
     if (stepped.applied_steps == 0 || state_names(spec).empty()) continue;
     std::vector<TensorRecord>& tensors = optimizer.state[number];
-    if (spec.kind != OptimizerKind::sgd)
-      tensors.push_back(scalar(kOptimizerStep, static_cast<float>(stepped.applied_steps)));
+    if (is_adam(spec.kind)) tensors.push_back(scalar(kOptimizerStep, static_cast<float>(stepped.applied_steps)));
     for (const std::string& state : state_names(spec)) {
       tensors.push_back(*std::ranges::find(stepped.state, state + "." + parameter.name, &TensorRecord::name));
       tensors.back().name = state;
@@ -156,8 +153,7 @@ SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const Opt
       steps.insert(take_states(state->second, parameters[order[i]], spec, stepped.state, from));
   if (steps.size() > 1) refuse_optimizer(from, "has parameters after different numbers of steps");
   const std::vector<TensorInfo> expected = expected_tensors(spec, parameters);
-  if (stepped.state.empty() &&
-      (steps.empty() || spec.kind == OptimizerKind::sgd)) {  // no step was made, or without momentum
+  if (stepped.state.empty() && (steps.empty() || !is_adam(spec.kind))) {  // no step was made, or without momentum
     stepped.state = zeros(expected);
     return stepped;
   }

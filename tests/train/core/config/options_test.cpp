@@ -38,6 +38,8 @@ OptionTexts everything_else() {
           {"momentum", "0.1"},
           {"dampening", "0"},
           {"nesterov", "true"},
+          {"betas", "0.9,0.999"},
+          {"eps", "1e-08"},
           {"weight-decay", "3e22"},
           {"no-bias-decay", "true"},
           {"ema", "0.75"},

@@ -23,6 +23,7 @@ void expect_rates(const ScheduleSpec& spec, const std::vector<double>& expected)
 TEST(Schedule, HasPyTorchsNumbers) {
   expect_rates({.kind = ScheduleKind::step, .step_size = 3, .gamma = 0.3},
                {0.5, 0.5, 0.5, 0.15, 0.15, 0.15, 0.045, 0.045});
+  expect_rates({.kind = ScheduleKind::linear, .least = 0.02}, {0.5, 0.38, 0.26, 0.14});
   expect_rates({.kind = ScheduleKind::cosine, .least = 0.02},
                {0.5, 0.48825356391083685, 0.45416407864998737, 0.4010684605501936, 0.3341640786499874, 0.26,
                 0.18583592135001265, 0.11893153944980649, 0.06583592135001265, 0.03174643608916315});
@@ -49,7 +50,7 @@ TEST(Schedule, ListsOneRateWhereItNeverChanges) {
 }
 
 TEST(Schedule, RejectsWhatMakesNoSense) {
-  EXPECT_THROW(parse_choice<ScheduleKind>("schedule", "linear"), InvalidArgument);
+  EXPECT_THROW(parse_choice<ScheduleKind>("schedule", "polynomial"), InvalidArgument);
   EXPECT_THROW(learning_rates({.kind = ScheduleKind::step}, 1, 3), InvalidArgument);
   EXPECT_THROW(learning_rates({.warmup_steps = 4}, 1, 3), InvalidArgument);
   EXPECT_THROW(learning_rates({.kind = ScheduleKind::cosine}, 1, std::int64_t{1} << 40), InvalidArgument);
