@@ -24,6 +24,7 @@ struct Parameter {
   /// The inner block that PyTorch stores as [channels, positions] and we as [positions, channels].
   std::int64_t channels = 1;
   std::int64_t positions = 1;
+  bool frozen = false;  ///< not trained: it has no gradient, as with PyTorch's requires_grad = False
 };
 
 /// `weight`, [out, ...], with the name "weight" and the initial values of torch.nn.Conv2d and Linear, and if the layer has

@@ -102,7 +102,18 @@ std::vector<Activations> inputs_of(const Model& model, std::int64_t batch) {
 }
 
 std::vector<Parameter> parameters_of(const Model& model) {
-  return each_tensor(model, [](const auto& layer, const Activations& input) { return layer.parameters(input); });
+  auto all = each_tensor(model, [](const auto& layer, const Activations& input) { return layer.parameters(input); });
+  for (Parameter& parameter : all) parameter.frozen = model.frozen.contains(parameter.name);
+  return all;
+}
+
+void freeze(Model& model, std::string_view parameter) {
+  const std::vector<Parameter> all = parameters_of(model);
+  check(std::ranges::find(all, parameter, &Parameter::name) != all.end(), [&] {
+    return "model " + model.name + " has no parameter '" + std::string(parameter) +
+           "', expected one of its state_dict that is no buffer";
+  });
+  model.frozen.emplace(parameter);
 }
 
 std::vector<Parameter> buffers_of(const Model& model) {
@@ -133,6 +144,7 @@ Model make_model(const ModelText& model, const Shape& sample, std::int64_t class
 
 std::vector<std::string> describe_layers(const Model& model) {
   const std::vector<std::vector<std::size_t>> reads = reads_of(model);
+  const std::vector<Activations> inputs_of_layers = inputs_of(model);
   std::vector<std::string> lines;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const auto& [name, layer, inputs] = model.layers[i];
@@ -141,7 +153,11 @@ std::vector<std::string> describe_layers(const Model& model) {
       const std::size_t read = reads[i][input];
       line += (input == 0 ? " of " : " and ") + (read == 0 ? std::string(kModelInput) : model.layers[read - 1].name);
     }
-    lines.push_back(line);
+    std::string frozen;
+    for (const Parameter& parameter : parameters_of(layer, inputs_of_layers[i]))
+      if (model.frozen.contains(name + "." + parameter.name))
+        frozen += (frozen.empty() ? ", " : " and ") + parameter.name;
+    lines.push_back(frozen.empty() ? line : line + frozen + " frozen");
   }
   return lines;
 }

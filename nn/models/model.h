@@ -3,6 +3,8 @@
 
 #include <concepts>
 #include <cstdint>
+#include <functional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,7 +32,13 @@ struct Model {
   Shape sample;  ///< one sample without the batch: [height, width, channels]
   std::int64_t classes = 0;
   std::vector<NamedLayer> layers;
+  std::set<std::string, std::less<>> frozen = {};  ///< names of the parameters that are not trained
 };
+
+/// Excludes a parameter from training, by its name in the model ("fc.weight").
+///
+/// Errors    InvalidArgument if the model has no such parameter.
+void freeze(Model& model, std::string_view parameter);
 
 /// What each layer reads: 0 is the model's input, i + 1 the output of layer i.
 ///
@@ -46,7 +54,7 @@ std::vector<Activations> activations_of(const Model& model, std::int64_t batch =
 /// What each layer reads, of activations_of (one of its inputs: all have the same shape).
 std::vector<Activations> inputs_of(const Model& model, std::int64_t batch = 1);
 
-/// The parameters of `model`, with their names in it, in state_dict order.
+/// The parameters of `model`, with their names in it, in state_dict order; frozen ones too.
 std::vector<Parameter> parameters_of(const Model& model);
 
 /// The buffers of `model`: tensors that are saved, but not trained. Named and ordered as the parameters.
@@ -55,7 +63,7 @@ std::vector<Parameter> buffers_of(const Model& model);
 /// Both: all tensors of the model's state, parameters first.
 std::vector<Parameter> tensors_of(const Model& model);
 
-/// Layer for layer, for messages: "conv2: Conv2d(1, 32, 3, stride=1, padding=0) of relu1".
+/// Layer for layer, for messages: "conv2: Conv2d(1, 32, 3, stride=1, padding=0) of relu1, weight and bias frozen".
 std::vector<std::string> describe_layers(const Model& model);
 
 /// A model as text: TOML, which docs/models.md describes.

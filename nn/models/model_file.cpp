@@ -267,10 +267,12 @@ class ModelReader {
     for (const std::size_t read : reads) read_names += (read_names.empty() ? "" : " and ") + name_of(read);
     try {
       const Layer layer = read_layer(kind, keys, input);
+      const std::vector<FileText> frozen = keys.texts("frozen");
       keys.finish();
       check_reads(name.line, full, layer, reads);
       const Activations output = output_of(layer, input);
       check_elements(name.line, full, "an output", output.shape);
+      freeze(frozen, full, parameters_of(layer, input));
       for (const auto& tensors : {parameters_of(layer, input), buffers_of(layer, input)})
         for (const Parameter& tensor : tensors) {
           check_elements(name.line, full, "a " + tensor.name, tensor.shape);
@@ -285,6 +287,24 @@ class ModelReader {
       fail(name.line, full + " reads " + read_names + ": " + reason_of(error));
     }
     return model_.layers.size();
+  }
+
+  /// frozen = ["weight"]: which of the layer's parameters are not trained.
+  void freeze(const std::vector<FileText>& frozen, const std::string& layer, const std::vector<Parameter>& parameters) {
+    std::vector<std::string_view> names;
+    std::string list;
+    for (const Parameter& parameter : parameters) {
+      names.push_back(parameter.name);
+      list += (list.empty() ? "" : ", ") + parameter.name;
+    }
+    for (const auto& [name, line] : frozen) {
+      if (std::ranges::count(names, name) == 0)
+        fail(line,
+             "frozen has " + in_message(name) +
+                 (list.empty() ? ", but " + layer + " has no parameters"
+                               : ", expected parameters of " + layer + ": " + list + "." + did_you_mean(name, names)));
+      model_.frozen.insert(layer + "." + name);
+    }
   }
 
   void append(NamedLayer layer, const std::vector<std::size_t>& reads) {

@@ -129,6 +129,34 @@ layers = [
   EXPECT_EQ(error_of(zero), "2: 'divisor' is 0, expected 1 or more");
 }
 
+TEST(ModelFile, FrozenNamesParametersThatAreNotTrained) {
+  const Model model = read(R"(
+layers = [
+  { conv2d = "conv", out = 4, kernel = 3, frozen = ["weight"] },
+  { block = "two", of = "norm", repeat = 2 },
+  { flatten = "flatten" },
+  { linear = "fc", out = "classes", frozen = ["weight", "bias"] },
+]
+
+[blocks.norm]
+layers = [{ batch_norm2d = "bn", frozen = ["bias"] }]
+)");
+  std::vector<std::string> frozen;
+  for (const Parameter& parameter : parameters_of(model))
+    if (parameter.frozen) frozen.push_back(parameter.name);
+  EXPECT_THAT(frozen, ElementsAre("conv.weight", "two.0.bn.bias", "two.1.bn.bias", "fc.weight", "fc.bias"));
+  EXPECT_EQ(describe_layers(model).front(), "conv: Conv2d(3, 4, 3, stride=1, padding=0) of input, weight frozen");
+  EXPECT_THAT(describe_layers(model).back(), testing::EndsWith(", weight and bias frozen"));
+}
+
+TEST(Freeze, MarksAParameterOfTheModelByItsName) {
+  Model model = convnet({28, 28, 1}, 10);
+  freeze(model, "conv_layers.0.bias");
+  EXPECT_FALSE(parameters_of(model)[0].frozen);
+  EXPECT_TRUE(parameters_of(model)[1].frozen);
+  EXPECT_THROW(freeze(model, "conv_layers.0"), InvalidArgument);
+}
+
 TEST(ModelFile, GivenNamesAreThoseOfTheImagesAndOfWhatIsRead) {
   const Model model = read(R"(
 layers = [
@@ -207,9 +235,9 @@ TEST(ModelFile, ErrorsOfLayersNameTheirLineAndWhatIsAccepted) {
        "2: 'kernel' is missing, expected an integer, or an expression such as "
        "\"2 * width\""},
       {"{ conv2d = 'a', out = 4, kernel = 3, pading = 1 },",
-       "2: 'pading' is unknown, expected one of conv2d, inputs, out, kernel, stride, padding, groups, bias. Did you "
-       "mean 'padding'?"},
-      {"{ relu = 'a', out = 3 },", "2: 'out' is unknown, expected one of relu, inputs."},
+       "2: 'pading' is unknown, expected one of conv2d, inputs, out, kernel, stride, padding, groups, bias, frozen. "
+       "Did you mean 'padding'?"},
+      {"{ relu = 'a', out = 3 },", "2: 'out' is unknown, expected one of relu, inputs, frozen."},
       {"{ conv2d = 'a', out = 0, kernel = 3 },", "2: 'out' is 0, expected 1 or more"},
       {"{ conv2d = 'a', out = -4, kernel = 3 },", "2: 'out' is -4, expected 1 or more"},
       {"{ conv2d = 'a', out = 2147483648, kernel = 3 },", "2: 'out' is 2147483648, expected 1 to 2147483647"},
@@ -265,6 +293,13 @@ TEST(ModelFile, ErrorsOfLayersNameTheirLineAndWhatIsAccepted) {
       {"{ relu = '" + std::string(201, 'a') + "' },", "2: the name 'aaaa"},
       {"{ conv2d = 'a', out = 4, kernel = 1 },\n{ relu = 'a.weight' },",
        "3: the name 'a.weight' is that of a tensor of another layer"},
+      {"{ linear = 'a', out = 4, bias = false, frozen = ['bias'] },", "2: a reads input: linear has input"},
+      {"{ conv2d = 'a', out = 4, kernel = 3, bias = false, frozen = ['bias'] },",
+       "2: frozen has 'bias', expected parameters of a: weight."},
+      {"{ batch_norm2d = 'a', frozen = ['weigth'] },",
+       "2: frozen has 'weigth', expected parameters of a: weight, bias. Did you mean 'weight'?"},
+      {"{ batch_norm2d = 'a', frozen = true },", "2: 'frozen' is true, expected a list of names"},
+      {"{ relu = 'a', frozen = ['weight'] },", "2: frozen has 'weight', but a has no parameters"},
       {"{ block = 'a', of = 'b' },", "2: there is no block 'b', expected one of [blocks.NAME]"},
       {"{ block = 'a' },", "2: 'of' is missing, expected a string"},
   };
