@@ -29,6 +29,7 @@ class DistributedSteps final : public StepSampler {
  public:
   explicit DistributedSteps(const StepSamplerSpec& spec)
       : sampler_({.samples = spec.samples, .rank = spec.rank, .world_size = spec.world_size, .seed = spec.seed}),
+        rank_(spec.rank),
         world_size_(spec.world_size),
         windows_{.samples = sampler_.size(), .batch_size = spec.samples_of_step / spec.world_size} {
     check(spec.samples_of_step > 0 && spec.samples_of_step % spec.world_size == 0,
@@ -47,11 +48,14 @@ class DistributedSteps final : public StepSampler {
             .end = end,
             .most = end - begin,
             .samples = (end - begin) * world_size_,
-            .position = begin * world_size_};
+            .position = begin * world_size_,
+            .first = rank_,
+            .stride = world_size_};
   }
 
  private:
   DistributedSampler sampler_;
+  std::int64_t rank_;
   std::int64_t world_size_;
   BatchGeometry windows_;
 };
@@ -85,11 +89,13 @@ class ShardedSteps final : public StepSampler {
   StepShare step(std::int64_t index) const override {
     const std::int64_t begin =
         index * range_of_rank(spec_.rank, 0, windows_.batch_size).count();  // all before are whole
+    const Range range = range_of(index);
     return {.begin = begin,
-            .end = begin + range_of(index).count(),
+            .end = begin + range.count(),
             .most = range_of_rank(0, windows_.begin(index), windows_.end(index)).count(),
             .samples = windows_.end(index) - windows_.begin(index),
-            .position = windows_.begin(index)};
+            .position = windows_.begin(index),
+            .first = range.begin - windows_.begin(index)};
   }
 
  private:

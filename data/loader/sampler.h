@@ -108,6 +108,8 @@ struct StepShare {
   std::int64_t most = 0;      ///< samples of the rank that has the most
   std::int64_t samples = 0;   ///< of all ranks
   std::int64_t position = 0;  ///< of the first one, in the global order of the epoch
+  std::int64_t first = 0;     ///< of this rank's samples, in the global order of the step
+  std::int64_t stride = 1;    ///< there, from one of this rank's samples to the next
 };
 
 /// Assigns an epoch's samples to steps and ranks. A pure function of (seed, epoch, rank): a run resumes at any step,

@@ -15,6 +15,15 @@
 
 namespace gradring::nn {
 
+/// What layers draw random numbers by, besides their own number (NodeSpec::number). Every layout of one step's batch has
+/// the same: ranks, devices and micro-batches only say which of its samples they have.
+struct RandomKey {
+  std::uint64_t seed = 0;              ///< of the training
+  const std::int32_t* step = nullptr;  ///< number of the optimizer step, on the device; read when the work runs
+  std::int64_t first = 0;              ///< number of the first sample in the step's batch
+  std::int64_t stride = 1;             ///< from the number of a sample to that of the next
+};
+
 /// Pointers of one forward pass. Activations and parameters have the type of the nodes (NodeSpec::dtype); activations
 /// are NHWC or [n, features].
 struct ForwardPass {
@@ -27,10 +36,11 @@ struct ForwardPass {
   std::byte* saved = nullptr;               ///< the plan's saved_bytes(), kept until backward
   std::byte* kept = nullptr;                ///< the plan's kept_bytes(), kept until backward
   bool recomputed = false;                  ///< by checkpointing: `kept` has what the first pass wrote, `buffers` stay
+  RandomKey random = {};                    ///< in training
   std::byte* workspace = nullptr;           ///< the plan's workspace_bytes(), valid during this call
 };
 
-/// Pointers of one backward pass. x, y, parameters, saved, kept: as in the forward pass before it.
+/// Pointers of one backward pass. x, y, parameters, saved, kept, random: as in the forward pass before it.
 struct BackwardPass {
   std::int64_t batch = 0;
   const void* x = nullptr;
@@ -42,6 +52,7 @@ struct BackwardPass {
   std::span<float* const> gradients;  ///< of the parameters, same order, always f32; overwritten
   std::byte* saved = nullptr;
   std::byte* kept = nullptr;
+  RandomKey random = {};
   std::byte* workspace = nullptr;
 };
 
@@ -112,6 +123,7 @@ struct NodeSpec {
   Shape output;
   kernels::DType dtype = kernels::DType::f32;  ///< of activations and weights; gradients of parameters are always f32
   std::string name = {};                       ///< of the layer, in its model
+  std::int64_t number = 0;                     ///< the same
   Backward backward = Backward::all;
   ReplicaStatistics* replicas = nullptr;  ///< whose statistics the node shares; null: it has its own
 };
@@ -132,7 +144,7 @@ class Backend {
 
   /// Plans the first of `nodes`, or as many as this backend computes at once (convolution and ReLU, for example);
   /// Plan::nodes says how many. `nodes` is a chain: each reads the one before, whose output nothing else reads. At most
-  /// one is an Add, whose other input comes from elsewhere. It has no Flatten.
+  /// one is an Add, whose other input comes from elsewhere. It has no Flatten, and no Dropout in evaluation.
   ///
   /// Errors    InvalidArgument if this backend cannot compute the first node's kind, type or size;
   ///           DeviceError if its library fails.

@@ -8,6 +8,7 @@
 #include "nn/layers/avg_pool2d.h"
 #include "nn/layers/batch_norm2d.h"
 #include "nn/layers/conv2d.h"
+#include "nn/layers/dropout.h"
 #include "nn/layers/flatten.h"
 #include "nn/layers/gelu.h"
 #include "nn/layers/linear.h"
@@ -51,8 +52,8 @@ struct Stated {
 template <class... L>
 using OneOf = std::variant<typename Stated<L>::Type...>;
 
-using Layer =
-    OneOf<Conv2d, BatchNorm2d, Relu, Gelu, Silu, Scale, MaxPool2d, AvgPool2d, GlobalAvgPool2d, Flatten, Linear, Add>;
+using Layer = OneOf<Conv2d, BatchNorm2d, Relu, Gelu, Silu, Scale, MaxPool2d, AvgPool2d, GlobalAvgPool2d, Dropout,
+                    Flatten, Linear, Add>;
 
 /// "conv2d", "relu", ...
 inline std::string_view kind_of(const Layer& layer) {

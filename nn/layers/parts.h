@@ -54,9 +54,10 @@ inline std::string shown_for_any_batch(const Shape& shape) {
 }
 
 /// "1e-05": the shortest text of that value.
-inline std::string shortest(float value) {
+template <class Real>
+std::string shortest(Real value) {
   std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.begin(), text.end(), value).ptr};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
 }
 
 /// Among the operands of an OnnxNode.

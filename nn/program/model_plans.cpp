@@ -10,7 +10,13 @@
 namespace gradring::nn {
 namespace {
 
-/// The layers of a model that compute something: a Flatten only gives another shape to what it reads.
+/// Whether the layer's output is what it reads, perhaps in another shape.
+bool passes_on(const Layer& layer, bool trains) {
+  const auto* const dropout = std::get_if<Dropout>(&layer);
+  return std::holds_alternative<Flatten>(layer) || (dropout && (!trains || dropout->p == 0));
+}
+
+/// The layers of a model that compute something.
 struct Nodes {
   std::vector<NodeSpec> specs;
   std::vector<std::vector<std::size_t>> reads;  // the nodes that each reads, or kProgramInput
@@ -34,7 +40,7 @@ Nodes nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, boo
   Nodes nodes;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const auto& [name, layer, inputs] = model.layers[i];
-    if (std::holds_alternative<Flatten>(layer)) {
+    if (passes_on(layer, trains)) {
       holders.push_back(holders[reads[i].front()]);
       continue;
     }
@@ -45,8 +51,14 @@ Nodes nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, boo
     const Backward backward = !trains                         ? Backward::none
                               : mine.front() == kProgramInput ? Backward::parameters
                                                               : Backward::all;
-    nodes.specs.push_back(
-        {layer, activations[reads[i].front()].shape, activations[i + 1].shape, dtype, name, backward, replicas});
+    nodes.specs.push_back({.layer = layer,
+                           .input = activations[reads[i].front()].shape,
+                           .output = activations[i + 1].shape,
+                           .dtype = dtype,
+                           .name = name,
+                           .number = static_cast<std::int64_t>(i),
+                           .backward = backward,
+                           .replicas = replicas});
     nodes.readers.push_back(0);
     holders.push_back(nodes.specs.size() - 1);
   }

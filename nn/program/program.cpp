@@ -104,14 +104,15 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
   workspace_ = devices.workspace.allocate(plans_.workspace_bytes);
 }
 
-void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
+void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, const Batch& batch,
                               StepObserver& observer) {
   check_type_of(weights);
-  check(batch > 0 && batch <= max_batch_, [&] {
-    return "a batch has " + std::to_string(batch) + " samples, expected 1 to " + std::to_string(max_batch_);
+  check(batch.samples > 0 && batch.samples <= max_batch_, [&] {
+    return "a batch has " + std::to_string(batch.samples) + " samples, expected 1 to " + std::to_string(max_batch_);
   });
-  batch_ = batch;
-  input_ = x;
+  batch_ = batch.samples;
+  random_ = batch.random;
+  input_ = batch.x;
   observer.before_forward();
   for (std::size_t i = 0; i < plans_.stages.size(); ++i) {
     observer.weights_needed(plans_.stages[i].parameters);
@@ -139,6 +140,7 @@ void Program::enqueue_stage(kernels::Stream& stream, const Weights& weights, std
                                                       .saved = saved_of(stage),
                                                       .kept = kept_of(stage),
                                                       .recomputed = recomputed,
+                                                      .random = random_,
                                                       .workspace = workspace_.data()});
 }
 
@@ -238,6 +240,7 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
                                           .gradients = dparameters,
                                           .saved = saved_of(stage),
                                           .kept = kept_of(stage),
+                                          .random = random_,
                                           .workspace = workspace_.data()});
   if (dx_is_summand) enqueue_sum(stream, planned.x, dx);
   if (dresidual_is_summand) enqueue_sum(stream, residual, dresidual);

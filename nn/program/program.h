@@ -106,6 +106,11 @@ struct ProgramDevices {
 /// Threads   one thread at a time.
 class StepProgram {
  public:
+  struct Batch {
+    const void* x = nullptr;   ///< samples, NHWC, in the program's type
+    std::int64_t samples = 0;  ///< how many
+    RandomKey random = {};     ///< needed in training
+  };
   struct LossTarget {
     const std::int32_t* labels = nullptr;
     float scale = 1;
@@ -115,8 +120,8 @@ class StepProgram {
   };
 
   virtual ~StepProgram() = default;
-  /// Runs the model over `batch` samples at `x` (NHWC). x and weights have the program's type.
-  virtual void enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
+  /// Runs the model over the samples. Weights have the program's type.
+  virtual void enqueue_forward(kernels::Stream& stream, const Weights& weights, const Batch& batch,
                                StepObserver& observer) = 0;
   /// The cross-entropy of the last forward, in training mode, and the gradients of its mean for every parameter, f32
   /// and overwritten. Tells `observer` of each gradient when its last work is enqueued, in ready_order.
@@ -154,7 +159,7 @@ class Program final : public StepProgram {
           kernels::DType dtype = kernels::DType::f32, const Checkpointing& checkpointing = {},
           ReplicaStatistics* replicas = nullptr);
 
-  void enqueue_forward(kernels::Stream& stream, const Weights& weights, const void* x, std::int64_t batch,
+  void enqueue_forward(kernels::Stream& stream, const Weights& weights, const Batch& batch,
                        StepObserver& observer) override;
   void enqueue_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                         const LossTarget& target, StepObserver& observer) override;
@@ -211,7 +216,8 @@ class Program final : public StepProgram {
   void check_type_of(const Weights& weights) const;
 
   std::int64_t max_batch_ = 0;
-  std::int64_t batch_ = 0;  // of the last forward
+  std::int64_t batch_ = 0;  // samples of the last forward
+  RandomKey random_;        // the same
   ProgramMode mode_;
   kernels::DType dtype_;
   const void* input_ = nullptr;

@@ -70,17 +70,15 @@ Cases dropout_cases(CaseMaker& make) {
   KernelCase c = make.make("dropout");
   BenchArray& x = make.input(c, dtype, samples * elements);
   BenchArray& y = make.output(c, "y", dtype, samples * elements, roundings(dtype, 4));
-  BenchArray& step = make.object(c, std::int64_t{3});
-  BenchArray& first = make.object(c, std::int64_t{1000});
+  BenchArray& step = make.object(c, std::int32_t{3});
   c.bytes = 2 * static_cast<double>(y.bytes());
   make.run(c, make.kernels().dropout, &dropout::Variant::run, dropout::reference_run, [&](Side side) {
-    return dropout::Args{
-        .dtype = dtype,
-        .samples = samples,
-        .elements = elements,
-        .x = x.at(side),
-        .y = y.at(side),
-        .draw = {.seed = 1, .layer = 2, .step = step.as<std::int64_t>(side), .first = first.as<std::int64_t>(side)}};
+    return dropout::Args{.dtype = dtype,
+                         .samples = samples,
+                         .elements = elements,
+                         .x = x.at(side),
+                         .y = y.at(side),
+                         .draw = {.seed = 1, .layer = 2, .step = step.as<std::int32_t>(side), .first = 1000}};
   });
   return only(std::move(c));
 }

@@ -36,8 +36,7 @@ struct Mask {
   __host__ __device__ std::int64_t groups() const { return (elements + kGroup - 1) / kGroup; }
   __host__ __device__ std::int64_t chunks() const { return (groups() + kGroupsOfRow - 1) / kGroupsOfRow; }
   __device__ std::uint64_t number_of(std::int64_t sample) const {
-    const std::int64_t number = draw.numbers ? draw.numbers[sample] : (draw.first ? *draw.first : 0) + sample;
-    return static_cast<std::uint64_t>(draw.shift + number);
+    return static_cast<std::uint64_t>(draw.first + draw.stride * sample);
   }
   /// The upper half of all counters of this launch.
   __device__ std::uint64_t counter_high() const {

@@ -35,12 +35,11 @@ void reference_run(const Args& args) {
   const auto elements = static_cast<std::size_t>(args.elements);
   if (samples == 0 || elements == 0) return;
   std::vector<double> y = lib::read_values(args.dtype, args.x, samples * elements);
-  const std::uint64_t high = (0x80000000ull + static_cast<std::uint64_t>(draw.layer)) << 32 |
-                             (static_cast<std::uint64_t>(*draw.step) & 0xffffffffull);
+  const std::uint64_t high =
+      (0x80000000ull + static_cast<std::uint64_t>(draw.layer)) << 32 | static_cast<std::uint32_t>(*draw.step);
   const double scale = 1 / (1 - args.p);
   for (std::size_t r = 0; r < samples; ++r) {
-    const std::int64_t number =
-        draw.shift + (draw.numbers ? draw.numbers[r] : (draw.first ? *draw.first : 0) + static_cast<std::int64_t>(r));
+    const std::int64_t number = draw.first + draw.stride * static_cast<std::int64_t>(r);
     for (std::size_t i = 0; i < elements; ++i) {
       const auto words = philox(draw.seed, static_cast<std::uint64_t>(number) << 32 | i / 4, high);
       y[r * elements + i] *= words[i % 4] >= threshold_of(args.p) ? scale : 0.0;

@@ -145,7 +145,7 @@ std::unique_ptr<Plan> CpuBackend::plan(std::span<const NodeSpec> nodes) {
   // These kernels compute in f32 and round once anyhow.
   const Layer& first = nodes.front().layer;
   const bool widens = !std::holds_alternative<Add>(first) && !std::holds_alternative<BatchNorm2d>(first) &&
-                      !std::holds_alternative<Scale>(first);
+                      !std::holds_alternative<Scale>(first) && !std::holds_alternative<Dropout>(first);
   if (forced || !widens || nodes.front().dtype == kernels::DType::f32) return plan_in_dtype(nodes, choice);
   std::vector<NodeSpec> wide(nodes.begin(), nodes.end());
   for (NodeSpec& node : wide) node.dtype = kernels::DType::f32;

@@ -2,6 +2,7 @@
 #include "kernels/lib/variant.h"
 #include "nn/backend/kernels/kernel_plans.h"
 #include "nn/layers/add.h"
+#include "nn/layers/dropout.h"
 #include "nn/layers/gelu.h"
 #include "nn/layers/relu.h"
 #include "nn/layers/scale.h"
@@ -100,6 +101,46 @@ class ScalePlan final : public Plan {
   kernels::scale::Variant scale_;
 };
 
+/// Keeps nothing: the mask is drawn again in backward.
+class DropoutPlan final : public Plan {
+ public:
+  DropoutPlan(const NodeSpec& node, const kernels::dropout::Variant& dropout)
+      : dtype_(node.dtype),
+        sample_elements_(node.output.with_batch(1).elements()),
+        p_(std::get<Dropout>(node.layer).p),
+        number_(node.number),
+        dropout_(dropout) {}
+
+  std::string description() const override { return "dropout/" + std::string(dropout_.name); }
+
+  void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
+    run(stream, pass.batch, pass.random, pass.x, pass.y);
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
+    if (pass.dx) run(stream, pass.batch, pass.random, pass.dy, pass.dx);
+  }
+
+ private:
+  void run(Stream& stream, std::int64_t batch, const RandomKey& key, const void* from, void* to) const {
+    dropout_.run(
+        stream,
+        {.dtype = dtype_,
+         .samples = batch,
+         .elements = sample_elements_,
+         .x = from,
+         .y = to,
+         .p = p_,
+         .draw = {.seed = key.seed, .layer = number_, .step = key.step, .first = key.first, .stride = key.stride}});
+  }
+
+  DType dtype_;
+  std::int64_t sample_elements_;
+  double p_;
+  std::int64_t number_;
+  kernels::dropout::Variant dropout_;
+};
+
 /// y may be x: a program also adds up gradients with this plan.
 class AddPlan final : public Plan {
  public:
@@ -144,6 +185,10 @@ std::unique_ptr<Plan> KernelPlans::plan_of(const Silu&, std::span<const NodeSpec
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const Scale&, std::span<const NodeSpec> nodes) const {
   return std::make_unique<ScalePlan>(nodes[0], pick_variant(kernels_.scale, device_, nodes[0].dtype));
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_of(const Dropout&, std::span<const NodeSpec> nodes) const {
+  return std::make_unique<DropoutPlan>(nodes[0], pick_variant(kernels_.dropout, device_, nodes[0].dtype));
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const Add&, std::span<const NodeSpec> nodes) const {

@@ -81,6 +81,8 @@ constexpr k::batch_norm::Variant kBatchNorm[] = {
      .backward = enqueue_reference<k::batch_norm::reference_backward>,
      .workspace_bytes = [](std::int64_t, std::int64_t) -> std::size_t { return 0; },
      .supports = on_cpu}};
+constexpr k::dropout::Variant kDropout[] = {
+    {.name = "reference", .run = enqueue_reference<k::dropout::reference_run>, .supports = on_cpu}};
 constexpr k::gelu::Variant kGelu[] = {{.name = "reference",
                                        .forward = enqueue_reference<k::gelu::reference_forward>,
                                        .backward = enqueue_reference<k::gelu::reference_backward>,
@@ -121,6 +123,7 @@ kernels::KernelSet reference_kernels() {
   set.accumulate = kAccumulate;
   set.avg_pool2d = kAvgPool2d;
   set.batch_norm = kBatchNorm;
+  set.dropout = kDropout;
   set.gelu = kGelu;
   set.silu = kSilu;
   set.grouped_conv2d = kGroupedConv2d;

@@ -81,6 +81,7 @@ class KernelPlans {
   std::unique_ptr<Plan> plan_of(const MaxPool2d& layer, std::span<const NodeSpec> nodes) const;
   std::unique_ptr<Plan> plan_of(const AvgPool2d& layer, std::span<const NodeSpec> nodes) const;
   std::unique_ptr<Plan> plan_of(const GlobalAvgPool2d& layer, std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> plan_of(const Dropout& layer, std::span<const NodeSpec> nodes) const;
   std::unique_ptr<Plan> plan_of(const Flatten& layer, std::span<const NodeSpec> nodes) const;
   std::unique_ptr<Plan> plan_of(const Add& layer, std::span<const NodeSpec> nodes) const;
 

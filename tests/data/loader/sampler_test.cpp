@@ -221,6 +221,32 @@ TEST(DistributedSteps, CutPyTorchsOrder) {
   EXPECT_THROW(make_distributed_steps(spec_of(10, 0, 4, 6)), InvalidArgument);
 }
 
+/// Where a rank's samples are in a step, all ranks' together are those of one rank.
+TEST(StepSampler, SaysWhereARanksSamplesAreInTheStep) {
+  const auto one = sharded(61, 1, 24, 4);
+  const auto expect_one = [&](std::int64_t step, const std::vector<std::unique_ptr<StepSampler>>& ranks) {
+    std::vector<std::int64_t> samples(static_cast<std::size_t>(ranks[0]->step(step).samples), -1);
+    for (const auto& rank : ranks) {
+      const StepShare share = rank->step(step);
+      const auto order = rank->order(0);
+      for (std::int64_t i = share.begin; i < share.end; ++i)
+        samples.at(static_cast<std::size_t>(share.first + (i - share.begin) * share.stride)) =
+            order[static_cast<std::size_t>(i)];
+    }
+    samples.resize(static_cast<std::size_t>(one[0]->step(step).samples));  // without those that come twice
+    EXPECT_EQ(samples, visited(one, 0, step)) << "step " << step << ", " << ranks.size() << " ranks";
+  };
+  for (const int world : {1, 2, 3, 4}) {
+    std::vector<std::unique_ptr<StepSampler>> distributed;
+    for (int rank = 0; rank < world; ++rank)
+      distributed.push_back(make_distributed_steps(spec_of(61, rank, world, 24)));
+    for (std::int64_t step = 0; step < one[0]->steps(); ++step) {
+      expect_one(step, sharded(61, world, 24, 4));
+      expect_one(step, distributed);
+    }
+  }
+}
+
 TEST(StepSampler, FindsTheStepThatBeginsAtAPosition) {
   const auto steps = make_sharded_steps(spec_of(61, 0, 2, 16), 4);
   for (std::int64_t step = 0; step < steps->steps(); ++step)

@@ -57,6 +57,7 @@ std::vector<AgreeCase> cases() {
           {"scaled", scaled, 4},
           {"residual", residual_model(), 3},
           {"batch norm", batch_norm_model(), 3},
+          {"dropout", dropout_model(), 3},
           {"many classes", nn::convnet({12, 12, 1}, kernels::linear_cross_entropy::kMostClasses + 1), 2}};
 }
 
@@ -73,12 +74,14 @@ TEST_P(EachBackend, AgreesWithTheReference) {
 
     ProgramRig reference(c.model, c.batch, "reference");
     reference.draw_weights(4);
+    reference.set_random({.seed = 4}, 2);
     const auto expected = reference.run(images, labels);
     std::string why_not;
     RigDevice on = on_any_device(GetParam(), why_not);
     if (!on.device) GTEST_SKIP() << why_not;
     ProgramRig rig(c.model, c.batch, std::move(on));
     rig.draw_weights(4);
+    rig.set_random({.seed = 4}, 2);
     const auto actual = rig.run(images, labels);
     EXPECT_LT(relative_error(actual.logits, expected.logits), 1e-5);
     EXPECT_NEAR(actual.loss, expected.loss, 1e-5);

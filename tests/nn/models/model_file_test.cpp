@@ -197,14 +197,14 @@ TEST(ModelFile, ErrorsOfStructureNameTheLine) {
       {"layers = [\n3]", "2: a layer is no table, expected one as { relu = \"relu1\" }"},
       {"layers = [\n{}]",
        "2: a layer is empty, expected one of conv2d, batch_norm2d, relu, gelu, silu, scale, max_pool2d, "
-       "avg_pool2d, global_avg_pool2d, flatten, linear, add, block."},
+       "avg_pool2d, global_avg_pool2d, dropout, flatten, linear, add, block."},
       {"layers = [\n{out = 3}]",
        "2: 'out' is no kind of layer, expected one of conv2d, batch_norm2d, relu, gelu, silu, scale, max_pool2d, "
-       "avg_pool2d, global_avg_pool2d, flatten, linear, add, block."},
+       "avg_pool2d, global_avg_pool2d, dropout, flatten, linear, add, block."},
       {"layers = [{conv2 = 'a', kernel = 3}]",
        "1: 'conv2' is no kind of layer, expected one of conv2d, batch_norm2d, relu, "
-       "gelu, silu, scale, max_pool2d, avg_pool2d, global_avg_pool2d, flatten, linear, add, block. Did you mean "
-       "'conv2d'?"},
+       "gelu, silu, scale, max_pool2d, avg_pool2d, global_avg_pool2d, dropout, flatten, linear, add, block. Did you "
+       "mean 'conv2d'?"},
       {"layers = [{conv2d = 'a', relu = 'b'}]",
        "1: a layer is both conv2d and relu, expected one kind; separate layers by },"},
       {"layers = [{relu = 3}]", "1: 'relu' is 3, expected a string"},
@@ -251,6 +251,8 @@ TEST(ModelFile, ErrorsOfLayersNameTheirLineAndWhatIsAccepted) {
        "2: 'out' = 'clases': 'clases' has no value, expected one of classes, image_channels, image_height, "
        "image_width, in. Did you mean 'classes'?"},
       {"{ conv2d = 'a', out = '7 / 2', kernel = 3 },", "2: 'out' = '7 / 2': 7 / 2 leaves a remainder"},
+      {"{ dropout = 'a', p = 1 },", "2: 'p' is 1, expected a number from 0 to 0.999"},
+      {"{ dropout = 'a', p = -0.5 },", "2: 'p' is -0.5, expected a number from 0 to 0.999"},
       {"{ max_pool2d = 'a', kernel = 17 },", "2: 'kernel' is 17, expected 1 to 16"},
       {"{ conv2d = 'a', out = 2147483647, kernel = 2147483647 },",
        "2: a reads input: conv2d has input [n, 8, 8, 3], "

@@ -173,6 +173,52 @@ TEST_P(ProgramOf, BatchNormMatchesPyTorch) {
   }
 }
 
+TEST_P(ProgramOf, DropoutMatchesPyTorchWithTheSameMask) {
+  const auto golden = read_golden("dropout_step_seed0");
+  const auto classes = golden.at("labels").as<std::int64_t>();
+  const std::vector<float> images = golden.at("images").as<float>();
+  const std::vector<std::int32_t> labels(classes.begin(), classes.end());
+  for (const bool recomputes : {false, true}) {
+    ProgramRig rig(dropout_model(), 6, GetParam(), nn::ProgramMode::training, kernels::DType::f32,
+                   {.kind = recomputes ? nn::Checkpointing::Kind::automatic : nn::Checkpointing::Kind::none});
+    rig.draw_weights(0);
+    rig.set_random({.seed = 11, .first = 40, .stride = 3}, 5);
+    const auto result = rig.run(images, labels);
+    EXPECT_LT(relative_error(result.logits, golden.at("logits").as<float>()), 1e-5);
+    EXPECT_NEAR(result.loss, golden.at("loss").as<float>()[0], 1e-5);
+    for (std::size_t i = 0; i < rig.parameters().size(); ++i)
+      EXPECT_LT(relative_error(rig.gradient(i), golden.at("grad." + rig.parameters()[i].name).as<float>()), 1e-5)
+          << rig.parameters()[i].name;
+    rig.set_random({.seed = 11, .first = 40, .stride = 3}, 6);
+    EXPECT_NE(rig.run(images, labels).logits, result.logits) << "the next step";
+  }
+  ProgramRig evaluation(dropout_model(), 5, GetParam(), nn::ProgramMode::evaluation);
+  evaluation.draw_weights(0);
+  EXPECT_LT(relative_error(evaluation.run(images, labels).logits, golden.at("evaluation").as<float>()), 1e-5);
+}
+
+/// Dropout has no plan there: its output is what it reads.
+TEST(Program, LeavesDropoutOutWhereNothingIsDropped) {
+  nn::Model never = dropout_model();
+  for (nn::NamedLayer& layer : never.layers)
+    if (auto* const dropout = std::get_if<nn::Dropout>(&layer.layer)) dropout->p = 0;
+  const auto plans = [](const nn::Model& model, nn::ProgramMode mode) {
+    std::vector<std::string> layers;
+    for (const nn::PlanDescription& plan : ProgramRig(model, 2, "reference", mode).program().description())
+      layers.insert(layers.end(), plan.layers.begin(), plan.layers.end());
+    return layers;
+  };
+  const std::vector<std::string> others = {"conv0", "relu0", "conv1", "sum", "relu1", "fc"};
+  EXPECT_EQ(plans(dropout_model(), nn::ProgramMode::evaluation), others);
+  EXPECT_EQ(plans(never, nn::ProgramMode::training), others);
+  EXPECT_EQ(plans(dropout_model(), nn::ProgramMode::training).size(), others.size() + 2);
+}
+
+TEST(Program, NeedsTheStepToDropOut) {
+  ProgramRig rig(dropout_model(), 2, "cpu");
+  EXPECT_THROW(rig.run(std::vector<float>(2 * 7 * 7 * 2), {0, 1}), InvalidArgument);
+}
+
 INSTANTIATE_TEST_SUITE_P(Backends, ProgramOf, testing::Values("reference", "cpu"),
                          [](const auto& backend) { return backend.param; });
 

@@ -72,6 +72,20 @@ nn::Model batch_norm_model() {
   return model;
 }
 
+nn::Model dropout_model() {
+  nn::Model model{.name = "dropout", .sample = {7, 7, 2}, .classes = 3, .layers = {}};
+  model.layers = {{"conv0", nn::Conv2d{.in_channels = 2, .out_channels = 3, .kernel = 3, .padding = 1}},
+                  {"relu0", nn::Relu{}},
+                  {"drop0", nn::Dropout{.p = 0.25}},
+                  {"conv1", nn::Conv2d{.in_channels = 3, .out_channels = 3, .kernel = 3, .padding = 1}},
+                  {"sum", nn::Add{}, {"conv1", "relu0"}},
+                  {"relu1", nn::Relu{}},
+                  {"flatten", nn::Flatten{}},
+                  {"drop1", nn::Dropout{.p = 0.5}},
+                  {"fc", nn::Linear{.in_features = 3 * 7 * 7, .out_features = 3}}};
+  return model;
+}
+
 RigDevice on_host(const std::string& backend) {
   auto device = std::make_unique<kernels::HostDevice>();
   auto made = make_backend(backend, *device);
@@ -163,7 +177,8 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
                                        .scale = 1.0f / static_cast<float>(batch),
                                        .loss_sum = loss_sum.as<float>(),
                                        .correct = correct.as<std::int32_t>()};
-  program_.enqueue_forward(*stream_, weights, images_there.data(), batch, observer ? *observer : nobody);
+  program_.enqueue_forward(*stream_, weights, {.x = images_there.data(), .samples = batch, .random = random_},
+                           observer ? *observer : nobody);
   if (mode_ == nn::ProgramMode::evaluation)
     program_.enqueue_loss(*stream_, target);
   else
@@ -177,6 +192,13 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
   result.loss = sum / static_cast<double>(batch);
   result.logits = widened(logits.data(), program_.dtype(), static_cast<std::size_t>(batch * model_.classes));
   return result;
+}
+
+void ProgramRig::set_random(const nn::RandomKey& random, std::int32_t step) {
+  step_ = on_device(&step, sizeof step);
+  stream_->synchronize(Deadline::after(kPatience));
+  random_ = random;
+  random_.step = step_.as<std::int32_t>();
 }
 
 void ProgramRig::run_nothing(nn::StepObserver& observer) {

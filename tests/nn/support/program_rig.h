@@ -26,6 +26,10 @@ nn::Model residual_model();
 /// tests/golden/make_batch_norm_network.py has it in PyTorch.
 nn::Model batch_norm_model();
 
+/// A network with dropout of images and of flattened images, beside a shortcut.
+/// tests/golden/make_dropout_network.py has it in PyTorch.
+nn::Model dropout_model();
+
 /// What a program runs on.
 struct RigDevice {
   std::unique_ptr<kernels::Device> device;
@@ -58,6 +62,8 @@ class ProgramRig {
   /// gradients of the mean loss.
   Result run(const std::vector<float>& images, const std::vector<std::int32_t>& labels,
              nn::StepObserver* observer = nullptr);
+  /// What the next runs draw random numbers by; `step` is copied to the device.
+  void set_random(const nn::RandomKey& random, std::int32_t step);
 
   /// A pass over no samples, in training mode.
   void run_nothing(nn::StepObserver& observer);
@@ -89,6 +95,8 @@ class ProgramRig {
   nn::ArenaLayout buffer_layout_;
   kernels::Buffer buffers_;
   nn::ProgramMode mode_;
+  nn::RandomKey random_;
+  kernels::Buffer step_;
   nn::Program program_;
 };
 

@@ -51,22 +51,23 @@ void DataParallel::drain_on_error(const std::function<void()>& work) try { work(
   throw;
 }
 
-void DataParallel::enqueue_forward(kernels::Stream& stream, const nn::Weights& weights, const void* x,
-                                   std::int64_t batch, nn::StepObserver& observer) {
+void DataParallel::enqueue_forward(kernels::Stream& stream, const nn::Weights& weights, const Batch& batch,
+                                   nn::StepObserver& observer) {
   const auto devices = static_cast<std::int64_t>(others_.size()) + 1;
-  chunk_ = samples_of_device(batch, devices);
-  active_ = static_cast<std::size_t>((batch - 1) / chunk_);
-  const auto* const images = static_cast<const std::byte*>(x);
+  chunk_ = samples_of_device(batch.samples, devices);
+  active_ = static_cast<std::size_t>((batch.samples - 1) / chunk_);
+  const auto part = [&](std::int64_t begin) {
+    Batch samples{.x = static_cast<const std::byte*>(batch.x) + static_cast<std::size_t>(begin) * sample_bytes_,
+                  .samples = std::min(chunk_, batch.samples - begin),
+                  .random = batch.random};
+    samples.random.first += begin * batch.random.stride;
+    return samples;
+  };
   drain_on_error([&] {
     stream.record(*ready_);
-    std::int64_t begin = chunk_;
-    for (const auto& other : active()) {
-      other->enqueue_forward(*ready_, {.weights = weights,
-                                       .images = images + static_cast<std::size_t>(begin) * sample_bytes_,
-                                       .count = std::min(chunk_, batch - begin)});
-      begin += chunk_;
-    }
-    first_.program.enqueue_forward(stream, weights, x, std::min(chunk_, batch), observer);
+    std::int64_t begin = 0;
+    for (const auto& other : active()) other->enqueue_forward(*ready_, weights, part(begin += chunk_));
+    first_.program.enqueue_forward(stream, weights, part(0), observer);
   });
 }
 

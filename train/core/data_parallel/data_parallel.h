@@ -46,7 +46,7 @@ class DataParallel final : public nn::StepProgram {
   /// Errors    as DeviceReplica.
   DataParallel(const DeviceReplicaSpec& spec, First first, std::span<const FurtherDevice> others);
 
-  void enqueue_forward(kernels::Stream& stream, const nn::Weights& weights, const void* x, std::int64_t batch,
+  void enqueue_forward(kernels::Stream& stream, const nn::Weights& weights, const Batch& batch,
                        nn::StepObserver& observer) override;
   void enqueue_backward(kernels::Stream& stream, const nn::Weights& weights, const nn::Gradients& gradients,
                         const LossTarget& target, nn::StepObserver& observer) override;

@@ -41,6 +41,7 @@ DeviceReplica::DeviceReplica(const DeviceReplicaSpec& spec, const FurtherDevice&
       images_(memory_.on(MemoryClass::batches).allocate(image_bytes(spec))),
       labels_(memory_.on(MemoryClass::batches).allocate(label_bytes(spec))),
       loss_scale_(memory_.on(MemoryClass::step).allocate(sizeof(float))),
+      step_(memory_.on(MemoryClass::step).allocate(sizeof(std::int32_t))),
       correct_(memory_.on(MemoryClass::step).allocate(sizeof(std::int32_t))),
       weights_(nn::weights_at(layout_, spec.dtype, weight_memory_.data())),
       gradients_{layout_, gradient_memory_.as<float>()},
@@ -50,17 +51,24 @@ DeviceReplica::DeviceReplica(const DeviceReplicaSpec& spec, const FurtherDevice&
   stream_->enqueue_zero(gradient_memory_.data(), gradient_memory_.size());  // gather copies the padding, too
 }
 
-void DeviceReplica::enqueue_forward(const kernels::Event& ready, const Source& from) {
-  count_ = from.count;
+void DeviceReplica::enqueue_forward(const kernels::Event& ready, const nn::Weights& weights,
+                                    const nn::Program::Batch& batch) {
+  count_ = batch.samples;
   stream_->enqueue_wait(ready);
   const std::size_t element = kernels::size_of(weights_.dtype);
   for (int bucket = 0; bucket < layout_.buckets(); ++bucket) {
     const nn::ArenaLayout::Slice& slice = layout_.bucket(bucket);
     stream_->enqueue_copy(weight_memory_.data() + slice.offset * element,
-                          from.weights.buckets[static_cast<std::size_t>(bucket)], slice.elements * element);
+                          weights.buckets[static_cast<std::size_t>(bucket)], slice.elements * element);
   }
-  stream_->enqueue_copy(images_.data(), from.images, static_cast<std::size_t>(count_) * sample_bytes_);
-  program_.enqueue_forward(*stream_, weights_, images_.data(), count_, nobody_);
+  stream_->enqueue_copy(images_.data(), batch.x, static_cast<std::size_t>(count_) * sample_bytes_);
+  nn::Program::Batch here = batch;
+  here.x = images_.data();
+  if (batch.random.step) {
+    stream_->enqueue_copy(step_.data(), batch.random.step, sizeof(std::int32_t));
+    here.random.step = step_.as<std::int32_t>();
+  }
+  program_.enqueue_forward(*stream_, weights_, here, nobody_);
 }
 
 void DeviceReplica::enqueue_backward(const nn::Program::LossTarget& target) {
@@ -90,7 +98,7 @@ MemoryTable DeviceReplica::planned_memory(const DeviceReplicaSpec& spec, const n
   table[MemoryClass::batches] = image_bytes(spec) + label_bytes(spec);
   table[MemoryClass::activations] = program.activations + program.activation_gradients;
   table[MemoryClass::workspace] = program.workspace;
-  table[MemoryClass::step] = sizeof(float) + sizeof(std::int32_t);
+  table[MemoryClass::step] = sizeof(float) + 2 * sizeof(std::int32_t);
   return table;
 }
 

@@ -41,14 +41,9 @@ class DeviceReplica {
   /// Errors    as nn::Program; DeviceError if memory is exhausted.
   DeviceReplica(const DeviceReplicaSpec& spec, const FurtherDevice& further);
 
-  /// What a pass reads on the first device, from the moment that an event marks there.
-  struct Source {
-    const nn::Weights& weights;
-    const std::byte* images = nullptr;  ///< of this device's first sample
-    std::int64_t count = 0;
-  };
-  /// Replicates the weights, scatters the samples, and runs forward, all after `ready`.
-  void enqueue_forward(const kernels::Event& ready, const Source& from);
+  /// Replicates the weights, scatters the samples, and runs forward. `weights` and `batch`, this device's samples, are
+  /// on the first device, from the moment that `ready` marks there.
+  void enqueue_forward(const kernels::Event& ready, const nn::Weights& weights, const nn::Program::Batch& batch);
   /// Scatters the labels and runs backward. `target` has the labels of this device's first sample, and the loss scale,
   /// on the first device.
   void enqueue_backward(const nn::Program::LossTarget& target);
@@ -74,6 +69,7 @@ class DeviceReplica {
   kernels::Buffer images_;
   kernels::Buffer labels_;
   kernels::Buffer loss_scale_;
+  kernels::Buffer step_;  // its number
   kernels::Buffer correct_;
   nn::Weights weights_;
   nn::Arena gradients_;

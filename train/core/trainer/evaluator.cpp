@@ -30,7 +30,8 @@ Evaluation evaluate(const EvaluationParts& parts) {
   while (const auto batch = batches.next(Deadline::after(parts.group.timeout()))) {
     batches.enqueue_copies(parts.stream);
     batches.enqueue_preparation(parts.stream, batch->count);
-    parts.program.enqueue_forward(parts.stream, parts.weights, batches.images(), batch->count, no_observer);
+    parts.program.enqueue_forward(parts.stream, parts.weights, {.x = batches.images(), .samples = batch->count},
+                                  no_observer);
     parts.program.enqueue_loss(
         parts.stream,
         {.labels = batches.labels(), .loss_sum = loss.as<float>(), .correct = correct.as<std::int32_t>()});

@@ -73,14 +73,21 @@ void TrainStep::enqueue_empty_batch(const Shape& shape) {
 void TrainStep::enqueue_pass(DeviceBatch& batch, const Shape& shape) {
   const nn::Gradients& gradients = parts_.reducer.begin(shape.pass);
   nn::ObserverPair observer(parts_.weights.observer(), parts_.reducer);
-  enqueue_forward(batch, shape.count, observer);
+  enqueue_forward(batch, shape, observer);
   enqueue_backward(batch, shape, gradients, observer);
 }
 
-void TrainStep::enqueue_forward(DeviceBatch& batch, std::int64_t count, nn::StepObserver& observer) {
+void TrainStep::enqueue_forward(DeviceBatch& batch, const Shape& shape, nn::StepObserver& observer) {
   const TraceScope traced(trace_, TraceCategory::forward, "forward");
-  batch.enqueue_preparation(parts_.stream, count);
-  parts_.program.enqueue_forward(parts_.stream, parts_.weights.view(), batch.images(), count, observer);
+  batch.enqueue_preparation(parts_.stream, shape.count);
+  parts_.program.enqueue_forward(parts_.stream, parts_.weights.view(),
+                                 {.x = batch.images(),
+                                  .samples = shape.count,
+                                  .random = {.seed = spec_.seed,
+                                             .step = &device_state()->applied_steps,
+                                             .first = shape.first,
+                                             .stride = shape.stride}},
+                                 observer);
   clock_.end(phases_.forward);
 }
 
@@ -152,7 +159,9 @@ void TrainStep::enqueue(const Input& input) {
                     .divisor = input.divisor > 0 ? input.divisor : input.global_samples,
                     .global_samples = input.global_samples,
                     .number = pass_,
-                    .pass = input.pass};
+                    .pass = input.pass,
+                    .first = input.first,
+                    .stride = input.stride};
   spec_.recorded ? enqueue_recorded(input.batch, shape) : enqueue_work(input.batch, shape);
   if (input.pass.last) enqueue_report(input.global_samples);
 }

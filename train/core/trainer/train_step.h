@@ -45,7 +45,8 @@ struct StepSpec {
   LossScaling loss_scaling;
   std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one holds on
   double clip_norm = 0;                         ///< global norm of the gradients; 0: no clipping
-  bool recorded = false;  ///< passes of one shape are recorded once and launched as one (a CUDA graph)
+  bool recorded = false;   ///< passes of one shape are recorded once and launched as one (a CUDA graph)
+  std::uint64_t seed = 0;  ///< of layers that draw random numbers
 };
 
 /// What a step works with. All of it must outlive the step.
@@ -131,6 +132,8 @@ class TrainStep {
     std::int64_t global_samples = 0;  ///< of the step, over all ranks
     std::int64_t divisor = 0;         ///< of this rank's sum of gradients; 0: global_samples
     GradientReducer::Pass pass = {};
+    std::int64_t first = 0;   ///< of the batch's samples, in the global order of the step
+    std::int64_t stride = 1;  ///< there, from one sample of the batch to the next
   };
   /// Enqueues a pass, and after a step's last one the update.
   ///
@@ -193,13 +196,15 @@ class TrainStep {
     std::int64_t global_samples = 0;
     std::int64_t number = 0;  // of the pass in its step
     GradientReducer::Pass pass;
+    std::int64_t first = 0;
+    std::int64_t stride = 1;
     auto operator<=>(const Shape&) const = default;
   };
 
   StepState* device_state() const { return state_.as<StepState>(); }
   void enqueue_work(DeviceBatch& batch, const Shape& shape);
   void enqueue_pass(DeviceBatch& batch, const Shape& shape);
-  void enqueue_forward(DeviceBatch& batch, std::int64_t count, nn::StepObserver& observer);
+  void enqueue_forward(DeviceBatch& batch, const Shape& shape, nn::StepObserver& observer);
   void enqueue_backward(DeviceBatch& batch, const Shape& shape, const nn::Gradients& gradients,
                         nn::StepObserver& observer);
   void enqueue_empty_batch(const Shape& shape);

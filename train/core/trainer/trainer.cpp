@@ -191,20 +191,23 @@ void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
   const std::int64_t divisor = config_.gradient_mean == GradientMean::ranks
                                    ? (share.end - share.begin) * world_.group.world_size()
                                    : share.samples;
-  const auto enqueue = [&](std::int64_t count, GradientReducer::Pass pass) {
-    replica_.step().enqueue(
-        {.batch = *batches_, .count = count, .global_samples = share.samples, .divisor = divisor, .pass = pass});
-  };
   const std::int64_t most = communicates_in_every_pass(config_) ? share.most : share.end - share.begin;
   const std::int64_t passes = std::max<std::int64_t>(1, ceil_div(most, sizes_.pass));
   std::int64_t position = share.begin;
   for (std::int64_t pass = 0; pass < passes; ++pass) {
     const bool has_samples = position < share.end;
+    const std::int64_t first = share.first + (position - share.begin) * share.stride;
     const auto batch = has_samples ? next_batch() : std::optional(BatchLoader::Next());
     check(batch && (!has_samples || batch->position == position), "the batches of an epoch ended before its steps");
     pending.data_wait += batch->data_wait;
     position += batch->count;
-    enqueue(batch->count, {.first = pass == 0, .last = pass + 1 == passes});
+    replica_.step().enqueue({.batch = *batches_,
+                             .count = batch->count,
+                             .global_samples = share.samples,
+                             .divisor = divisor,
+                             .pass = {.first = pass == 0, .last = pass + 1 == passes},
+                             .first = first,
+                             .stride = share.stride});
   }
   if (world_.step_hook) world_.step_hook->after_step();
   ++enqueued_;

@@ -105,6 +105,23 @@ TEST_F(ModelFiles, BatchNormResumesToTheSameBits) {
   EXPECT_THAT(end.err, HasSubstr("--reproducible does not take batch normalization"));
 }
 
+TEST_F(ModelFiles, DropoutResumesToTheSameBitsAfterAKill) {
+  std::string text = kSmall;
+  text.replace(text.find("  { linear"), 0, "  { dropout = \"drop\" },\n");
+  write("small.toml", text);
+  for (const Words& more : {Words{}, Words{"--zero", "3", "--accumulate", "2", "--checkpoint-activations", "2"}}) {
+    const std::string run = "run" + std::to_string(more.size());
+    const Words ranks = tests::joined({"--nprocs", "2", "--steps", "4"}, more);
+    const ProgramEnd killed =
+        train(tests::joined(ranks, {"--save-every-steps", "1", "--run-dir", run, "--inject", "kill:rank=1,step=4"}));
+    ASSERT_EQ(killed.code, 137) << killed.err;
+    ASSERT_EQ(train(tests::joined(ranks, {"--run-dir", run, "--resume", "auto"})).code, 0);
+    ASSERT_EQ(train(tests::joined(ranks, {"--run-dir", run + "whole"})).code, 0);
+    EXPECT_EQ(hash_of(run), hash_of(run + "whole"));
+    EXPECT_EQ(place_.run({"eval", run, "--data-dir", "data"}).code, 0);
+  }
+}
+
 TEST_F(ModelFiles, AResumeRejectsAnotherModel) {
   write("small.toml", kSmall);
   ASSERT_EQ(train({"--save-every-steps", "2"}).code, 0);

@@ -66,6 +66,7 @@ layers = [
   { gelu = "gelu" },
   { global_avg_pool2d = "pool" },
   { flatten = "flatten" },
+  { dropout = "dropout", p = 0.1 },
   { linear = "fc", out = "classes", bias = false },
   { scale = "scale", factor = 0.5 },
 ]

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fstream>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -75,6 +76,19 @@ TEST_F(SimulatedTraining, HasTheLossesOfTheCpu) {
 /// last place of a loss between 2 and 4.
 TEST_F(SimulatedTraining, HasTheLossesOfTheExecutionModelInFp16) {
   expect_the_losses_of_the_cpu({"--precision", "fp16", "--conv", "conv_relu_pool/mma", "--gemm", "wgmma"}, 0x1p-20);
+}
+
+/// Dropout by captured graphs: every step has its own mask, that of the CPU.
+TEST_F(SimulatedTraining, DropsOutTheSameAsTheCpu) {
+  std::ofstream(place_.path("dropout.toml")) << R"(layers = [
+  { conv2d = "conv", out = 4, kernel = 3, stride = 2 },
+  { relu = "relu" },
+  { dropout = "drop1", p = 0.25 },
+  { flatten = "flatten" },
+  { dropout = "drop2" },
+  { linear = "fc", out = "classes" },
+])";
+  expect_the_losses_of_the_cpu({"--model", "dropout.toml", "--precision", "fp32"}, 1e-6);
 }
 
 TEST_F(SimulatedTraining, HasTheSameBitsWithEverySeedAndWithoutGraphs) {

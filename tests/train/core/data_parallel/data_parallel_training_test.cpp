@@ -156,6 +156,17 @@ TEST(DataParallelTraining, ResumesBitForBitAndOnOneDevice) {
   EXPECT_NEAR(on_one.summary.loss, whole.summary.loss, 1e-3);
 }
 
+TEST(DataParallelTraining, DropsOutTheSameOnAnyNumberOfDevices) {
+  const auto loss_on = [](std::int64_t devices) {
+    train::TrainConfig config = config_for(devices, 4);
+    config.model = "dropout.toml";
+    config.model_text = R"(layers = [{ flatten = "f" }, { dropout = "d" }, { linear = "fc", out = "classes" }])";
+    return train_on_devices(config).summary.loss;
+  };
+  const double loss = loss_on(1);
+  for (const std::int64_t devices : {2, 3}) EXPECT_NEAR(loss_on(devices), loss, 1e-6 * loss) << devices;
+}
+
 TEST(DataParallelTraining, AnErrorOnAnotherDeviceEndsTheTraining) {
   EXPECT_THAT(message_of<DeviceError>([] { train_on_devices(config_for(3, 8), nullptr, true); }),
               HasSubstr("the second device lost its memory"));

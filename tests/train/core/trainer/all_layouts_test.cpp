@@ -103,11 +103,29 @@ constexpr std::int64_t kGlobalBatch = 24;
 constexpr std::int64_t kShard = 3;
 constexpr std::int64_t kSteps = 8;
 
-/// The number of layouts. Each must agree with the plainest one, with --reproducible also after a resume.
-std::size_t expect_agreement(Precision precision, bool reproducible, const std::vector<std::int64_t>& passes) {
+/// Two dropouts, one of them in a segment that is recomputed.
+const nn::ModelText kDropout("dropout.toml", R"(
+layers = [
+  { conv2d = "conv1", out = 5, kernel = 3, stride = 2 },
+  { relu = "relu1" },
+  { dropout = "drop1", p = 0.25 },
+  { conv2d = "conv2", out = 5, kernel = 3 },
+  { relu = "relu2" },
+  { flatten = "flatten" },
+  { dropout = "drop2" },
+  { linear = "fc", out = "classes" },
+]
+)");
+
+/// The number of layouts, of up to `most_ranks` ranks. Each must agree with the plainest one, with --reproducible also
+/// after a resume.
+std::size_t expect_agreement(Precision precision, bool reproducible, const std::vector<std::int64_t>& passes,
+                             const nn::ModelText& model = "convnet", int most_ranks = 2) {
   const auto train_set = data::open_dataset("digits", data::Split::train, "");
   const auto test_set = data::open_dataset("digits", data::Split::test, "");
   TrainConfig config;
+  config.model = model.name;
+  config.model_text = model.text;
   config.epochs = 1;
   config.steps = kSteps;
   config.global_batch = kGlobalBatch;
@@ -117,18 +135,30 @@ std::size_t expect_agreement(Precision precision, bool reproducible, const std::
   if (reproducible) config.shard_size = kShard;
   const LayoutTrainingSpec spec{
       .config = config, .train_set = *train_set, .test_set = *test_set, .save_at = reproducible ? kSteps / 2 : 0};
-  const auto rows = compare_layouts(all_layouts(2, passes), spec, {.exact = reproducible}, [](const LayoutRow& row) {
-    EXPECT_TRUE(row.agrees) << "ranks " << row.layout.ranks << ", passes " << row.layout.passes << ", ZeRO "
-                            << row.layout.zero << (row.layout.recomputes ? ", activations recomputed" : "")
-                            << ": gradients differ by " << row.gradient_error << ", losses by " << row.loss_error
-                            << ", equal after a resume: " << row.resumed_equal.value_or(true);
-  });
+  const auto rows =
+      compare_layouts(all_layouts(most_ranks, passes), spec, {.exact = reproducible}, [](const LayoutRow& row) {
+        EXPECT_TRUE(row.agrees) << "ranks " << row.layout.ranks << ", passes " << row.layout.passes << ", ZeRO "
+                                << row.layout.zero << (row.layout.recomputes ? ", activations recomputed" : "")
+                                << ": gradients differ by " << row.gradient_error << ", losses by " << row.loss_error
+                                << ", equal after a resume: " << row.resumed_equal.value_or(true);
+      });
   return rows.size();
 }
 
 TEST(AllLayouts, TrainAlikeWithSumsInFloats) { EXPECT_EQ(expect_agreement(Precision::fp32, false, {1, 2, 3}), 48u); }
 TEST(AllLayouts, TrainReproduciblyInFp32) { EXPECT_EQ(expect_agreement(Precision::fp32, true, {0}), 16u); }
 TEST(AllLayouts, TrainReproduciblyInFp16) { EXPECT_EQ(expect_agreement(Precision::fp16, true, {0}), 16u); }
+
+// Also where samples are dealt in turns, where ranks have different numbers of samples, and where steps are skipped.
+TEST(AllLayouts, DropTheSameWithSumsInFloats) {
+  EXPECT_EQ(expect_agreement(Precision::fp32, false, {1, 3}, kDropout, 4), 64u);
+}
+TEST(AllLayouts, DropTheSameReproduciblyInFp32) {
+  EXPECT_EQ(expect_agreement(Precision::fp32, true, {0}, kDropout, 4), 32u);
+}
+TEST(AllLayouts, DropTheSameReproduciblyInFp16) {
+  EXPECT_EQ(expect_agreement(Precision::fp16, true, {0}, kDropout, 4), 32u);
+}
 
 }  // namespace
 }  // namespace gradring::train::tests
