@@ -29,12 +29,7 @@ struct MaxPool2d {
             .padding = keys.integer("padding", 0, 0, window / 2)};
   }
 
-  Activations output(const Activations& input) const {
-    const Shape& x = input.shape;
-    const bool fits = x.rank() == 4 && x[1] + 2 * padding >= window && x[2] + 2 * padding >= window;
-    check_input(fits, kKind, x, "[n, h, w, c] no smaller than its window");
-    return Shape{x[0], (x[1] + 2 * padding - window) / stride + 1, (x[2] + 2 * padding - window) / stride + 1, x[3]};
-  }
+  Activations output(const Activations& input) const { return pooled(kKind, input.shape, window, stride, padding); }
   std::int64_t multiplications() const { return window * window; }
 
   std::vector<Parameter> parameters(const Activations&) const { return {}; }

@@ -70,4 +70,14 @@ inline void check_input(bool condition, std::string_view layer, const Shape& inp
                         std::string(expected));
 }
 
+/// [n, h, w, c] -> one value for each window of a pooling and each channel: what fills no window is dropped.
+///
+/// Errors    InvalidArgument if there is no window.
+inline Shape pooled(std::string_view layer, const Shape& x, std::int64_t window, std::int64_t stride,
+                    std::int64_t padding) {
+  const bool fits = x.rank() == 4 && x[1] + 2 * padding >= window && x[2] + 2 * padding >= window;
+  check_input(fits, layer, x, "[n, h, w, c] no smaller than its window");
+  return {x[0], (x[1] + 2 * padding - window) / stride + 1, (x[2] + 2 * padding - window) / stride + 1, x[3]};
+}
+
 }  // namespace gradring::nn

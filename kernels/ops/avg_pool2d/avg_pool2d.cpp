@@ -2,25 +2,12 @@
 #include "kernels/ops/avg_pool2d/avg_pool2d.h"
 
 #include <algorithm>
-#include <string>
 #include <vector>
 
-#include "kernels/base/error.h"
-#include "kernels/lib/reference.h"
+#include "kernels/lib/pooling_checks.h"
 
 namespace gradring::kernels::avg_pool2d {
 namespace {
-
-void check_geometry(std::string_view op, const Geometry& g) {
-  lib::check_at_least(op, 0, {{"batch", g.batch}, {"height", g.height}, {"width", g.width}, {"channels", g.channels}});
-  lib::check_at_least(op, 1,
-                      {{"window_height", g.window_height}, {"window_width", g.window_width}, {"stride", g.stride}});
-  const std::int64_t half = std::min(g.window_height, g.window_width) / 2;
-  check(g.padding >= 0 && g.padding <= half, [&] {
-    return std::string(op) + ": padding is " + std::to_string(g.padding) + ", expected 0 to " + std::to_string(half) +
-           ", half of the window";
-  });
-}
 
 /// Calls visit(x index, y index, divisor) for every input of every window.
 template <class Visit>
@@ -46,25 +33,13 @@ void for_each_input(const Geometry& g, Visit visit) {
 }  // namespace
 
 void check_args(const ForwardArgs& args) {
-  const Geometry& g = args.geometry;
-  check_geometry("avg_pool2d forward", g);
-  lib::check_floating("avg_pool2d forward", "dtype", args.dtype);
-  if (g.out_elements() == 0) return;
-  lib::check_pointers("avg_pool2d forward", {{"x", args.x}, {"y", args.y}});
-  lib::check_apart("avg_pool2d forward", args.x, lib::bytes_of(g.in_elements(), args.dtype), args.y,
-                   lib::bytes_of(g.out_elements(), args.dtype));
+  lib::check_pooling("avg_pool2d forward", args.geometry, args.geometry.window_height, args.geometry.window_width);
+  lib::check_pooled("avg_pool2d forward", args);
 }
 
 void check_args(const BackwardArgs& args) {
-  const Geometry& g = args.geometry;
-  check_geometry("avg_pool2d backward", g);
-  lib::check_floating("avg_pool2d backward", "dtype", args.dtype);
-  if (g.in_elements() == 0) return;
-  lib::check_pointer("avg_pool2d backward", "dx", args.dx);
-  if (g.out_elements() == 0) return;
-  lib::check_pointer("avg_pool2d backward", "dy", args.dy);
-  lib::check_apart("avg_pool2d backward", args.dy, lib::bytes_of(g.out_elements(), args.dtype), args.dx,
-                   lib::bytes_of(g.in_elements(), args.dtype));
+  lib::check_pooling("avg_pool2d backward", args.geometry, args.geometry.window_height, args.geometry.window_width);
+  lib::check_pooled_gradient("avg_pool2d backward", args);
 }
 
 void reference_forward(const ForwardArgs& args) {

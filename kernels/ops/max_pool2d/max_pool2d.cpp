@@ -2,24 +2,16 @@
 #include "kernels/ops/max_pool2d/max_pool2d.h"
 
 #include <cmath>
-#include <string>
 #include <vector>
 
-#include "kernels/base/error.h"
-#include "kernels/lib/reference.h"
+#include "kernels/lib/pooling_checks.h"
 
 namespace gradring::kernels::max_pool2d {
 namespace {
 
 void check_geometry(std::string_view op, const Geometry& g) {
-  lib::check_at_least(op, 0, {{"batch", g.batch}, {"height", g.height}, {"width", g.width}, {"channels", g.channels}});
-  lib::check_at_least(op, 1, {{"window", g.window}, {"stride", g.stride}});
-  check(g.window <= 16,
-        [&] { return std::string(op) + ": window is " + std::to_string(g.window) + ", expected at most 16"; });
-  check(g.padding >= 0 && g.padding <= g.window / 2, [&] {
-    return std::string(op) + ": padding is " + std::to_string(g.padding) + ", expected 0 to " +
-           std::to_string(g.window / 2) + ", half of the window";
-  });
+  lib::check_pooling(op, g, g.window, g.window);
+  lib::check_limit(op, "window", g.window, 16);
 }
 
 /// A channel of a window: the index of its output, and where it begins, which may be in the padding.
@@ -51,25 +43,14 @@ std::size_t input(const Geometry& g, const Window& at, std::int64_t i, std::int6
 }  // namespace
 
 void check_args(const ForwardArgs& args) {
-  const Geometry& g = args.geometry;
-  check_geometry("max_pool2d forward", g);
-  lib::check_floating("max_pool2d forward", "dtype", args.dtype);
-  if (g.out_elements() == 0) return;
-  lib::check_pointers("max_pool2d forward", {{"x", args.x}, {"y", args.y}});
-  lib::check_apart("max_pool2d forward", args.x, lib::bytes_of(g.in_elements(), args.dtype), args.y,
-                   lib::bytes_of(g.out_elements(), args.dtype));
+  check_geometry("max_pool2d forward", args.geometry);
+  lib::check_pooled("max_pool2d forward", args);
 }
 
 void check_args(const BackwardArgs& args) {
-  const Geometry& g = args.geometry;
-  check_geometry("max_pool2d backward", g);
-  lib::check_floating("max_pool2d backward", "dtype", args.dtype);
-  if (g.in_elements() == 0) return;
-  lib::check_pointer("max_pool2d backward", "dx", args.dx);
-  if (g.out_elements() == 0) return;
-  lib::check_pointers("max_pool2d backward", {{"dy", args.dy}, {"codes", args.codes}});
-  lib::check_apart("max_pool2d backward", args.dy, lib::bytes_of(g.out_elements(), args.dtype), args.dx,
-                   lib::bytes_of(g.in_elements(), args.dtype));
+  check_geometry("max_pool2d backward", args.geometry);
+  lib::check_pooled_gradient("max_pool2d backward", args);
+  if (args.geometry.out_elements() > 0) lib::check_pointer("max_pool2d backward", "codes", args.codes);
 }
 
 void reference_forward(const ForwardArgs& args) {
