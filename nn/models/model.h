@@ -25,6 +25,10 @@ struct NamedLayer {
 /// The name of a model's input among a layer's inputs.
 inline constexpr std::string_view kModelInput = "input";
 
+/// Components that PyTorch's wrappers insert into names, and readers of files skip: no layer's name has one.
+inline constexpr std::string_view kWrapperComponents[] = {"module", "_orig_mod", "_fsdp_wrapped_module",
+                                                          "_checkpoint_wrapped_module"};
+
 /// A graph of layers, each after those that it reads; owns no memory and knows no device. The last layer's output is the
 /// logits.
 struct Model {

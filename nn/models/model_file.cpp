@@ -189,6 +189,10 @@ class ModelReader {
     if (name.text == kModelInput || std::ranges::count(kReserved, first) > 0)
       fail(name.line, "the name '" + full + "' is reserved: input is what a model or block reads, images, logits and " +
                           "preprocessing are names of exported graphs");
+    for (const std::string_view component : kWrapperComponents)
+      if (("." + name.text + ".").find("." + std::string(component) + ".") != std::string::npos)
+        fail(name.line, "the name '" + full + "' is reserved: PyTorch's wrappers insert '" + std::string(component) +
+                            "' into names, and it is skipped where weights are read");
     if (scope.outputs.contains(name.text)) fail(name.line, "the name '" + full + "' is used twice");
   }
 

@@ -286,6 +286,8 @@ TEST(ModelFile, ErrorsOfLayersNameTheirLineAndWhatIsAccepted) {
       {"{ relu = 'logits' },", "2: the name 'logits' is reserved"},
       {"{ relu = 'input' },", "2: the name 'input' is reserved"},
       {"{ relu = 'preprocessing.cast' },", "2: the name 'preprocessing.cast' is reserved"},
+      {"{ relu = 'module' },", "2: the name 'module' is reserved: PyTorch's wrappers insert 'module' into names"},
+      {"{ relu = 'a._orig_mod.b' },", "2: the name 'a._orig_mod.b' is reserved: PyTorch's wrappers"},
       {"{ relu = '' },", "2: '' is no name of a layer"},
       {"{ relu = '.a' },", "2: '.a' is no name of a layer"},
       {"{ relu = 'a..b' },", "2: 'a..b' is no name of a layer"},

@@ -13,8 +13,8 @@
 namespace gradring::train {
 namespace {
 
-constexpr std::string_view kWrapperComponents[] = {"module", "_orig_mod", "_fsdp_wrapped_module",
-                                                   "_checkpoint_wrapped_module"};
+using nn::kWrapperComponents;
+
 /// Tensors of PyTorch's modules that only count.
 struct TorchCounter {
   std::string_view name;
