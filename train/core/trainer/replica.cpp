@@ -129,6 +129,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
       layout_(replica_layout(spec, model_, parameters_, world.group.world_size())),
       shards_(replica_shards(spec.zero, layout_, world.group.world_size(), world.group.rank())),
       cast_(kernels::pick_variant(world.kernels.cast, world.device, spec.precision)),
+      sync_batch_norm_(spec.sync_batch_norm),
       statistics_(world.group),
       program_(model_, spec.batch_of_device(), nn::ProgramMode::training, world.backend,
                {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.precision,
@@ -304,7 +305,7 @@ Sha256 Replica::hash(Deadline deadline) {
   Sha256Sum sum;
   add_to_hash(sum, parameters_, {layout_, weights_on_host(deadline).as<float>()});
   ModelBuffers& buffers = buffers_.of_model;
-  buffers.synchronize(deadline);
+  if (!sync_batch_norm_) buffers.synchronize(deadline);
   add_to_hash(sum, buffers.tensors(), buffers.arena(buffers.on_host(deadline)));
   return sum.finish();
 }

@@ -167,7 +167,8 @@ class Replica {
   /// Copies of the f32 master weights, and of the sums of the last step, times its loss scale: layout().elements()
   /// floats. They block; collective with ZeRO.
   kernels::Buffer weights_on_host(Deadline deadline);
-  /// SHA-256 of the master weights and rank 0's buffers. Collective with ZeRO or buffers.
+  /// SHA-256 of the master weights and the buffers: rank 0's, but this rank's own where batches are normalized together,
+  /// since ranks then compute the same ones. Collective with ZeRO or buffers.
   Sha256 hash(Deadline deadline);
   kernels::Buffer gradients_on_host(Deadline deadline) { return transfer_.gather(buffers_.reducer->sums(), deadline); }
   /// The state after the last step; the tensors are on rank 0 only. Blocks; collective with ZeRO. All results of steps
@@ -203,6 +204,7 @@ class Replica {
   nn::ArenaLayout layout_;
   Shards shards_;
   kernels::cast::Variant cast_;
+  bool sync_batch_norm_;
   GatheredStatistics statistics_;
   nn::Program program_;
   std::unique_ptr<Optimizer> optimizer_;

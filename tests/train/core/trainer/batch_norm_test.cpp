@@ -133,6 +133,26 @@ INSTANTIATE_TEST_SUITE_P(Layouts, SyncBatchNorm,
                                          LayoutCase{"InPlace", {5, 7, 0}, {.overlap = false}}),
                          [](const auto& test) { return test.param.name; });
 
+/// Ranks compute the same running statistics, so a difference is an error; without --sync-batchnorm rank 0's count.
+TEST(SynchronizedBuffers, AreCompared) {
+  for (const bool synchronized : {true, false})
+    run_ranks(2, [&](comm::ProcessGroup& group) {
+      const auto dataset = golden_images();
+      RankRig rig(group, *dataset, {.model = kModel, .sync_batch_norm = synchronized});
+      rig.step(group.rank() == 0 ? std::vector<std::int64_t>{0, 1, 2} : std::vector<std::int64_t>{7, 8, 9}, 6);
+      const auto check = [&] {
+        train::check_replicas(group, rig.replica().hash(Deadline::after(std::chrono::minutes(1))), "weights");
+      };
+      EXPECT_NO_THROW(check());
+      float* const buffers = rig.replica().whole_weights().view.buffers;
+      if (group.rank() == 1) buffers[0] += 1;
+      if (synchronized)
+        EXPECT_THROW(check(), train::ReplicaError);
+      else
+        EXPECT_NO_THROW(check());
+    });
+}
+
 TEST(LocalBatchNorm, HasTheRunningStatisticsOfRank0) {
   // Rank 0 alone, on its samples, moves them in the first step as it does beside another rank.
   run_ranks(2, [&](comm::ProcessGroup& group) {
