@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
@@ -47,8 +48,9 @@ CommandLine command_line(ShowModelOptions& options) {
                       json_switch(options.json)},
           .takes_words = true,
           .notes =
-              "A multiply-add is counted for layers with weights, forward and for one image. Memory is that of one "
-              "rank on a CPU in fp32 with Adam; gradring plan takes all options of a training.\n\n"
+              "Multiply-adds are those of convolutions and linear layers, forward, for one image, without biases. "
+              "Memory is that of one rank on a CPU in fp32 with Adam; gradring plan takes all options of a "
+              "training.\n\n"
               "Built-in models: " +
               fmt::format("{}", fmt::join(nn::model_names(), ", ")) +
               ". docs/models.md describes the files.\n\nExample:\n"
@@ -91,18 +93,24 @@ std::int64_t elements_of(const std::vector<nn::Parameter>& tensors) {
                          [](std::int64_t sum, const nn::Parameter& each) { return sum + each.shape.elements(); });
 }
 
+/// A convolution or a linear layer; what other layers compute, and biases, count as no multiply-adds.
+bool multiplies_matrices(const std::vector<nn::Parameter>& parameters) {
+  return std::ranges::any_of(parameters, [](const nn::Parameter& each) { return each.shape.rank() > 1; });
+}
+
 std::vector<LayerRow> rows_of(const nn::Model& model) {
   const std::vector<nn::Activations> inputs = nn::inputs_of(model), all = nn::activations_of(model);
   std::vector<LayerRow> rows;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
     const nn::NamedLayer& layer = model.layers[i];
     const Shape& output = all[i + 1].shape;
+    const std::vector<nn::Parameter> parameters = nn::parameters_of(layer.layer, inputs[i]);
     LayerRow row{.layer = &layer,
                  .reads = fmt::format("{}", fmt::join(layer.inputs, " ")),
                  .output = {output.extents().begin() + 1, output.extents().end()},
-                 .parameters = elements_of(nn::parameters_of(layer.layer, inputs[i])),
+                 .parameters = elements_of(parameters),
                  .buffers = elements_of(nn::buffers_of(layer.layer, inputs[i]))};
-    if (row.parameters > 0)
+    if (multiplies_matrices(parameters))
       row.multiply_adds =
           output.elements() * std::visit([](const auto& one) { return one.multiplications(); }, layer.layer);
     rows.push_back(std::move(row));
@@ -151,7 +159,7 @@ void print_table(const nn::Model& model, const std::vector<LayerRow>& rows) {
   for (const LayerRow& row : rows)
     table.rows.push_back({row.layer->name, module_of(row), row.reads, fmt::format("{}", row.output),
                           row.parameters > 0 ? fmt::to_string(row.parameters) : "",
-                          row.parameters > 0 ? fmt::to_string(row.multiply_adds) : ""});
+                          row.multiply_adds > 0 ? fmt::to_string(row.multiply_adds) : ""});
   table.rows.push_back({"total", "", "", "", fmt::to_string(total.parameters), fmt::to_string(total.multiply_adds)});
   print_text("{}", table.text());
   if (total.buffers > 0) print_text("\n{} elements of buffers, which are not trained\n", total.buffers);

@@ -188,6 +188,13 @@ TEST_F(ModelFiles, ShowListsLayersAndTotals) {
   EXPECT_GT(shown.at("memory_bytes").at("activations").get<std::int64_t>(), 0);
 }
 
+/// torchvision.models.ResNet18_Weights states 1.814 GFLOPS.
+TEST_F(ModelFiles, ShowCountsMultiplyAddsAsTorchvision) {
+  const ProgramEnd end = place_.run({"model", "show", "resnet18", "--input", "224x224x3", "--classes", "1000", "-J"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_EQ(tests::parse_json(end.out).at("multiply_adds"), 1'814'073'344);
+}
+
 TEST_F(ModelFiles, ShowReportsModelsBeyondAnyMemory) {
   write("large.toml",
         "layers = [{ flatten = 'f' },\n{ linear = 'fc1', out = 1000000000 },\n"
