@@ -27,18 +27,6 @@ struct Gelu {
   }
 };
 
-/// (1 + tanh(u)) / 2 is the sigmoid of 2 u.
-struct TanhGelu {
-  static constexpr float kScale = 1.59576912f, kCubic = 0.0713548163f;  // 2 sqrt(2 / pi), and that times 0.044715
-
-  __device__ static float twice_inner(float x) { return x * (kScale + kCubic * (x * x)); }
-  __device__ static float value(float x) { return x * Sigmoid(twice_inner(x)).value; }
-  __device__ static float slope(float x) {
-    const Sigmoid s(twice_inner(x));
-    return s.value + x * (s.value * s.rest) * (kScale + 3.0f * kCubic * (x * x));
-  }
-};
-
 struct Silu {
   __device__ static float value(float x) { return x * Sigmoid(x).value; }
   __device__ static float slope(float x) {
@@ -58,8 +46,8 @@ __global__ void activation_backward_flat_kernel(const T* x, const T* dy, T* dx, 
     dx[i] = lib::from_f32<T>(lib::to_f32(dy[i]) * Function::slope(lib::to_f32(x[i])));
 }
 
-template <class Function, class Args>
-void run_forward(Stream& stream, const Args& args) {
+template <class Function>
+void run_forward(Stream& stream, const ForwardArgs& args) {
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<activation_forward_flat_kernel<T, Function>>(stream, simt::grid_for(stream, args.elements),
                                                                    static_cast<const T*>(args.x),
@@ -67,8 +55,8 @@ void run_forward(Stream& stream, const Args& args) {
   });
 }
 
-template <class Function, class Args>
-void run_backward(Stream& stream, const Args& args) {
+template <class Function>
+void run_backward(Stream& stream, const BackwardArgs& args) {
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<activation_backward_flat_kernel<T, Function>>(
         stream, simt::grid_for(stream, args.elements), static_cast<const T*>(args.x), static_cast<const T*>(args.dy),
@@ -86,13 +74,11 @@ namespace {
 
 void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
-  if (args.approximation == Approximation::tanh) return activations::run_forward<activations::TanhGelu>(stream, args);
   activations::run_forward<activations::Gelu>(stream, args);
 }
 
 void backward(Stream& stream, const BackwardArgs& args) {
   check_args(args);
-  if (args.approximation == Approximation::tanh) return activations::run_backward<activations::TanhGelu>(stream, args);
   activations::run_backward<activations::Gelu>(stream, args);
 }
 

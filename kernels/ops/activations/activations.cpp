@@ -10,16 +10,14 @@
 namespace gradring::kernels {
 namespace {
 
-template <class Args>
-void check_forward(std::string_view op, const Args& args) {
+void check_forward(std::string_view op, const activations::ForwardArgs& args) {
   lib::check_floating(op, "dtype", args.dtype);
   if (args.elements == 0) return;
   lib::check_pointers(op, {{"x", args.x}, {"y", args.y}});
   lib::check_same_or_apart(op, args.x, args.y, args.elements * size_of(args.dtype));
 }
 
-template <class Args>
-void check_backward(std::string_view op, const Args& args) {
+void check_backward(std::string_view op, const activations::BackwardArgs& args) {
   lib::check_floating(op, "dtype", args.dtype);
   if (args.elements == 0) return;
   lib::check_pointers(op, {{"x", args.x}, {"dy", args.dy}, {"dx", args.dx}});
@@ -29,16 +27,16 @@ void check_backward(std::string_view op, const Args& args) {
 }
 
 /// y[i] = value(x[i])
-template <class Args, class Value>
-void map(const Args& args, Value value) {
+template <class Value>
+void map(const activations::ForwardArgs& args, Value value) {
   std::vector<double> y = lib::read_values(args.dtype, args.x, args.elements);
   for (double& each : y) each = value(each);
   lib::write_values(args.dtype, args.y, y);
 }
 
 /// dx[i] = dy[i] * slope(x[i])
-template <class Args, class Slope>
-void map_gradient(const Args& args, Slope slope) {
+template <class Slope>
+void map_gradient(const activations::BackwardArgs& args, Slope slope) {
   const std::vector<double> x = lib::read_values(args.dtype, args.x, args.elements);
   std::vector<double> dx = lib::read_values(args.dtype, args.dy, args.elements);
   for (std::size_t i = 0; i < args.elements; ++i) dx[i] *= slope(x[i]);
@@ -48,31 +46,17 @@ void map_gradient(const Args& args, Slope slope) {
 }  // namespace
 
 namespace gelu {
-namespace {
-
-/// u, and its derivative.
-double inner(double x) { return std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x); }
-double inner_slope(double x) { return std::sqrt(2 / std::numbers::pi) * (1 + 3 * 0.044715 * x * x); }
-
-}  // namespace
 
 void check_args(const ForwardArgs& args) { check_forward("gelu forward", args); }
 void check_args(const BackwardArgs& args) { check_backward("gelu backward", args); }
 
 void reference_forward(const ForwardArgs& args) {
   check_args(args);
-  if (args.approximation == Approximation::tanh)
-    return map(args, [](double x) { return x * (1 + std::tanh(inner(x))) / 2; });
   map(args, [](double x) { return x * std::erfc(-x / std::numbers::sqrt2) / 2; });
 }
 
 void reference_backward(const BackwardArgs& args) {
   check_args(args);
-  if (args.approximation == Approximation::tanh)
-    return map_gradient(args, [](double x) {
-      const double t = std::tanh(inner(x));
-      return (1 + t) / 2 + x * (1 - t * t) / 2 * inner_slope(x);
-    });
   map_gradient(args, [](double x) {
     const double density = std::exp(-x * x / 2) / std::sqrt(2 * std::numbers::pi);
     return std::erfc(-x / std::numbers::sqrt2) / 2 + x * density;

@@ -7,7 +7,9 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -25,49 +27,25 @@ using namespace gradring::tests;
 constexpr std::size_t kSizes[] = {0, 1, 31, 32, 33, 1023, 20001};
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
 
-/// One of the functions: its passes on a variant of its table, and its references.
 struct Function {
+  using Variant = activations::Variant<void>;  // of any function
+
+  template <class Of>
+  Function(std::string of, std::span<const Of> variants, void (*forward)(const activations::ForwardArgs&),
+           void (*backward)(const activations::BackwardArgs&))
+      : name(std::move(of)), reference_forward(forward), reference_backward(backward) {
+    for (const Of& each : variants) table.push_back({each.name, each.forward, each.backward, each.supports});
+  }
+
   std::string name;  // in activations.safetensors
-  std::function<void(DType, const std::function<void(Stream&, const Function&)>&)> for_each_variant;
-  std::function<void(Stream&, DType, const void* x, void* y, std::size_t)> forward;
-  std::function<void(Stream&, DType, const void* x, const void* dy, void* dx, std::size_t)> backward;
-  std::function<void(DType, const void* x, void* y, std::size_t)> reference_forward;
-  std::function<void(DType, const void* x, const void* dy, void* dx, std::size_t)> reference_backward;
+  std::vector<Variant> table{};
+  void (*reference_forward)(const activations::ForwardArgs&);
+  void (*reference_backward)(const activations::BackwardArgs&);
 };
 
-/// `options` are the arguments' last members.
-template <class Variant, class ForwardArgs, class BackwardArgs, class... Options>
-Function function_of(std::string name, std::span<const Variant> table, void (*forward)(const ForwardArgs&),
-                     void (*backward)(const BackwardArgs&), Options... options) {
-  Function of{.name = std::move(name)};
-  of.reference_forward = [=](DType dtype, const void* x, void* y, std::size_t n) {
-    forward({dtype, x, y, n, options...});
-  };
-  of.reference_backward = [=](DType dtype, const void* x, const void* dy, void* dx, std::size_t n) {
-    backward({dtype, x, dy, dx, n, options...});
-  };
-  of.for_each_variant = [=](DType dtype, const std::function<void(Stream&, const Function&)>& body) {
-    tests::for_each_variant(table, dtype, [&](const Variant& variant, Stream& on_stream) {
-      Function function;
-      function.forward = [&](Stream& stream, DType type, const void* x, void* y, std::size_t n) {
-        variant.forward(stream, {type, x, y, n, options...});
-      };
-      function.backward = [&](Stream& stream, DType type, const void* x, const void* dy, void* dx, std::size_t n) {
-        variant.backward(stream, {type, x, dy, dx, n, options...});
-      };
-      body(on_stream, function);
-    });
-  };
-  return of;
-}
-
 std::vector<Function> functions() {
-  return {
-      function_of("gelu", kernel_set().gelu, gelu::reference_forward, gelu::reference_backward),
-      function_of("gelu_tanh", kernel_set().gelu, gelu::reference_forward, gelu::reference_backward,
-                  gelu::Approximation::tanh),
-      function_of("silu", kernel_set().silu, silu::reference_forward, silu::reference_backward),
-  };
+  return {{"gelu", kernel_set().gelu, gelu::reference_forward, gelu::reference_backward},
+          {"silu", kernel_set().silu, silu::reference_forward, silu::reference_backward}};
 }
 
 /// The contracts' bounds at x, before rounding to the type.
@@ -91,24 +69,25 @@ TEST(Activations, StayWithinTheirBoundsAlsoInPlace) {
         const std::vector<double> at = x.values(), gradient = dy.values();
         TypedArray y = TypedArray::unwritten(dtype, n);
         TypedArray dx = y;
-        function.reference_forward(dtype, x.data(), y.data(), n);
-        function.reference_backward(dtype, x.data(), dy.data(), dx.data(), n);
-        function.for_each_variant(dtype, [&](Stream& stream, const Function& variant) {
-          TypedArray actual_y = TypedArray::unwritten(dtype, n);
-          TypedArray actual_dx = actual_y;
-          TypedArray in_place_y = x, in_place_dx = dy, over_x = x;
-          variant.forward(stream, dtype, x.data(), actual_y.data(), n);
-          variant.forward(stream, dtype, in_place_y.data(), in_place_y.data(), n);
-          variant.backward(stream, dtype, x.data(), dy.data(), actual_dx.data(), n);
-          variant.backward(stream, dtype, x.data(), in_place_dx.data(), in_place_dx.data(), n);
-          variant.backward(stream, dtype, over_x.data(), dy.data(), over_x.data(), n);
-          finish(stream);
-          expect_within(actual_y, y.values(), [&](std::size_t i) { return forward_error(at[i]); });
-          expect_within(actual_dx, dx.values(), [&](std::size_t i) { return backward_error(at[i], gradient[i]); });
-          expect_equal(in_place_y.values(), actual_y.values());
-          expect_equal(in_place_dx.values(), actual_dx.values());
-          expect_equal(over_x.values(), actual_dx.values());
-        });
+        function.reference_forward({dtype, x.data(), y.data(), n});
+        function.reference_backward({dtype, x.data(), dy.data(), dx.data(), n});
+        for_each_variant<Function::Variant>(
+            function.table, dtype, [&](const Function::Variant& variant, Stream& stream) {
+              TypedArray actual_y = TypedArray::unwritten(dtype, n);
+              TypedArray actual_dx = actual_y;
+              TypedArray in_place_y = x, in_place_dx = dy, over_x = x;
+              variant.forward(stream, {dtype, x.data(), actual_y.data(), n});
+              variant.forward(stream, {dtype, in_place_y.data(), in_place_y.data(), n});
+              variant.backward(stream, {dtype, x.data(), dy.data(), actual_dx.data(), n});
+              variant.backward(stream, {dtype, x.data(), in_place_dx.data(), in_place_dx.data(), n});
+              variant.backward(stream, {dtype, over_x.data(), dy.data(), over_x.data(), n});
+              finish(stream);
+              expect_within(actual_y, y.values(), [&](std::size_t i) { return forward_error(at[i]); });
+              expect_within(actual_dx, dx.values(), [&](std::size_t i) { return backward_error(at[i], gradient[i]); });
+              expect_equal(in_place_y.values(), actual_y.values());
+              expect_equal(in_place_dx.values(), actual_dx.values());
+              expect_equal(over_x.values(), actual_dx.values());
+            });
       }
 }
 
@@ -122,17 +101,18 @@ TEST(Activations, EqualPyTorch) {
     SCOPED_TRACE(function.name);
     const std::vector<double> y = golden.at(function.name + ".y").as<double>();
     const std::vector<double> dx = golden.at(function.name + ".dx").as<double>();
-    function.for_each_variant(DType::f32, [&](Stream& stream, const Function& variant) {
-      TypedArray actual_y = TypedArray::unwritten(DType::f32, at.size());
-      TypedArray actual_dx = actual_y;
-      variant.forward(stream, DType::f32, x.data(), actual_y.data(), at.size());
-      variant.backward(stream, DType::f32, x.data(), ones.data(), actual_dx.data(), at.size());
-      finish(stream);
-      // x itself was rounded to f32.
-      expect_within(actual_y, y, [&](std::size_t i) { return forward_error(at[i]) + rounding(DType::f32, at[i]); });
-      expect_within(actual_dx, dx,
-                    [&](std::size_t i) { return backward_error(at[i], 1) + rounding(DType::f32, at[i]); });
-    });
+    for_each_variant<Function::Variant>(
+        function.table, DType::f32, [&](const Function::Variant& variant, Stream& stream) {
+          TypedArray actual_y = TypedArray::unwritten(DType::f32, at.size());
+          TypedArray actual_dx = actual_y;
+          variant.forward(stream, {DType::f32, x.data(), actual_y.data(), at.size()});
+          variant.backward(stream, {DType::f32, x.data(), ones.data(), actual_dx.data(), at.size()});
+          finish(stream);
+          // x itself was rounded to f32.
+          expect_within(actual_y, y, [&](std::size_t i) { return forward_error(at[i]) + rounding(DType::f32, at[i]); });
+          expect_within(actual_dx, dx,
+                        [&](std::size_t i) { return backward_error(at[i], 1) + rounding(DType::f32, at[i]); });
+        });
   }
 }
 
@@ -141,11 +121,11 @@ TEST(Activations, KeepNaNAndPlusInfinity) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Function& function : functions())
     for (DType dtype : kTypes)
-      function.for_each_variant(dtype, [&](Stream& stream, const Function& variant) {
+      for_each_variant<Function::Variant>(function.table, dtype, [&](const Function::Variant& variant, Stream& stream) {
         SCOPED_TRACE(function.name);
         const TypedArray x(dtype, std::vector<double>{nan, infinity, 0, -0.0, -infinity});
         TypedArray y = TypedArray::unwritten(dtype, 5);
-        variant.forward(stream, dtype, x.data(), y.data(), 5);
+        variant.forward(stream, {dtype, x.data(), y.data(), 5});
         finish(stream);
         const std::vector<double> values = y.values();
         expect_equal(std::span(values).first(4), std::vector<double>{nan, infinity, 0, 0});
@@ -162,24 +142,24 @@ TEST(Activations, ReferenceGradientsMatchFiniteDifferences) {
     TypedArray y = TypedArray::unwritten(DType::f32, 40);
     const auto loss = [&](std::span<const double> at) {
       const TypedArray point(DType::f32, at);
-      function.reference_forward(DType::f32, point.data(), y.data(), 40);
+      function.reference_forward({DType::f32, point.data(), y.data(), 40});
       const std::vector<double> values = y.values();
       return std::inner_product(values.begin(), values.end(), weights.begin(), 0.0);
     };
     TypedArray dx = y;
-    function.reference_backward(DType::f32, x.data(), dy.data(), dx.data(), 40);
+    function.reference_backward({DType::f32, x.data(), dy.data(), dx.data(), 40});
     expect_gradient(loss, x.values(), dx.values(), 1.0 / 64, 2e-4);
   }
 }
 
 TEST(Activations, RejectNullPartialOverlapAndOtherTypes) {
   float data[4] = {};
-  EXPECT_THROW(gelu::check_args(gelu::ForwardArgs{DType::f32, nullptr, data, 1}), InvalidArgument);
-  EXPECT_THROW(gelu::check_args(gelu::ForwardArgs{DType::f32, data, data + 1, 2}), InvalidArgument);
-  EXPECT_THROW(gelu::check_args(gelu::BackwardArgs{DType::i32, data, data, data, 2}), InvalidArgument);
-  EXPECT_THROW(silu::check_args(silu::ForwardArgs{DType::i32, data, data, 2}), InvalidArgument);
-  EXPECT_THROW(silu::check_args(silu::BackwardArgs{DType::f32, data, nullptr, data, 2}), InvalidArgument);
-  EXPECT_THROW(silu::check_args(silu::BackwardArgs{DType::f32, data, data, data + 1, 2}), InvalidArgument);
+  EXPECT_THROW(gelu::check_args(activations::ForwardArgs{DType::f32, nullptr, data, 1}), InvalidArgument);
+  EXPECT_THROW(gelu::check_args(activations::ForwardArgs{DType::f32, data, data + 1, 2}), InvalidArgument);
+  EXPECT_THROW(gelu::check_args(activations::BackwardArgs{DType::i32, data, data, data, 2}), InvalidArgument);
+  EXPECT_THROW(silu::check_args(activations::ForwardArgs{DType::i32, data, data, 2}), InvalidArgument);
+  EXPECT_THROW(silu::check_args(activations::BackwardArgs{DType::f32, data, nullptr, data, 2}), InvalidArgument);
+  EXPECT_THROW(silu::check_args(activations::BackwardArgs{DType::f32, data, data, data + 1, 2}), InvalidArgument);
 }
 
 }  // namespace
