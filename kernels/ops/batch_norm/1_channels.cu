@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Idea: the formulas as they are written: the mean, then the squared deviations from it; two sums over the rows
 //   backward; and two loops over the elements.
-// Mapping: sums: a block per channel, its threads on the rows. normalize, backward: a warp walks along a row.
+// Mapping: sums: a block per channel, its threads on the rows. normalize, backward: a warp walks along a row; fold: along
+//   the weights of a channel.
 // Traffic and bound: statistics reads x twice; backward_sums reads x, y and dy once; each 4-byte element is alone in the
 //   sector of 32 bytes that a lane touches. normalize and backward read and write each element once; bound by memory.
 // Still slow because: neighbouring threads of a sum read elements that are a row apart; a layer with 64 channels has 64
@@ -9,6 +10,7 @@
 // Limits: 2^32 - 1 rows, 2^31 - 1 channels.
 
 #include <limits>
+#include <type_traits>
 
 #include "kernels/lib/rows.h"
 #include "kernels/ops/batch_norm/per_channel.cuh"
@@ -75,6 +77,33 @@ __global__ void batch_norm_from_running_channels_kernel(FromRunningArgs args) {
     args.saved[c] = args.running_mean[c];
     args.saved[channels + c] = invstd_of(args.running_var[c], args.eps);
     if (c == 0) args.saved[2 * channels] = kInfinity;
+  }
+}
+
+/// Rounds a value; in f16 what is beyond the range becomes its end.
+template <class T>
+__device__ inline T from_f32_in_range(float value) {
+  if constexpr (std::is_same_v<T, __half>) {
+    constexpr float kMost = 65504.0f;
+    value = value > kMost ? kMost : value < -kMost ? -kMost : value;  // not min(): NaN must stay
+  }
+  return lib::from_f32<T>(value);
+}
+
+template <class T>
+__global__ void batch_norm_fold_channels_kernel(SIMT_GRID_CONST(FoldArgs) args) {
+  const auto value_of = [](const void* vector, std::int64_t c, float otherwise) {
+    return vector ? lib::to_f32(static_cast<const T*>(vector)[c]) : otherwise;
+  };
+  for (std::int64_t c : lib::row_range(args.channels)) {
+    const float scale = value_of(args.weight, c, 1) * invstd_of(args.running_var[c], args.eps);
+    const T* const from = static_cast<const T*>(args.w) + c * args.fan_in;
+    T* const to = static_cast<T*>(args.folded_w) + c * args.fan_in;
+    for (int i : lib::lane_range(static_cast<int>(args.fan_in)))
+      to[i] = from_f32_in_range<T>(lib::to_f32(from[i]) * scale);
+    if (threadIdx.x > 0) continue;
+    const float moved = value_of(args.b, c, 0) - args.running_mean[c];
+    static_cast<T*>(args.folded_b)[c] = from_f32_in_range<T>(moved * scale + value_of(args.bias, c, 0));
   }
 }
 
@@ -184,9 +213,19 @@ void from_running(Stream& stream, const FromRunningArgs& args) {
       stream, simt::grid_for(stream, static_cast<std::size_t>(args.channels)), args);
 }
 
+void fold(Stream& stream, const FoldArgs& args) {
+  check_args(args);
+  lib::narrow<int>("batch_norm", "fan_in", args.fan_in);
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
+    simt::launch_flat<batch_norm_fold_channels_kernel<T>>(
+        stream, lib::rows_for(stream, args.channels, args.channels * args.fan_in), args);
+  });
+}
+
 Variant channels() {
-  return {"channels",    statistics, merge,           from_running,           normalize,
-          backward_sums, backward,   workspace_bytes, lib::supports_floating, lib::is_floating};
+  return {"channels",      statistics,    merge,    from_running,    fold,
+          normalize,       backward_sums, backward, workspace_bytes, lib::supports_floating,
+          lib::is_floating};
 }
 
 }  // namespace GRADRING_KERNEL_COPY

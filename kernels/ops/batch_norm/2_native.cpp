@@ -304,9 +304,16 @@ bool supports(const Device& device, DType dtype) { return lib::supports_any(devi
 }  // namespace native
 
 Variant native_cpu() {
-  return {"native",         native::statistics,      merge,
-          from_running,     native::normalize,       native::backward_sums,
-          native::backward, native::workspace_bytes, native::supports,
+  return {"native",
+          native::statistics,
+          merge,
+          from_running,
+          fold,
+          native::normalize,
+          native::backward_sums,
+          native::backward,
+          native::workspace_bytes,
+          native::supports,
           native::computes};
 }
 

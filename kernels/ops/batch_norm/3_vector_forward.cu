@@ -212,9 +212,8 @@ std::size_t workspace_bytes(std::int64_t rows, std::int64_t channels) {
 }  // namespace
 
 Variant vector() {
-  return {"vector",        statistics,      merge,
-          from_running,    normalize,       vector_backward_sums,
-          vector_backward, workspace_bytes, lib::supports_cuda_floating,
+  return {"vector",        statistics,           merge,           from_running,    fold,
+          normalize,       vector_backward_sums, vector_backward, workspace_bytes, lib::supports_cuda_floating,
           lib::is_floating};
 }
 

@@ -75,6 +75,18 @@ void check_args(const FromRunningArgs& args) {
                       {{"running_mean", args.running_mean}, {"running_var", args.running_var}, {"saved", args.saved}});
 }
 
+void check_args(const FoldArgs& args) {
+  constexpr std::string_view kPass = "batch_norm fold";
+  lib::check_floating(kPass, "dtype", args.dtype);
+  lib::check_at_least(kPass, 1, {{"channels", args.channels}, {"fan_in", args.fan_in}});
+  lib::check_pointers(kPass, {{"w", args.w},
+                              {"running_mean", args.running_mean},
+                              {"running_var", args.running_var},
+                              {"folded_w", args.folded_w},
+                              {"folded_b", args.folded_b}});
+  lib::check_same_or_apart(kPass, args.w, args.folded_w, lib::bytes_of(args.channels * args.fan_in, args.dtype));
+}
+
 void check_args(const NormalizeArgs& args) {
   constexpr std::string_view kPass = "batch_norm normalize";
   check_matrix(kPass, args);
@@ -155,6 +167,22 @@ void reference_from_running(const FromRunningArgs& args) {
     saved[channels + c] = 1 / std::sqrt(double{args.running_var[c]} + double{args.eps});
   }
   lib::write_values(DType::f32, args.saved, saved);
+}
+
+void reference_fold(const FoldArgs& args) {
+  check_args(args);
+  const std::size_t fan_in = size(args.fan_in);
+  const std::vector<double> weight = read_vector(args, args.weight, 1), bias = read_vector(args, args.bias, 0);
+  std::vector<double> w = lib::read_values(args.dtype, args.w, size(args.channels) * fan_in);
+  std::vector<double> b = read_vector(args, args.b, 0);
+  const double most = args.dtype == DType::f16 ? 65504 : std::numeric_limits<double>::infinity();
+  for (std::size_t c = 0; c < b.size(); ++c) {
+    const double scale = weight[c] / std::sqrt(double{args.running_var[c]} + double{args.eps});
+    for (std::size_t i = c * fan_in; i < (c + 1) * fan_in; ++i) w[i] = std::clamp(w[i] * scale, -most, most);
+    b[c] = std::clamp((b[c] - args.running_mean[c]) * scale + bias[c], -most, most);
+  }
+  lib::write_values(args.dtype, args.folded_w, w);
+  lib::write_values(args.dtype, args.folded_b, b);
 }
 
 void reference_normalize(const NormalizeArgs& args) {

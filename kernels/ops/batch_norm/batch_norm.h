@@ -17,6 +17,7 @@
 ///
 ///   training     statistics -> [all-gather] -> merge -> normalize       backward_sums -> [all-gather] -> backward
 ///   evaluation   from_running -> normalize                              backward_sums -> backward
+///                fold, if a convolution gives x
 ///
 /// Shapes    x, y, residual and their gradients: [rows, channels], row-major, contiguous; weight, bias: [channels];
 ///           rows >= 0, channels >= 1.
@@ -81,6 +82,33 @@ struct FromRunningArgs {
   const float* running_var = nullptr;
   float eps = 1e-5f;
   float* saved = nullptr;
+};
+
+/// A convolution with weights w and bias b, and the evaluation of its output, as one convolution, for each channel c:
+///
+///   folded_w[c,i] = w[c,i] * scale[c]        folded_b[c] = (b[c] - running_mean[c]) * scale[c] + bias[c]
+///   scale[c] = weight[c] / sqrt(running_var[c] + eps)
+///
+/// Shapes    w, folded_w: [channels, fan_in], contiguous, fan_in >= 1; all others: [channels].
+/// Types     w, b, weight, bias and the results: all f32, all f16 or all bf16.
+/// Aliasing  the results may be what they come from.
+/// Numerics  in f32, rounded once: error below one rounding to the type + 6 * u * (the terms' magnitudes). In f16 what is
+///           beyond 65504 becomes that: the weights of a channel with hardly any variance stay finite.
+/// Cost      reads w, writes folded_w.
+/// Source    torch/nn/utils/fusion.py, fuse_conv_bn_weights.
+struct FoldArgs {
+  DType dtype = DType::f32;
+  std::int64_t channels = 0;
+  std::int64_t fan_in = 0;
+  const void* w = nullptr;
+  const void* b = nullptr;  ///< null: 0
+  const float* running_mean = nullptr;
+  const float* running_var = nullptr;
+  float eps = 1e-5f;
+  const void* weight = nullptr;  ///< null: 1
+  const void* bias = nullptr;    ///< null: 0
+  void* folded_w = nullptr;
+  void* folded_b = nullptr;
 };
 
 /// y = act((x - mean) * invstd * weight + bias + residual)
@@ -151,12 +179,14 @@ struct BackwardArgs {
 void check_args(const StatisticsArgs& args);
 void check_args(const MergeArgs& args);
 void check_args(const FromRunningArgs& args);
+void check_args(const FoldArgs& args);
 void check_args(const NormalizeArgs& args);
 void check_args(const BackwardSumsArgs& args);
 void check_args(const BackwardArgs& args);
 void reference_statistics(const StatisticsArgs& args);
 void reference_merge(const MergeArgs& args);
 void reference_from_running(const FromRunningArgs& args);
+void reference_fold(const FoldArgs& args);
 void reference_normalize(const NormalizeArgs& args);
 void reference_backward_sums(const BackwardSumsArgs& args);
 void reference_backward(const BackwardArgs& args);
@@ -166,6 +196,7 @@ struct Variant {
   void (*statistics)(Stream&, const StatisticsArgs&) = nullptr;
   void (*merge)(Stream&, const MergeArgs&) = nullptr;
   void (*from_running)(Stream&, const FromRunningArgs&) = nullptr;
+  void (*fold)(Stream&, const FoldArgs&) = nullptr;
   void (*normalize)(Stream&, const NormalizeArgs&) = nullptr;
   void (*backward_sums)(Stream&, const BackwardSumsArgs&) = nullptr;
   void (*backward)(Stream&, const BackwardArgs&) = nullptr;

@@ -13,6 +13,8 @@ inline namespace GRADRING_KERNEL_COPY {
 /// A thread per channel; in 1_channels.cu.
 void merge(Stream& stream, const MergeArgs& args);
 void from_running(Stream& stream, const FromRunningArgs& args);
+/// A warp per channel; likewise.
+void fold(Stream& stream, const FoldArgs& args);
 
 /// y of an element of one channel, but for residual and ReLU: (x - mean) * scale + bias.
 struct Forward {

@@ -7,6 +7,7 @@
 #include "kernels/base/error.h"
 #include "kernels/lib/variant.h"
 #include "nn/backend/cpu/onednn.h"
+#include "nn/backend/kernels/folded_batch_norm.h"
 
 namespace gradring::nn {
 namespace {
@@ -58,6 +59,7 @@ class WidenedPlan final : public Plan {
                                      .x = x,
                                      .y = pass.workspace + y_.offset,
                                      .parameters = parameters,
+                                     .buffers = pass.buffers,
                                      .saved = pass.saved,
                                      .workspace = pass.workspace + inner_offset_});
     round(stream, y_, pass.batch, pass.y, pass.workspace);
@@ -161,6 +163,8 @@ std::unique_ptr<LossPlan> CpuBackend::plan_cross_entropy(const CrossEntropySpec&
 }
 
 std::unique_ptr<Plan> CpuBackend::plan_in_dtype(std::span<const NodeSpec> nodes, const std::string& choice) const {
+  if (const std::vector<NodeSpec> shorter = without_batch_norm(nodes); !shorter.empty())
+    return plans_.plan_folded(nodes, plan_in_dtype(shorter, choice));
   if (choice != kLibrary)
     if (auto plan = plans_.plan_fused(nodes)) return plan;
   if (choice == kAuto || choice == kLibrary)

@@ -2,6 +2,7 @@
 #include "nn/backend/cuda/cuda_backend.h"
 
 #include "kernels/base/error.h"
+#include "nn/backend/kernels/folded_batch_norm.h"
 
 namespace gradring::nn {
 namespace {
@@ -72,6 +73,8 @@ bool CudaBackend::fuses(kernels::DType dtype) const {
 
 // The libraries' plans add a bias.
 std::unique_ptr<Plan> CudaBackend::plan_convolution(std::span<const NodeSpec> nodes) {
+  if (const std::vector<NodeSpec> shorter = without_batch_norm(nodes); !shorter.empty())
+    return plans_.plan_folded(nodes, plan_convolution(shorter));
   const NodeSpec& node = nodes.front();
   if (fuses(node.dtype))
     if (auto plan = plans_.plan_fused(nodes)) return plan;

@@ -6,6 +6,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/lib/variant.h"
+#include "nn/backend/kernels/folded_batch_norm.h"
 
 namespace gradring::nn {
 namespace {
@@ -76,6 +77,7 @@ constexpr k::batch_norm::Variant kBatchNorm[] = {
      .statistics = enqueue_reference<k::batch_norm::reference_statistics>,
      .merge = enqueue_reference<k::batch_norm::reference_merge>,
      .from_running = enqueue_reference<k::batch_norm::reference_from_running>,
+     .fold = enqueue_reference<k::batch_norm::reference_fold>,
      .normalize = enqueue_reference<k::batch_norm::reference_normalize>,
      .backward_sums = enqueue_reference<k::batch_norm::reference_backward_sums>,
      .backward = enqueue_reference<k::batch_norm::reference_backward>,
@@ -161,6 +163,13 @@ VariantChoice without_libraries(VariantChoice choice, std::string_view conv_libr
   if (choice.conv == conv_library) choice.conv = kAuto;
   if (choice.gemm == gemm_library) choice.gemm = kAuto;
   return choice;
+}
+
+std::unique_ptr<Plan> KernelBackend::plan(std::span<const NodeSpec> nodes) {
+  if (const std::vector<NodeSpec> shorter = without_batch_norm(nodes); !shorter.empty())
+    return plans_.plan_folded(nodes, plan(shorter));
+  if (auto plan = plans_.plan_fused(nodes)) return plan;
+  return plans_.plan(nodes);
 }
 
 ReferenceBackend::ReferenceBackend(const kernels::Device& device)

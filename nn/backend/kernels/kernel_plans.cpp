@@ -3,6 +3,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/lib/variant.h"
+#include "nn/backend/kernels/folded_batch_norm.h"
 
 namespace gradring::nn {
 namespace {
@@ -256,6 +257,10 @@ std::unique_ptr<Plan> KernelPlans::plan_of(const Linear&, std::span<const NodeSp
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const Flatten&, std::span<const NodeSpec>) const {
   throw InvalidArgument("a flatten node has no plan: programs leave it out");
+}
+
+std::unique_ptr<Plan> KernelPlans::plan_folded(std::span<const NodeSpec> nodes, std::unique_ptr<Plan> inner) const {
+  return fold_batch_norm(nodes, std::move(inner), pick_variant(kernels_.batch_norm, device_, nodes[0].dtype));
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_fused(std::span<const NodeSpec> nodes) const {

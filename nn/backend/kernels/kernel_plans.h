@@ -63,6 +63,8 @@ class KernelPlans {
 
   /// The first of a chain of nodes, with those after it that its kernel always includes.
   std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) const;
+  /// Of nodes that begin with a convolution and its batch normalization, by `inner`, a plan of without_batch_norm(nodes).
+  std::unique_ptr<Plan> plan_folded(std::span<const NodeSpec> nodes, std::unique_ptr<Plan> inner) const;
   /// A plan of several nodes, or null if no kernel fuses them.
   std::unique_ptr<Plan> plan_fused(std::span<const NodeSpec> nodes) const;
   std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec) const;
@@ -99,10 +101,7 @@ class KernelBackend : public Backend {
       : plans_(kernels, device), name_(name) {}
 
   std::string_view name() const override { return name_; }
-  std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override {
-    if (auto plan = plans_.plan_fused(nodes)) return plan;
-    return plans_.plan(nodes);
-  }
+  std::unique_ptr<Plan> plan(std::span<const NodeSpec> nodes) override;
   std::unique_ptr<LossPlan> plan_cross_entropy(const CrossEntropySpec& spec, const NodeSpec* last) override {
     if (auto plan = plans_.plan_fused_loss(spec, last)) return plan;
     return plans_.plan_cross_entropy(spec);

@@ -191,6 +191,7 @@ constexpr Variant kReference = {
     .statistics = [](Stream&, const StatisticsArgs& args) { reference_statistics(args); },
     .merge = [](Stream&, const MergeArgs& args) { reference_merge(args); },
     .from_running = [](Stream&, const FromRunningArgs& args) { reference_from_running(args); },
+    .fold = [](Stream&, const FoldArgs& args) { reference_fold(args); },
     .normalize = [](Stream&, const NormalizeArgs& args) { reference_normalize(args); },
     .backward_sums = [](Stream&, const BackwardSumsArgs& args) { reference_backward_sums(args); },
     .backward = [](Stream&, const BackwardArgs& args) { reference_backward(args); },

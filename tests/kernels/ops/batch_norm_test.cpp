@@ -243,6 +243,78 @@ TEST(BatchNorm, KeepsNaN) {
   });
 }
 
+/// Weights of a convolution, the normalization of its output, and what they are folded to.
+struct Folding {
+  DType dtype;
+  std::int64_t channels, fan_in;
+  TypedArray w = array(size(channels * fan_in), 1), b = array(size(channels), 2), weight = array(size(channels), 3),
+             bias = array(size(channels), 4);
+  TypedArray mean = TypedArray(DType::f32, random_values(size(channels), 5));
+  TypedArray var = TypedArray(DType::f32, random_values(size(channels), 6, 0.25, 4));
+
+  TypedArray array(std::size_t elements, std::uint64_t seed) const {
+    return TypedArray(dtype, random_values(elements, seed));
+  }
+  FoldArgs args(TypedArray& folded_w, TypedArray& folded_b, bool optional = true) const {
+    return {.dtype = dtype,
+            .channels = channels,
+            .fan_in = fan_in,
+            .w = w.data(),
+            .b = optional ? b.data() : nullptr,
+            .running_mean = static_cast<const float*>(mean.data()),
+            .running_var = static_cast<const float*>(var.data()),
+            .eps = 1e-3f,
+            .weight = optional ? weight.data() : nullptr,
+            .bias = optional ? bias.data() : nullptr,
+            .folded_w = folded_w.data(),
+            .folded_b = folded_b.data()};
+  }
+};
+
+TEST(BatchNorm, FoldStaysWithinItsBounds) {
+  for (DType dtype : kTypes)
+    for (const auto& [channels, fan_in] : {Shape{1, 1}, Shape{3, 27}, Shape{33, 100}, Shape{64, 576}})
+      for (const bool optional : {true, false}) {
+        const Folding in{dtype, channels, fan_in};
+        TypedArray expected_w = in.w, expected_b = in.b;
+        reference_fold(in.args(expected_w, expected_b, optional));
+        const std::vector<double> w = expected_w.values(), b = expected_b.values();
+        for_each_variant(kernel_set().batch_norm, dtype, [&](const Variant& variant, Stream& stream) {
+          TypedArray folded_w = TypedArray::unwritten(dtype, w.size()),
+                     folded_b = TypedArray::unwritten(dtype, b.size());
+          variant.fold(stream, in.args(folded_w, folded_b, optional));
+          finish(stream);
+          expect_close(folded_w.values(), w,
+                       [&](std::size_t i) { return 2 * rounding(dtype, w[i]) + 6 * kUnit * std::fabs(w[i]); });
+          expect_close(folded_b.values(), b,  // the terms are below 4 in magnitude
+                       [&](std::size_t i) { return 2 * rounding(dtype, b[i]) + 6 * kUnit * 12; });
+          Folding copy = in;  // in place
+          FoldArgs args = copy.args(copy.w, copy.b, optional);
+          variant.fold(stream, args);
+          finish(stream);
+          expect_equal(copy.w.values(), folded_w.values());
+          expect_equal(copy.b.values(), folded_b.values());
+        });
+      }
+}
+
+TEST(BatchNorm, FoldKeepsAChannelWithoutVarianceFinite) {
+  for (DType dtype : kTypes) {
+    Folding in{dtype, 2, 3};
+    in.var = TypedArray(DType::f32, std::vector<double>{0, 1});
+    in.weight = TypedArray(dtype, std::vector<double>{1, 1});
+    for_each_variant(kernel_set().batch_norm, dtype, [&](const Variant& variant, Stream& stream) {
+      TypedArray folded_w = in.w, folded_b = in.b;
+      FoldArgs args = in.args(folded_w, folded_b);
+      args.eps = 1e-12f;
+      variant.fold(stream, args);
+      finish(stream);
+      for (const double value : folded_w.values()) EXPECT_TRUE(std::isfinite(value));
+      for (const double value : folded_b.values()) EXPECT_TRUE(std::isfinite(value));
+    });
+  }
+}
+
 TEST(BatchNorm, RejectsImpossibleExtentsNullAndOtherTypes) {
   float data[64] = {};
   const auto rejects = [](auto args, auto spoil) {
@@ -264,6 +336,16 @@ TEST(BatchNorm, RejectsImpossibleExtentsNullAndOtherTypes) {
   rejects(merge, [&](MergeArgs& args) { args.running_mean = data + 20; });
   const FromRunningArgs running{.channels = 3, .running_mean = data, .running_var = data + 3, .saved = data + 8};
   rejects(running, [](FromRunningArgs& args) { args.running_var = nullptr; });
+  const FoldArgs fold{.channels = 2,
+                      .fan_in = 3,
+                      .w = data,
+                      .running_mean = data + 8,
+                      .running_var = data + 10,
+                      .folded_w = data + 16,
+                      .folded_b = data + 22};
+  rejects(fold, [](FoldArgs& args) { args.fan_in = 0; });
+  rejects(fold, [](FoldArgs& args) { args.running_mean = nullptr; });
+  rejects(fold, [&](FoldArgs& args) { args.folded_w = data + 5; });
   const NormalizeArgs normalize{.rows = 2, .channels = 3, .x = data, .saved = data + 8, .y = data + 16};
   rejects(normalize, [](NormalizeArgs& args) { args.y = nullptr; });
   rejects(normalize, [&](NormalizeArgs& args) { args.y = data + 1; });

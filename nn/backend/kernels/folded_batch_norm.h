@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "kernels/ops/batch_norm/batch_norm.h"
+#include "nn/backend/backend.h"
+
+namespace gradring::nn {
+
+/// The chain without the batch normalization that follows its first node, a convolution, which computes it, too, with
+/// other weights: in evaluation. Empty if there is no such pair, or if an addition follows: then normalization takes that
+/// along, in one pass.
+std::vector<NodeSpec> without_batch_norm(std::span<const NodeSpec> nodes);
+
+/// Plans `nodes` by `inner`, a plan of without_batch_norm(nodes): every pass folds the weights in the workspace first, since
+/// they change between two evaluations of a training.
+std::unique_ptr<Plan> fold_batch_norm(std::span<const NodeSpec> nodes, std::unique_ptr<Plan> inner,
+                                      const kernels::batch_norm::Variant& variant);
+
+}  // namespace gradring::nn
