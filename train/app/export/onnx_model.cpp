@@ -2,6 +2,9 @@
 #include "train/app/export/exported_model.h"
 
 #include <bit>
+#include <cmath>
+#include <map>
+#include <optional>
 #include <variant>
 #include <vector>
 
@@ -143,12 +146,55 @@ void add_layer(GraphBuilder& builder, const nn::NamedLayer& layer, Names inputs,
       layer.layer);
 }
 
-void add_weights(GraphBuilder& builder, const nn::Model& model, std::span<const TensorRecord> weights,
-                 const std::filesystem::path& from) {
+struct Tensor {
+  nn::Shape shape;
+  std::vector<float> values;
+};
+using Tensors = std::map<std::string, Tensor>;
+
+Tensors read_weights(const nn::Model& model, std::span<const TensorRecord> weights, const std::filesystem::path& from) {
   const std::vector<nn::Parameter> tensors = nn::tensors_of(model);
-  const auto values = parameter_values(weights, from, tensors);
+  auto values = parameter_values(weights, from, tensors);
+  Tensors all;
   for (std::size_t i = 0; i < values.size(); ++i)
-    builder.constant(tensors[i].name, tensors[i].torch_shape.extents(), values[i]);
+    all[tensors[i].name] = {.shape = tensors[i].torch_shape, .values = std::move(values[i])};
+  return all;
+}
+
+/// For each layer that is a batch normalization of a convolution which nothing else reads, that convolution.
+std::vector<std::optional<std::size_t>> foldable(const nn::Model& model,
+                                                 const std::vector<std::vector<std::size_t>>& reads) {
+  std::vector<int> readers(model.layers.size() + 1);
+  for (const auto& each : reads)
+    for (const std::size_t read : each) ++readers[read];
+  std::vector<std::optional<std::size_t>> all(model.layers.size());
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const std::size_t read = reads[i].front();
+    if (std::holds_alternative<nn::BatchNorm2d>(model.layers[i].layer) && read > 0 && readers[read] == 1 &&
+        std::holds_alternative<nn::Conv2d>(model.layers[read - 1].layer))
+      all[i] = read - 1;
+  }
+  return all;
+}
+
+/// Replaces the weights of a convolution and of its batch normalization by those of one convolution, which has a bias.
+///
+/// Source    torch/nn/utils/fusion.py, fuse_conv_bn_weights.
+void fold(Tensors& weights, const std::string& conv, const nn::NamedLayer& norm) {
+  const auto take = [&](const std::string& name) { return weights.extract(norm.name + "." + name).mapped().values; };
+  const std::vector<float> weight = take("weight"), bias = take("bias"), mean = take("running_mean"),
+                           var = take("running_var");
+  const double eps = std::get<nn::BatchNorm2d>(norm.layer).eps;
+  std::vector<float>& w = weights.at(conv + ".weight").values;
+  Tensor& b = weights[conv + ".bias"];
+  b.shape = {std::ssize(mean)};
+  b.values.resize(mean.size());
+  const std::size_t fan_in = w.size() / mean.size();
+  for (std::size_t c = 0; c < mean.size(); ++c) {
+    const double scale = weight[c] / std::sqrt(var[c] + eps);
+    b.values[c] = static_cast<float>((double{b.values[c]} - mean[c]) * scale + bias[c]);
+    for (std::size_t i = c * fan_in; i < (c + 1) * fan_in; ++i) w[i] = static_cast<float>(w[i] * scale);
+  }
 }
 
 }  // namespace
@@ -160,13 +206,21 @@ std::string onnx_model(const ModelFacts& facts, std::span<const TensorRecord> we
   Names values = {add_preprocessing(builder, facts)};  // what layers read, by number
   const std::vector<std::vector<std::size_t>> reads = nn::reads_of(model);
   const std::vector<nn::Activations> shapes = nn::inputs_of(model);
-  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+  Tensors tensors = read_weights(model, weights, from);
+  std::vector<nn::NamedLayer> layers = model.layers;
+  const std::vector<std::optional<std::size_t>> folded = foldable(model, reads);
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!folded[i]) continue;
+    fold(tensors, layers[*folded[i]].name, layers[i]);
+    std::get<nn::Conv2d>(layers[*folded[i]].layer).bias = true;
+  }
+  for (std::size_t i = 0; i < layers.size(); ++i) {
     Names inputs;
     for (const std::size_t read : reads[i]) inputs.push_back(values[read]);
-    add_layer(builder, model.layers[i], inputs, shapes[i], i + 1 == model.layers.size());
-    values.push_back(model.layers[i].name);
+    values.push_back(folded[i] ? inputs.front() : layers[i].name);
+    if (!folded[i]) add_layer(builder, layers[i], inputs, shapes[i], i + 1 == layers.size());
   }
-  add_weights(builder, model, weights, from);
+  for (const auto& [name, tensor] : tensors) builder.constant(name, tensor.shape.extents(), tensor.values);
   const std::int64_t classes[] = {model.classes};
   builder.graph()
       .message(proto::graph::input, value_info(kInput, proto::kUint8, model.sample.extents()))

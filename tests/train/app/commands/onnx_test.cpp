@@ -2,6 +2,7 @@
 // gradring export --output FILE.onnx, judged by onnx and onnxruntime. Skipped where the Python of the tests lacks them.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "data/datasets/digits.h"
@@ -128,6 +129,8 @@ TEST_P(OnnxModels, PassTheCheckerAndGiveTheSameLogits) {
   EXPECT_EQ(found["shapes"]["images"], input);
   EXPECT_EQ(found["shapes"]["logits"], json({"N", 10}));
   EXPECT_EQ(found["nodes"][0], "Cast") << "preprocessing comes first";
+  EXPECT_EQ(std::ranges::count(found["nodes"], json("BatchNormalization")), model == "airbench94" ? 3 : 0)
+      << "convolutions include it, but not where pooling is between";
   EXPECT_EQ(found["metadata"]["model"], std::filesystem::path(model).stem().string());
   EXPECT_EQ(tests::parse_json(found["metadata"]["labels"].get<std::string>()).size(), 10u);
   EXPECT_EQ(tests::parse_json(found["metadata"]["mean"].get<std::string>()).size(), image.back());
@@ -145,10 +148,12 @@ INSTANTIATE_TEST_SUITE_P(Models, OnnxModels,
                                          ModelCase{"convnet-deep", "digits", {28, 28, 1}},
                                          ModelCase{"convnet", "cifar10", {32, 32, 3}},
                                          ModelCase{"convnet-deep", "cifar10", {32, 32, 3}},
+                                         ModelCase{"airbench94", "cifar10", {32, 32, 3}},
                                          ModelCase{kOtherLayers, "digits", {28, 28, 1}}),
                          [](const auto& test) {
                            const std::string& model = test.param.model;
                            return std::string(model == "convnet"      ? "ConvNet"
+                                              : model == "airbench94" ? "Airbench94"
                                               : model == kOtherLayers ? "OtherLayers"
                                                                       : "ConvNetDeep") +
                                   (test.param.dataset == "digits" ? "OfDigits" : "OfCifar10");
