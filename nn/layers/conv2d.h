@@ -15,7 +15,10 @@ struct Conv2d {
   std::int64_t padding = 0;
   std::int64_t groups = 1;  ///< of channels, which see nothing of each other; in_channels: depthwise
   bool bias = true;
+  Init init = Init::standard;
 
+  static constexpr std::int64_t kMostWhitened =
+      16;  ///< the kernel of Init::whitening: its matrix has kernel^4 elements
   static constexpr std::string_view kKind = "conv2d";
   static constexpr std::string_view kTorchAttribute = "conv";
   static constexpr std::size_t kInputs = 1;
@@ -28,14 +31,18 @@ struct Conv2d {
 
   /// From a model file, where `input` is what it reads.
   static Conv2d read(LayerKeys& keys, const Activations& input) {
+    static constexpr Init kInits[] = {Init::standard, Init::dirac, Init::unit_variance, Init::whitening};
     check_input(input.shape.rank() == 4, kKind, input.shape, "[n, h, w, c]");
-    return {.in_channels = input.shape[3],
-            .out_channels = keys.integer("out", 1),
-            .kernel = keys.integer("kernel", 1),
-            .stride = keys.integer("stride", 1, 1),
-            .padding = keys.integer("padding", 0, 0),
-            .groups = keys.integer("groups", 1, 1),
-            .bias = keys.flag("bias", true)};
+    const Conv2d layer = {.in_channels = input.shape[3],
+                          .out_channels = keys.integer("out", 1),
+                          .kernel = keys.integer("kernel", 1),
+                          .stride = keys.integer("stride", 1, 1),
+                          .padding = keys.integer("padding", 0, 0),
+                          .groups = keys.integer("groups", 1, 1),
+                          .bias = keys.flag("bias", true),
+                          .init = read_init(keys, kInits)};
+    layer.check_init();
+    return layer;
   }
 
   Activations output(const Activations& input) const {
@@ -54,6 +61,7 @@ struct Conv2d {
   std::vector<Parameter> parameters(const Activations&) const {
     return weight_and_bias(bias, {.shape = {out_channels, kernel, kernel, in_channels / groups},
                                   .torch_shape = {out_channels, in_channels / groups, kernel, kernel},
+                                  .init = init,
                                   .channels = in_channels / groups,
                                   .positions = kernel * kernel});
   }
@@ -65,6 +73,23 @@ struct Conv2d {
               {"group", groups},
               {"strides", std::vector{stride, stride}},
               {"pads", std::vector{padding, padding, padding, padding}}}}};
+  }
+
+ private:
+  /// Errors    InvalidArgument if it has no initial weights of that kind.
+  void check_init() const {
+    check(groups == 1 || init == Init::standard || init == Init::unit_variance,
+          [&] { return "the initial weights are not for " + std::to_string(groups) + " groups, expected 1"; });
+    if (init != Init::whitening) return;
+    check(kernel <= kMostWhitened, [&] {
+      return "whitening has kernels of at most " + std::to_string(kMostWhitened) + ", but 'kernel' is " +
+             std::to_string(kernel);
+    });
+    const std::int64_t filters = 2 * kernel * kernel * in_channels;
+    check(out_channels == filters, [&] {
+      return "whitening has 2 * kernel * kernel * in = " + std::to_string(filters) + " filters, but 'out' is " +
+             std::to_string(out_channels);
+    });
   }
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <span>
 #include <string_view>
 
 namespace gradring::nn {
@@ -33,6 +34,10 @@ class LayerKeys {
   ///
   /// Errors    InvalidArgument if the file has another value.
   virtual bool flag(std::string_view key, bool otherwise) = 0;
+  /// The position of the key's value among `choices`; 0, the default, without the key.
+  ///
+  /// Errors    InvalidArgument if the file has another value.
+  virtual std::size_t choice(std::string_view key, std::span<const std::string_view> choices) = 0;
 };
 
 }  // namespace gradring::nn

@@ -10,6 +10,7 @@ struct Linear {
   std::int64_t in_features = 0;
   std::int64_t out_features = 0;
   bool bias = true;
+  Init init = Init::standard;
 
   static constexpr std::string_view kKind = "linear";
   static constexpr std::string_view kTorchAttribute = "fc";
@@ -22,8 +23,12 @@ struct Linear {
 
   /// From a model file, where `input` is what it reads.
   static Linear read(LayerKeys& keys, const Activations& input) {
+    static constexpr Init kInits[] = {Init::standard, Init::unit_variance};
     check_input(input.shape.rank() == 2, kKind, input.shape, "[n, features]: flatten comes before");
-    return {.in_features = input.shape[1], .out_features = keys.integer("out", 1), .bias = keys.flag("bias", true)};
+    return {.in_features = input.shape[1],
+            .out_features = keys.integer("out", 1),
+            .bias = keys.flag("bias", true),
+            .init = read_init(keys, kInits)};
   }
 
   Activations output(const Activations& input) const {
@@ -36,6 +41,7 @@ struct Linear {
   std::vector<Parameter> parameters(const Activations& input) const {
     return weight_and_bias(bias, {.shape = {out_features, in_features},
                                   .torch_shape = {out_features, in_features},
+                                  .init = init,
                                   .channels = input.channels,
                                   .positions = in_features / input.channels});
   }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/layers/parameter.h"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 
 #include "kernels/base/error.h"
@@ -15,6 +17,26 @@ void check_sizes(const Parameter& parameter, std::size_t ours, std::size_t torch
     return parameter.name + " has " + std::to_string(elements) + " elements, but the spans have " +
            std::to_string(ours) + " and " + std::to_string(torch);
   });
+}
+
+/// torch.nn.init.dirac_(w[:n]), n the inputs of w: [out, in, height, width].
+void copy_channels(const Shape& shape, std::vector<float>& w) {
+  const std::int64_t inputs = shape[1], positions = shape[2] * shape[3];
+  const std::int64_t center = shape[2] / 2 * shape[3] + shape[3] / 2;
+  for (std::int64_t i = 0; i < std::min(shape[0], inputs); ++i) {
+    const auto filter = w.begin() + i * inputs * positions;
+    std::fill_n(filter, inputs * positions, 0.0f);
+    filter[i * positions + center] = 1;
+  }
+}
+
+/// Of a sample, as torch.std.
+double deviation_of(const std::vector<float>& values) {
+  const auto count = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / count;
+  double squares = 0;
+  for (const float value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / (count - 1));
 }
 
 /// Calls visit(index in our order, index in PyTorch's) for every element.
@@ -65,6 +87,11 @@ std::vector<std::vector<float>> draw_torch_uniform(std::span<const Parameter> pa
         const float unit = static_cast<float>(words() & 0xffffffu) * 0x1p-24f;
         value = std::fma(unit, high - low, low);  // one rounding, as in PyTorch's builds
       }
+    if (parameter.init == Init::dirac) copy_channels(parameter.torch_shape, values);
+    if (parameter.init == Init::unit_variance) {
+      const float factor = 1.0f / static_cast<float>(deviation_of(values));
+      for (float& value : values) value *= factor;
+    }
     drawn.push_back(std::move(values));
   }
   return drawn;

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -51,6 +52,14 @@ inline std::string shown_for_any_batch(const Shape& shape) {
   std::string text = "[n";
   for (int axis = 1; axis < shape.rank(); ++axis) text += ", " + std::to_string(shape[axis]);
   return text + "]";
+}
+
+/// The key `init` of a layer with a weight: one of `accepted`, of which the first is the default.
+inline Init read_init(LayerKeys& keys, std::span<const Init> accepted) {
+  static constexpr std::string_view kNames[] = {"standard", "dirac", "unit_variance", "whitening"};
+  std::vector<std::string_view> names;
+  for (const Init init : accepted) names.push_back(kNames[static_cast<std::size_t>(init)]);
+  return accepted[keys.choice("init", names)];
 }
 
 /// "1e-05": the shortest text of that value.

@@ -88,6 +88,17 @@ bool FileTable::flag(std::string_view key, bool otherwise) {
   fail_type(key, *node, "true or false");
 }
 
+std::size_t FileTable::choice(std::string_view key, std::span<const std::string_view> choices) {
+  if (find(key) == nullptr) return 0;
+  const std::string value = text(key).text;
+  if (const auto found = std::ranges::find(choices, value); found != choices.end())
+    return static_cast<std::size_t>(found - choices.begin());
+  std::string list;
+  for (const std::string_view each : choices) list += (list.empty() ? "" : ", ") + std::string(each);
+  fail(key, in_message(key) + " is " + in_message(value) + ", expected one of " + list + "." +
+                did_you_mean(value, std::vector(choices.begin(), choices.end())));
+}
+
 FileText FileTable::text(std::string_view key) {
   const toml::node& node = require(key, "a string");
   if (const auto* value = node.as_string()) return {value->get(), line(key)};

@@ -41,6 +41,7 @@ class FileTable final : public LayerKeys {
                        std::int64_t most = kMost) override;
   double number(std::string_view key, double least, double most, std::optional<double> otherwise = {}) override;
   bool flag(std::string_view key, bool otherwise) override;
+  std::size_t choice(std::string_view key, std::span<const std::string_view> choices) override;
 
   /// The same table with other values of names.
   FileTable with(const Values& values) const { return {*this, values}; }

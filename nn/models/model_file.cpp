@@ -39,8 +39,10 @@ bool is_module_path(std::string_view text) {
 std::string reason_of(const InvalidArgument& error) {
   const std::string text = error.what();
   const std::size_t location = text.rfind(" [");
-  return location != std::string::npos && text.find(".cpp:", location) != std::string::npos ? text.substr(0, location)
-                                                                                            : text;
+  if (location == std::string::npos) return text;
+  const bool is_source =
+      text.find(".cpp:", location) != std::string::npos || text.find(".h:", location) != std::string::npos;
+  return is_source ? text.substr(0, location) : text;
 }
 
 struct Block {
@@ -274,6 +276,8 @@ class ModelReader {
       const std::vector<FileText> frozen = keys.texts("frozen");
       keys.finish();
       check_reads(name.line, full, layer, reads);
+      if (const auto* conv = std::get_if<Conv2d>(&layer); conv && conv->init == Init::whitening && reads.front() != 0)
+        keys.fail("init", full + " reads " + read_names + ", but whitening is of images: expected input");
       const Activations output = output_of(layer, input);
       check_elements(name.line, full, "an output", output.shape);
       freeze(frozen, full, parameters_of(layer, input));

@@ -184,6 +184,31 @@ std::string with_head(const std::string& layers) {
 ])";
 }
 
+TEST(ModelFile, InitIsAmongThoseOfTheLayer) {
+  const Model model = read(with_head(R"(
+  { conv2d = "a", out = 24, kernel = 2, init = "whitening" },
+  { conv2d = "b", out = 30, kernel = 3, init = "dirac" },)"));
+  EXPECT_EQ(parameters_of(model)[0].init, Init::whitening);
+  EXPECT_EQ(parameters_of(model)[1].init, Init::standard) << "the bias";
+  EXPECT_EQ(parameters_of(model)[2].init, Init::dirac);
+  const BadFile cases[] = {
+      {"{ conv2d = 'a', out = 4, kernel = 1, init = 'dirca' },",
+       "2: 'init' is 'dirca', expected one of standard, dirac, unit_variance, whitening. Did you mean 'dirac'?"},
+      {"{ flatten = 'f' },\n{ linear = 'a', out = 4, init = 'dirac' },",
+       "3: 'init' is 'dirac', expected one of standard, unit_variance."},
+      {"{ conv2d = 'a', out = 4, kernel = 1, init = 3 },", "2: 'init' is 3, expected a string"},
+      {"{ conv2d = 'a', out = 6, kernel = 1, groups = 3, init = 'dirac' },",
+       "2: a reads input: the initial weights are not for 3 groups, expected 1"},
+      {"{ conv2d = 'a', out = 16, kernel = 2, init = 'whitening' },",
+       "2: a reads input: whitening has 2 * kernel * kernel * in = 24 filters, but 'out' is 16"},
+      {"{ conv2d = 'a', out = 16, kernel = 17, init = 'whitening' },",
+       "2: a reads input: whitening has kernels of at most 16, but 'kernel' is 17"},
+      {"{ relu = 'r' },\n{ conv2d = 'a', out = 6, kernel = 1, init = 'whitening' },",
+       "3: a reads r, but whitening is of images: expected input"},
+  };
+  for (const BadFile& bad : cases) EXPECT_EQ(error_of(with_head(bad.text)), bad.message) << bad.text;
+}
+
 TEST(ModelFile, ErrorsOfStructureNameTheLine) {
   const BadFile cases[] = {
       {"", "1: 'layers' is missing, expected a list of layers"},
@@ -235,8 +260,8 @@ TEST(ModelFile, ErrorsOfLayersNameTheirLineAndWhatIsAccepted) {
        "2: 'kernel' is missing, expected an integer, or an expression such as "
        "\"2 * width\""},
       {"{ conv2d = 'a', out = 4, kernel = 3, pading = 1 },",
-       "2: 'pading' is unknown, expected one of conv2d, inputs, out, kernel, stride, padding, groups, bias, frozen. "
-       "Did you mean 'padding'?"},
+       "2: 'pading' is unknown, expected one of conv2d, inputs, out, kernel, stride, padding, groups, bias, init, "
+       "frozen. Did you mean 'padding'?"},
       {"{ relu = 'a', out = 3 },", "2: 'out' is unknown, expected one of relu, inputs, frozen."},
       {"{ conv2d = 'a', out = 0, kernel = 3 },", "2: 'out' is 0, expected 1 or more"},
       {"{ conv2d = 'a', out = -4, kernel = 3 },", "2: 'out' is -4, expected 1 or more"},
