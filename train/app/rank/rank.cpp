@@ -140,6 +140,7 @@ void begin_training(Trainer& trainer, const TrainConfig& config, comm::ProcessGr
   const Checkpoint saved = start.resume ? without_tensors(start.resume->checkpoint) : Checkpoint();
   const std::string choice = start.resume ? "resume" : start.weights ? "weights" : "draw";
   const std::string agreed = group.broadcast_on_host(choice, 0);
+  if (agreed == "draw") trainer.begin_new();
   if (agreed == "weights")
     std::ranges::move(trainer.begin_with(start.weights ? std::move(*start.weights) : FirstWeights()),
                       std::back_inserter(start.remarks));

@@ -165,7 +165,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
                         .slices = slices_}) {
   statistics_.connect(memory_.on(MemoryClass::step), buffers_.ddp);
   buffers_.held.push_back(memory_.hold(MemoryClass::step, statistics_.bytes()));
-  initialize_weights(spec.seed, world.group.after_collectives());
+  initialize_weights(spec.seed, {}, world.group.after_collectives());
 }
 
 std::unique_ptr<DataParallel> Replica::make_data_parallel(const ReplicaSpec& spec, const ReplicaWorld& world) {
@@ -192,10 +192,12 @@ kernels::Buffer Replica::host_arena() {
   return host;
 }
 
-void Replica::initialize_weights(std::uint64_t seed, Deadline deadline) {
+void Replica::initialize_weights(std::uint64_t seed, const std::map<std::size_t, std::vector<float>>& given,
+                                 Deadline deadline) {
   const kernels::Buffer host = host_arena();
   const nn::Arena arena{layout_, host.as<float>()};
-  const auto drawn = nn::draw_torch_uniform(parameters_, seed);
+  auto drawn = nn::draw_torch_uniform(parameters_, seed);
+  for (const auto& [index, values] : given) drawn.at(index) = values;
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     nn::from_torch_order(parameters_[i], drawn[i], {arena.parameter(static_cast<int>(i)), drawn[i].size()});
   transfer_.scatter(host.as<float>(), buffers_.weights->master(), deadline);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -174,6 +175,9 @@ class Replica {
   /// The state after the last step; the tensors are on rank 0 only. Blocks; collective with ZeRO. All results of steps
   /// must have been taken.
   ReplicaState save(Deadline deadline);
+  /// Draws the initial weights, but for those that rank 0 gives, by index and in PyTorch's order. Collective.
+  void initialize_weights(std::uint64_t seed, const std::map<std::size_t, std::vector<float>>& given,
+                          Deadline deadline);
   /// Loads rank 0's weights. Collective.
   ///
   /// Errors    CheckpointError with `from`, on rank 0, if they belong to another model.
@@ -189,7 +193,6 @@ class Replica {
   WholeWeights with_buffers(WholeWeights weights);
   void enqueue_begin();
   kernels::Buffer host_arena();
-  void initialize_weights(std::uint64_t seed, Deadline deadline);
   /// This rank's shards of an optimizer state.
   ShardPointers shards_of(const OptimizerState& state) const { return packed_shards(shards_, state.data); }
   std::vector<TensorRecord> records_of(const kernels::Buffer& host, std::string_view prefix) const;

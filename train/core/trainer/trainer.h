@@ -75,6 +75,9 @@ class Trainer {
   /// Errors    CheckpointError, on rank 0, if it belongs to another model or optimizer; UsageError if it is within an
   ///           epoch that these options cannot continue.
   void resume(ResumePoint point);
+  /// Computes the initial weights that follow from the training images (nn::Init::whitening); in a training that begins
+  /// without checkpoint and weights. Collective.
+  void begin_new();
   /// Begins a training with these weights, and with the state of their optimizer if rank 0 has it. Collective.
   ///
   /// Returns   remarks on their names.

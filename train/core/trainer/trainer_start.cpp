@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
 #include <span>
 #include <utility>
 
@@ -6,6 +7,7 @@
 #include "train/core/trainer/parameter_tensors.h"
 #include "train/core/trainer/torch_optimizer_state.h"
 #include "train/core/trainer/trainer.h"
+#include "train/core/trainer/whitening.h"
 
 namespace gradring::train {
 namespace {
@@ -83,6 +85,20 @@ void Trainer::resume(ResumePoint point) {
   gradient_scale_.reset();
   times_ = {};
   epoch_ = progress_.epoch;
+}
+
+void Trainer::begin_new() {
+  const std::vector<nn::Parameter>& parameters = replica_.parameters();
+  std::map<std::size_t, std::vector<float>> whitened;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].init != nn::Init::whitening) continue;
+    std::vector<float>& filters = whitened[i];
+    if (world_.group.rank() == 0)
+      filters = whitening_filters(world_.train_set, {}, {.kernel = parameters[i].torch_shape[2]});
+    else
+      filters.resize(static_cast<std::size_t>(parameters[i].shape.elements()));
+  }
+  if (!whitened.empty()) replica_.initialize_weights(config_.seed, whitened, world_.group.after_collectives());
 }
 
 std::vector<std::string> Trainer::begin_with(FirstWeights weights) {
