@@ -15,6 +15,8 @@ using kernels::Stream;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 
+std::int64_t fan_in(const Conv2d& conv) { return conv.kernel * conv.kernel * conv.in_channels / conv.groups; }
+
 /// workspace: folded weights | folded bias | that of the inner plan
 class FoldedBatchNorm final : public PlanDecorator {
  public:
@@ -24,7 +26,7 @@ class FoldedBatchNorm final : public PlanDecorator {
         dtype_(nodes[0].dtype),
         conv_(std::get<Conv2d>(nodes[0].layer)),
         norm_(std::get<BatchNorm2d>(nodes[1].layer)),
-        weight_bytes_(aligned(static_cast<std::size_t>(conv_.out_channels * fan_in()) * kernels::size_of(dtype_))),
+        weight_bytes_(aligned(static_cast<std::size_t>(conv_.out_channels * fan_in(conv_)) * kernels::size_of(dtype_))),
         bias_bytes_(aligned(static_cast<std::size_t>(conv_.out_channels) * kernels::size_of(dtype_))),
         variant_(variant) {}
 
@@ -39,7 +41,7 @@ class FoldedBatchNorm final : public PlanDecorator {
     const auto of_norm = pass.parameters.subspan(conv_.bias ? 2 : 1);
     variant_.fold(stream, {.dtype = dtype_,
                            .channels = conv_.out_channels,
-                           .fan_in = fan_in(),
+                           .fan_in = fan_in(conv_),
                            .w = pass.parameters[0],
                            .b = conv_.bias ? pass.parameters[1] : nullptr,
                            .running_mean = pass.buffers[0],
@@ -58,8 +60,6 @@ class FoldedBatchNorm final : public PlanDecorator {
   }
 
  private:
-  std::int64_t fan_in() const { return conv_.kernel * conv_.kernel * conv_.in_channels / conv_.groups; }
-
   kernels::DType dtype_;
   Conv2d conv_;
   BatchNorm2d norm_;
@@ -76,7 +76,9 @@ std::vector<NodeSpec> without_batch_norm(std::span<const NodeSpec> nodes) {
   };
   if (nodes[0].backward != Backward::none || !is(0, Conv2d{}) || !is(1, BatchNorm2d{}) || is(2, Add{})) return {};
   std::vector<NodeSpec> folded(nodes.begin(), nodes.end());
-  std::get<Conv2d>(folded[0].layer).bias = true;
+  auto& conv = std::get<Conv2d>(folded[0].layer);
+  if (conv.out_channels * fan_in(conv) > nodes[0].output.elements()) return {};
+  conv.bias = true;
   folded.erase(folded.begin() + 1);
   return folded;
 }

@@ -11,8 +11,8 @@
 namespace gradring::nn {
 
 /// The chain without the batch normalization that follows its first node, a convolution, which computes it, too, with
-/// other weights: in evaluation. Empty if there is no such pair, or if an addition follows: then normalization takes that
-/// along, in one pass.
+/// other weights: in evaluation. Empty if there is no such pair; if an addition follows, which normalization takes along,
+/// in one pass; or if the convolution has more weights than outputs in a batch, so that folding costs more than it saves.
 std::vector<NodeSpec> without_batch_norm(std::span<const NodeSpec> nodes);
 
 /// Plans `nodes` by `inner`, a plan of without_batch_norm(nodes): every pass folds the weights in the workspace first, since

@@ -15,8 +15,8 @@ namespace {
 
 using kernels::DType;
 
-/// A convolution with a bias, ReLU and pooling; a depthwise one; one whose normalization an addition follows; and one of
-/// which two layers read.
+/// A convolution with a bias, ReLU and pooling; a depthwise one; one whose normalization an addition follows; one of which
+/// two layers read; and one with more weights than outputs.
 nn::Model folding_model() {
   const auto conv = [](std::int64_t from, std::int64_t to, std::int64_t groups, bool bias) {
     return nn::Conv2d{
@@ -36,8 +36,10 @@ nn::Model folding_model() {
                   {"conv3", conv(8, 8, 1, false)},
                   {"bn3", norm(8)},
                   {"sum3", nn::Add{}, {"bn3", "conv3"}},
+                  {"conv4", nn::Conv2d{.in_channels = 8, .out_channels = 8, .kernel = 3, .stride = 2, .bias = false}},
+                  {"bn4", norm(8)},
                   {"flatten", nn::Flatten{}},
-                  {"fc", nn::Linear{.in_features = 4 * 4 * 8, .out_features = 4}}};
+                  {"fc", nn::Linear{.in_features = 8, .out_features = 4}}};
   return model;
 }
 
