@@ -48,6 +48,12 @@ class Network(torch.nn.Module):
         return self.head(x) / x.size(-1)
 
 
+def freeze(model):
+    """What airbench94 does not train."""
+    for name, weight in model.named_parameters():
+        weight.requires_grad = not (name == "whiten.weight" or ("norm" in name and name.endswith("weight")))
+
+
 def whitening_filters(images, kernel, eps=5e-4):
     """init_whiten: of the patches' second moments, not of their covariance."""
     patches = torch.nn.functional.unfold(images, kernel).transpose(1, 2).flatten(0, 1)
@@ -64,6 +70,7 @@ def digest(name, tensor):
 if __name__ == "__main__":
     torch.manual_seed(0)
     model = Network()
+    freeze(model)
     smooth = torch.nn.functional.interpolate(torch.rand(6, 3, 12, 12), 32, mode="bilinear")
     pixels = ((0.8 * smooth + 0.2 * torch.rand(6, 3, 32, 32)) * 255).to(torch.uint8)
     images = (pixels / 255.0 - 0.5) / 0.5
@@ -73,7 +80,9 @@ if __name__ == "__main__":
     loss.backward()
     tensors = {"images_u8": pixels.permute(0, 2, 3, 1).contiguous(), "labels": labels, "logits": logits.detach()}
     for name, weight in model.named_parameters():
-        tensors |= digest("weight." + name, weight) | digest("grad." + name, weight.grad)
+        tensors |= digest("weight." + name, weight)
+        if weight.requires_grad:
+            tensors |= digest("grad." + name, weight.grad)
     model.eval()
     tensors |= {"loss": loss.detach().reshape(1), "evaluation": model(images).detach()}
     tensors |= {"whitening": whitening_filters(images.double(), 2).float()}
