@@ -151,7 +151,7 @@ TEST_F(RealCublasLt, AcceptsThePlansOfEveryModel) {
                                                    nn::HelperKernels::pick(kernels::kernel_set(), device, dtype)));
         }
       }
-  EXPECT_EQ(plans, 108);
+  EXPECT_EQ(plans, 120);
 }
 
 TEST_F(RealCublasLt, AcceptsEveryEpilogue) {
