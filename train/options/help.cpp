@@ -47,8 +47,19 @@ std::string wrapped(std::string head, const std::string& text, std::size_t inden
   return result + head + "\n";
 }
 
+/// A line that is too long, broken after choices.
+std::string broken_at_choices(std::string line) {
+  for (std::size_t begin = 0; line.size() - begin > kWidth;) {
+    const std::size_t bar = line.rfind('|', begin + kWidth - 1);
+    if (bar == std::string::npos || bar < begin) break;
+    line.insert(bar + 1, "\n      ");
+    begin = bar + 2;
+  }
+  return line;
+}
+
 std::string entry(const Option& option) {
-  const std::string head = "  " + signature(option);
+  const std::string head = broken_at_choices("  " + signature(option));
   if (head.size() + 2 > kColumn) return head + "\n" + wrapped(std::string(kColumn, ' '), option.help, kColumn);
   return wrapped(fmt::format("{:<{}}", head, kColumn), option.help, kColumn);
 }
