@@ -114,21 +114,6 @@ out = "classes")");
                                             "c ReLU()", "d Flatten()", "e Linear(54, 10)"));
 }
 
-TEST(ModelFile, ScaleMultipliesByAFactorAndDivides) {
-  const Model model = read(R"(
-layers = [
-  { scale = "a", factor = -1.5 },
-  { scale = "b", divisor = "2 * 128" },
-  { scale = "c", factor = 3, divisor = 8 },
-  { flatten = "d" },
-  { linear = "e", out = "classes" },
-])");
-  EXPECT_THAT(layers_of(model),
-              ElementsAre("a x * -1.5", "b x * 0.00390625", "c x * 0.375", "d Flatten()", "e Linear(192, 10)"));
-  const std::string zero = "layers = [\n{ scale = 'a', divisor = 0 }]";
-  EXPECT_EQ(error_of(zero), "2: 'divisor' is 0, expected 1 or more");
-}
-
 TEST(ModelFile, FrozenNamesParametersThatAreNotTrained) {
   const Model model = read(R"(
 layers = [
@@ -182,31 +167,6 @@ std::string with_head(const std::string& layers) {
   { flatten = "flatten" },
   { linear = "fc", out = "classes" },
 ])";
-}
-
-TEST(ModelFile, InitIsAmongThoseOfTheLayer) {
-  const Model model = read(with_head(R"(
-  { conv2d = "a", out = 24, kernel = 2, init = "whitening" },
-  { conv2d = "b", out = 30, kernel = 3, init = "dirac" },)"));
-  EXPECT_EQ(parameters_of(model)[0].init, Init::whitening);
-  EXPECT_EQ(parameters_of(model)[1].init, Init::standard) << "the bias";
-  EXPECT_EQ(parameters_of(model)[2].init, Init::dirac);
-  const BadFile cases[] = {
-      {"{ conv2d = 'a', out = 4, kernel = 1, init = 'dirca' },",
-       "2: 'init' is 'dirca', expected one of standard, dirac, unit_variance, whitening. Did you mean 'dirac'?"},
-      {"{ flatten = 'f' },\n{ linear = 'a', out = 4, init = 'dirac' },",
-       "3: 'init' is 'dirac', expected one of standard, unit_variance."},
-      {"{ conv2d = 'a', out = 4, kernel = 1, init = 3 },", "2: 'init' is 3, expected a string"},
-      {"{ conv2d = 'a', out = 6, kernel = 1, groups = 3, init = 'dirac' },",
-       "2: a reads input: the initial weights are not for 3 groups, expected 1"},
-      {"{ conv2d = 'a', out = 16, kernel = 2, init = 'whitening' },",
-       "2: a reads input: whitening has 2 * kernel * kernel * in = 24 filters, but 'out' is 16"},
-      {"{ conv2d = 'a', out = 16, kernel = 17, init = 'whitening' },",
-       "2: a reads input: whitening has kernels of at most 16, but 'kernel' is 17"},
-      {"{ relu = 'r' },\n{ conv2d = 'a', out = 6, kernel = 1, init = 'whitening' },",
-       "3: a reads r, but whitening is of images: expected input"},
-  };
-  for (const BadFile& bad : cases) EXPECT_EQ(error_of(with_head(bad.text)), bad.message) << bad.text;
 }
 
 TEST(ModelFile, ErrorsOfStructureNameTheLine) {
