@@ -37,6 +37,7 @@ NOT_RUN = [
     (r"bench kernels .*--simulate-gpu", "is run by scripts/simulated_gpu.sh and count_lessons.py"),
     (r" /tmp/", "writes outside of its folder"),
     (r"--ncu\b|^nsys ", "needs Nsight"),
+    (r"\bbuild/spirals\b", "is run by tests/train/install"),
     (r"\bruns rm\b|\btop\b", "needs a terminal"),
     (r"completions \w+ > ", "writes into the home directory"),
     (r"^pids=|^kill -STOP", "freezes every run of this user"),

@@ -47,14 +47,14 @@ export SOURCE_DATE_EPOCH
 version=$(sed -n 's/^project(gradring VERSION \([0-9.]*\) .*/\1/p' CMakeLists.txt)
 stage=build/package/gradring-$version-linux-$(uname -m)
 
-# build PRESET [OPTION...]: configured anew, since dates come from the environment; tests that were configured before stay.
+# build PRESET [OPTION...], of $targets: configured anew, since dates come from the environment; tests that were configured before stay.
 build() {
   local preset=$1
   shift
   cmake --preset "$preset" "-DGRADRING_TESTS=$(cached "$preset" GRADRING_TESTS | grep . || echo OFF)" \
     "-DGRADRING_CUDA=${GRADRING_CUDA-AUTO}" -DGRADRING_ARCH=portable "$@"
   say "Building build/$preset"
-  cmake --build "build/$preset" --target gradring
+  cmake --build "build/$preset" --target "${targets[@]}"
   [[ -f build/$preset/libgradring_cuda.so ]] || say "Without the CUDA module: no nvcc, or GRADRING_CUDA=OFF"
 }
 
@@ -86,6 +86,7 @@ write_readme() {
 
 # What the .tar.gz and the wheel hold, in $stage.
 stage_portable() {
+  local targets=(gradring)
   build portable
   rm -rf build/package
   cmake --install build/portable --prefix "$stage" --strip >/dev/null
@@ -104,6 +105,7 @@ make_wheel() {
 }
 
 make_deb() {
+  local targets=(gradring gradring_dev)
   build debian ${GRADRING_MAINTAINER:+"-DGRADRING_MAINTAINER=$GRADRING_MAINTAINER"}
   rm -rf build/debian/packages
   cpack --config build/debian/CPackConfig.cmake -B build/debian/packages

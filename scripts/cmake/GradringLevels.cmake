@@ -134,5 +134,6 @@ ASSERT(SIZEOF(.init_array) == 0, \"a source of a level has a static initialiser,
       COMMENT "Linking ${copy}.o" COMMAND_EXPAND_LISTS VERBATIM)
     set_source_files_properties(${object} PROPERTIES EXTERNAL_OBJECT ON GENERATED ON)
     target_sources(${target} PRIVATE ${object})
+    set_property(GLOBAL APPEND PROPERTY GRADRING_LEVEL_OBJECTS_${target} ${object})
   endforeach()
 endfunction()

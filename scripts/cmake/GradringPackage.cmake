@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# With GRADRING_DEBIAN, cpack makes the packages gradring and, where CUDA was built, gradring-cuda, for the Debian that it
-# runs on. Dates come from SOURCE_DATE_EPOCH, which scripts/package.sh sets.
+# With GRADRING_DEBIAN, cpack makes the packages gradring, gradring-dev and, where CUDA was built, gradring-cuda, for the Debian
+# that it runs on. Dates come from SOURCE_DATE_EPOCH, which scripts/package.sh sets.
 
 if(NOT GRADRING_DEBIAN)
   return()
@@ -11,7 +11,7 @@ set(GRADRING_MAINTAINER "gradring maintainers <maintainers@gradring.example>" CA
 cmake_host_system_information(RESULT release QUERY DISTRIB_INFO)
 set(revision 1~${release_ID}${release_VERSION_ID})
 set(version ${PROJECT_VERSION}-${revision})
-set(components program)
+set(components program dev)
 if(TARGET gradring_cuda)
   list(APPEND components cuda)
 endif()
@@ -31,6 +31,7 @@ function(gradring_debian_documents component package)
     DESTINATION share/doc/${package} COMPONENT ${component})
 endfunction()
 gradring_debian_documents(program gradring)
+gradring_debian_documents(dev gradring-dev)
 if(cuda IN_LIST components)
   gradring_debian_documents(cuda gradring-cuda)
 endif()
@@ -59,6 +60,14 @@ options, ring all-reduce over shared memory and TCP, ZeRO, checkpoints that
 PyTorch reads, and benchmarks. Needs no Python.
 
 Needs an x86-64-v2 processor (SSE4.2).")
+
+set(CPACK_DEBIAN_DEV_PACKAGE_NAME gradring-dev)
+set(CPACK_DEBIAN_DEV_PACKAGE_SECTION libdevel)
+set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS "${GRADRING_DEV_DEPENDS}")
+set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "gradring (= ${version}), cmake, pkg-config")
+set(CPACK_DEBIAN_DEV_DESCRIPTION "data-parallel trainer for ConvNets - C++ API
+Headers and a static library, with which a C++20 program trains a model of its
+own on data of its own, on one or many ranks; found by CMake and pkg-config.")
 
 set(CPACK_DEBIAN_CUDA_PACKAGE_NAME gradring-cuda)
 set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "gradring (= ${version})")

@@ -126,6 +126,9 @@ try_deb() {
   install_in "$work/$system" "${debs[@]/#*\//\/packages\/}"
   train_there :
   if has_module list_debs; then check_module :; else check_no_module :; fi
+  install_in "$work/$system" g++ pkg-config
+  in_system user 'g++ -std=c++20 /usr/share/doc/gradring-dev/spirals.cpp $(pkg-config --cflags --libs gradring) -o spirals
+    ./spirals | grep "^2 ranks"'
   in_system root 'apt-get purge -y -qq "gradring*"; find /usr /etc /var/lib/dpkg/info -name "*gradring*" | tee left; [[ ! -s left ]]'
 }
 

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -173,30 +172,9 @@ Writer writer_for(const ExportOptions& options) {
 void sort_as_model(Checkpoint& checkpoint, const nn::Model& model) {
   const auto tensors = nn::tensors_of(model);
   const auto position = [&](const TensorRecord& tensor) {
-    return std::pair(std::ranges::find(tensors, tensor.name, &nn::Parameter::name) - tensors.begin(),
-                     tensor.name);
+    return std::pair(std::ranges::find(tensors, tensor.name, &nn::Parameter::name) - tensors.begin(), tensor.name);
   };
   std::ranges::sort(checkpoint.model, {}, position);
-}
-
-/// A name beside `output` that no file has: an existing one may be the user's.
-fs::path new_name_beside(FileSystem& files, const fs::path& output) {
-  fs::path name = output.string() + ".partial";
-  for (int i = 2; files.exists(name); ++i) name = fmt::format("{}.partial{}", output.string(), i);
-  return name;
-}
-
-/// Lets `write` write to a temporary name and renames, so that `output` is never incomplete.
-void write_whole(FileSystem& files, const fs::path& output, const std::function<void(const fs::path&)>& write) {
-  const fs::path aside = new_name_beside(files, output);
-  try {
-    write(aside);
-    files.rename(aside, output);
-  } catch (...) {
-    std::error_code ignored;
-    fs::remove(aside, ignored);
-    throw;
-  }
 }
 
 /// The events of the run that saved a checkpoint; nothing if they are not beside it.

@@ -113,17 +113,16 @@ void run_test(const TrainConfig& config, const WorkerEnvironment& environment, K
   const Compute& compute = rank.compute();
   PosixFileSystem files;
   Start start = environment.rank == 0 ? find_start(config, std::nullopt, files) : Start();
-  Datasets sets = open_train_set(config);
+  const Datasets sets = open_train_set(config);
   const OwnFiles own = own_files(config, environment, sets);
-  const std::shared_ptr<const data::Dataset> train_set = std::move(sets.train_set);
-  const data::Subset one_sample(train_set, {0});
+  const data::Subset one_sample(sets.train_set, {0});
   comm::ProcessGroup& group = rank.join(config, environment);
   check_ranks_agree(group, config, compute, own);
   Trainer trainer(config, {.device = *compute.device,
                            .kernels = compute.kernels,
                            .backend = *compute.backend,
                            .group = group,
-                           .train_set = *train_set,
+                           .train_set = *sets.train_set,
                            .test_set = one_sample,
                            .metrics = test,
                            .requests = &test,

@@ -133,7 +133,7 @@ struct RankRun::FoundStart {
   FoundStart(const RankRun& run, const Rank& /*opened*/)
       : output(run.config_, run.environment_),
         start(output.find_start()),
-        sets(open_datasets(run.config_)),
+        sets(run.dependencies_.open_data(run.config_)),
         own(own_files(run.config_, run.environment_, sets)) {}
 
   RunOutput output;
@@ -157,7 +157,7 @@ struct RankRun::Built {
 };
 
 RankRun::Built::Built(RankRun& run, Rank& rank, FoundStart& found)
-    : group(rank.join(run.config_, run.environment_)),
+    : group((run.dependencies_.before_join(), rank.join(run.config_, run.environment_))),
       remarks(check_ranks_agree(group, run.config_, rank.compute(), found.own)),
       trace(make_trace(run.config_, rank.compute(), group, remarks)),
       faults(run.config_.faults, faulted_run(run.config_, run.environment_, *rank.compute().device),
@@ -170,7 +170,7 @@ RankRun::Built::Built(RankRun& run, Rank& rank, FoundStart& found)
                             .test_set = *found.sets.test_set,
                             .validation_set = found.sets.validation_set.get(),
                             .metrics = metrics,
-                            .requests = &run.requests_,
+                            .requests = run.requests_ ? &*run.requests_ : nullptr,
                             .step_hook = &faults,
                             .others = rank.further(),
                             .trace = trace.get()}) {
@@ -198,15 +198,16 @@ RankRun::Outputs::Outputs(RankRun& run, const Rank& rank, FoundStart& found, Bui
   std::ranges::move(built.remarks, std::back_inserter(remarks));
   std::ranges::move(found.output.open(resolved, trainer.progress()), std::back_inserter(remarks));
   if (run.leads_) {
-    run.shown_dir_ = found.output.shown_path();
     checkpoints = make_checkpoints(found.output, run.environment_, built.trace.get());
     trainer.save_to(*checkpoints, [&output = found.output](Remarks& skipped) {
       return newest_checkpoint(output.files(), checkpoints_of(output.path()), skipped);
     });
   }
   // From here on a request to stop is not an end before the start: the first step answers it.
-  run.requests_.at({.doing = "starting", .steps = trainer.progress().steps, .epoch = trainer.progress().epoch});
+  if (run.requests_)
+    run.requests_->at({.doing = "starting", .steps = trainer.progress().steps, .epoch = trainer.progress().epoch});
   found.output.share(built.group);
+  run.shown_dir_ = run.leads_ ? found.output.shown_path() : found.output.directory().path();
   if (built.trace) built.trace->write_in(found.output.directory());
   open_reports(run, found, built);
   log->say(fmt::format("rank {} of {}, process {}{}: {} by {}", run.environment_.rank, run.environment_.world_size,
@@ -231,7 +232,8 @@ void RankRun::Outputs::open_reports(const RankRun& run, const FoundStart& found,
     if (logs_to(run.config_, kTensorBoard))
       built.metrics.add(std::make_unique<tensorboard::TensorBoardSink>(run_dir.at(tensorboard_of(run_dir.path())),
                                                                        some_of(*found.sets.test_set)));
-    built.metrics.add(make_progress(run.config_.progress, built.out));
+    if (run.shows_remarks()) built.metrics.add(make_progress(run.config_.progress, built.out));
+    if (run.dependencies_.observer) built.metrics.add(run.dependencies_.observer());
   }
   const fs::path path = log_file(run_dir.path(), run.environment_.rank);
   auto opened = std::make_unique<RankLog>(run_dir.at(path));
@@ -257,43 +259,52 @@ void RankRun::Outputs::write_start(const RankRun& run, const Rank& rank, const F
     print_start(built.out, header, found.output.shown_path(), found.output.shown_source());
 }
 
-RankRun::RankRun(const TrainConfig& config, const WorkerEnvironment& environment, KeptAlive& kept)
+RankRun::RankRun(const TrainConfig& config, const WorkerEnvironment& environment, KeptAlive& kept,
+                 RunDependencies dependencies)
     : config_(config),
       environment_(environment),
       leads_(environment.rank == 0),
       kept_(kept),
-      requests_(fmt::format("rank {} of {}", environment.rank, environment.world_size)) {}
+      dependencies_(std::move(dependencies)) {
+  if (dependencies_.takes_signals)
+    requests_.emplace(fmt::format("rank {} of {}", environment.rank, environment.world_size));
+}
 
 int RankRun::run() {
   try {
-    run_phases();
+    train();
     return kOk;
   } catch (const Preempted& stopped) {
     if (leads_)
       print_to_stderr(fmt::format("gradring train: {}; to resume:\n  {}\n", stopped.what(),
                                   resume_command(started_by(environment_), shown_dir_)));
-    return requests_.exit_code();
+    return requests_ ? requests_->exit_code() : kPreempted;
   }
 }
 
-void RankRun::run_phases() {
+Summary RankRun::train() {
   Rank& rank = kept_.make<Rank>(config_, environment_);
   FoundStart found(*this, rank);
   Built built(*this, rank, found);
-  if (was_finished(found, built)) return;
+  if (const auto finished = finished_before(found, built)) return *finished;
   const Outputs outputs(*this, rank, found, built);
-  close(train(rank, found, built, outputs), found, built);
+  Summary summary = train_or_report(rank, found, built, outputs);
+  close(summary, found, built);
+  return summary;
 }
 
-bool RankRun::was_finished(FoundStart& found, Built& built) const {
+std::optional<Summary> RankRun::finished_before(FoundStart& found, Built& built) {
   const auto summary = found.output.finished_before(built.trainer.progress(), built.trainer.is_over());
-  if (built.group.broadcast_on_host(std::string(summary ? "finished" : ""), 0) != "finished") return false;
-  if (summary) print_finished(built.out, finished_run(*summary, config_, started_by(environment_), found.output));
+  const std::string agreed = built.group.broadcast_on_host(summary ? summary->to_json() : std::string(), 0);
+  if (agreed.empty()) return std::nullopt;
+  shown_dir_ = found.output.shown_path();
+  if (summary && shows_remarks())
+    print_finished(built.out, finished_run(*summary, config_, started_by(environment_), found.output));
   finish_output(built.out);
-  return true;
+  return Summary::from_json(agreed);
 }
 
-Summary RankRun::train(const Rank& rank, FoundStart& found, Built& built, const Outputs& outputs) {
+Summary RankRun::train_or_report(const Rank& rank, FoundStart& found, Built& built, const Outputs& outputs) {
   try {
     return train_and_record(rank, found, built);
   } catch (const LostDirectoryError&) {
@@ -340,6 +351,8 @@ void RankRun::close(const Summary& summary, FoundStart& found, Built& built) con
     print_result(built.out, finished_run(summary, config_, started_by(environment_), found.output));
   finish_output(built.out);
 }
+
+bool RankRun::shows_remarks() const { return config_.progress != ProgressStyle::none || !dependencies_.observer; }
 
 /// Lost output is an error, unless a launcher would restart the complete run because of it.
 void RankRun::finish_output(Console& out) const {

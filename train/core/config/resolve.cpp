@@ -69,7 +69,7 @@ std::optional<TrainConfig> config_in(std::string_view text) {
   if (!given) return std::nullopt;
   TrainConfig config;
   for (const auto& [name, value] : *given) try {
-      find_option(name)->read(config, value.text);
+      read_saved(config, name, value.text);
     } catch (const InvalidArgument&) {  // a value of another version
     }
   return config;
@@ -134,6 +134,13 @@ ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environ
   validate(resolved.config);
   complete_model(resolved.config);
   return resolved;
+}
+
+void read_saved(TrainConfig& config, std::string_view option, std::string_view text) {
+  if (option == "dataset")
+    config.dataset = text;
+  else
+    find_option(option)->read(config, text);
 }
 
 std::string print_config(const ResolvedConfig& resolved) {

@@ -49,6 +49,11 @@ ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environ
 /// The output of --print-config: TOML with the source of each value as a comment.
 std::string print_config(const ResolvedConfig& resolved);
 
+/// Reads an option's value as a run saved it. Its data set may be one that only a program on the C++ API has.
+///
+/// Errors    UsageError, as TrainOption::read.
+void read_saved(TrainConfig& config, std::string_view option, std::string_view text);
+
 /// The config as TOML that --config takes back. Leaves out run-dir and nprocs.
 std::string to_toml(const TrainConfig& config);
 

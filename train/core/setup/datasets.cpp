@@ -30,26 +30,30 @@ void check_same_kind(const data::Dataset& train_set, const data::Dataset& test_s
       "use files of one data set");
 }
 
-}  // namespace
-
-Datasets open_train_set(const TrainConfig& config) {
-  Datasets sets{.train_set = data::open_dataset(config.dataset, data::Split::train, config.data_dir)};
-  if (config.val_split) {
-    const std::shared_ptr<const data::Dataset> whole = std::move(sets.train_set);
-    data::RandomSplit split =
-        data::random_split(whole, validation_samples(config.val_split, whole->size()), config.seed);
-    sets.train_set = std::move(split.rest);
-    sets.validation_set = std::move(split.held_out);
-  }
-  return sets;
+Datasets split(const TrainConfig& config, std::shared_ptr<const data::Dataset> whole) {
+  if (!config.val_split) return {.train_set = std::move(whole)};
+  data::RandomSplit split = data::random_split(whole, validation_samples(config.val_split, whole->size()), config.seed);
+  return {.train_set = std::move(split.rest), .validation_set = std::move(split.held_out)};
 }
 
-Datasets open_datasets(const TrainConfig& config) {
-  Datasets sets = open_train_set(config);
-  sets.test_set = data::open_dataset(config.dataset, data::Split::test, config.data_dir);
+}  // namespace
+
+Datasets make_datasets(const TrainConfig& config, std::shared_ptr<const data::Dataset> train_set,
+                       std::shared_ptr<const data::Dataset> test_set) {
+  Datasets sets = split(config, std::move(train_set));
+  sets.test_set = std::move(test_set);
   check_same_kind(*sets.train_set, *sets.test_set, config.data_dir);
   check_batch_size(config, *sets.train_set);
   return sets;
+}
+
+Datasets open_train_set(const TrainConfig& config) {
+  return split(config, data::open_dataset(config.dataset, data::Split::train, config.data_dir));
+}
+
+Datasets open_datasets(const TrainConfig& config) {
+  return make_datasets(config, data::open_dataset(config.dataset, data::Split::train, config.data_dir),
+                       data::open_dataset(config.dataset, data::Split::test, config.data_dir));
 }
 
 std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, const HeldOut& held_out) {

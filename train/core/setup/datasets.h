@@ -11,10 +11,16 @@ namespace gradring::train {
 
 /// The data of a training.
 struct Datasets {
-  std::unique_ptr<data::Dataset> train_set;
-  std::unique_ptr<data::Dataset> validation_set;  ///< held out of the training set (--val-split); null: none
-  std::unique_ptr<data::Dataset> test_set;
+  std::shared_ptr<const data::Dataset> train_set;
+  std::shared_ptr<const data::Dataset> validation_set;  ///< held out of the training set (--val-split); null: none
+  std::shared_ptr<const data::Dataset> test_set;
 };
+
+/// Holds the validation set out of `train_set`, as open_datasets does, and checks that these sets can be trained on.
+///
+/// Errors    as open_datasets, without data::open_dataset.
+Datasets make_datasets(const TrainConfig& config, std::shared_ptr<const data::Dataset> train_set,
+                       std::shared_ptr<const data::Dataset> test_set);
 
 /// Opens the data sets that the options name, and holds out the validation set: the samples that
 /// torch.utils.data.random_split would take with --seed, in every start of a run and on every rank.

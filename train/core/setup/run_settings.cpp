@@ -6,7 +6,6 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/process_group.h"
-#include "data/datasets/open_dataset.h"
 #include "nn/models/toml_text.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/training_state.h"
@@ -41,15 +40,11 @@ void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironmen
 }
 
 /// The first layer that differs between the models, for a message; empty if all are equal.
-std::string model_difference(const nn::ModelText& saved, const TrainConfig& config) {
-  const data::KnownSet& set = data::known_set(config.dataset);
-  const auto layers = [&](const nn::ModelText& text) {
-    return nn::describe_layers(nn::make_model(text, set.sample, std::ssize(set.classes)));
-  };
-  const std::vector<std::string> now = layers(model_of(config));
+std::string model_difference(const nn::ModelText& saved, const TrainConfig& config, const nn::Model& model) {
+  const std::vector<std::string> now = nn::describe_layers(model);
   std::vector<std::string> before;
   try {
-    before = layers(saved);
+    before = nn::describe_layers(nn::make_model(saved, model.sample, model.classes));
   } catch (const InvalidArgument&) {  // unknown, or for other images
     return fmt::format("{}, not {}", saved.name, config.model);
   }
@@ -99,11 +94,12 @@ nn::ModelText saved_model(const Checkpoint& checkpoint) {
   return {saved_setting(checkpoint, "model"), saved_setting(checkpoint, "model-text")};
 }
 
-void check_same_model(const Checkpoint& checkpoint, const std::filesystem::path& from, const TrainConfig& config) {
+void check_same_model(const Checkpoint& checkpoint, const std::filesystem::path& from, const TrainConfig& config,
+                      const nn::Model& model) {
   const nn::ModelText saved = saved_model(checkpoint);
   // The parameters of two built-in models differ. Other programs save no settings.
   if (saved.name.empty() || (saved.text.empty() && config.model_text.empty())) return;
-  const std::string difference = model_difference(saved, config);
+  const std::string difference = model_difference(saved, config, model);
   if (difference.empty()) return;
   throw CheckpointError(from, "was saved by a training of another model: " + difference,
                         "resume with --model and the file as it was, or start a new training with --weights");

@@ -34,11 +34,12 @@ std::string saved_setting(const Checkpoint& checkpoint, std::string_view option)
 /// The model of the run that saved a checkpoint; an empty name if it is unknown.
 nn::ModelText saved_model(const Checkpoint& checkpoint);
 
-/// Checks that the run that saved a checkpoint trained the model of this one. A file may have changed, or be another, if
-/// the layers are the same.
+/// Checks that the run that saved a checkpoint trained `model`, which is that of `config`. A file may have changed, or be
+/// another, if the layers are the same.
 ///
 /// Errors    CheckpointError with `from`, which names the first layer that differs.
-void check_same_model(const Checkpoint& checkpoint, const std::filesystem::path& from, const TrainConfig& config);
+void check_same_model(const Checkpoint& checkpoint, const std::filesystem::path& from, const TrainConfig& config,
+                      const nn::Model& model);
 
 /// A remark if a step has another number of samples than in the run that saved the checkpoint, often because the number
 /// of ranks has changed. Empty if the numbers are equal or unknown.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "train/core/config/option_sources.h"
-#include "train/core/config/options.h"
+#include "train/core/config/resolve.h"
 #include "train/core/trainer/training_state.h"
 #include "train/records/checkpoint/error.h"
 
@@ -62,7 +62,7 @@ TrainConfig saved_config(const Checkpoint& checkpoint, const std::filesystem::pa
   if (!given) throw CheckpointError(from, "has no settings of a run", "use a checkpoint of gradring train");
   TrainConfig config;
   try {
-    for (const auto& [name, value] : *given) find_option(name)->read(config, value.text);
+    for (const auto& [name, value] : *given) read_saved(config, name, value.text);
   } catch (const InvalidArgument& error) {
     throw CheckpointError(from, fmt::format("has invalid settings: {}", error.what()), "use another checkpoint");
   }

@@ -2,6 +2,7 @@
 #include "train/records/checkpoint/file_system.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -86,6 +87,13 @@ class PosixOutputFile final : public OutputFile {
   fs::path path_;
   UniqueFd fd_;
 };
+
+/// A name beside `path` that no file has: an existing one may be the user's.
+fs::path new_name_beside(FileSystem& files, const fs::path& path) {
+  fs::path name = path.string() + ".partial";
+  for (int i = 2; files.exists(name); ++i) name = fmt::format("{}.partial{}", path.string(), i);
+  return name;
+}
 
 }  // namespace
 
@@ -179,6 +187,18 @@ void write_new_file(FileSystem& files, const fs::path& path, std::string_view te
   write_all(*file, path, bytes_of(text));
   file->sync();
   file->close();
+}
+
+void write_whole(FileSystem& files, const fs::path& path, const std::function<void(const fs::path&)>& write) {
+  const fs::path aside = new_name_beside(files, path);
+  try {
+    write(aside);
+    files.rename(aside, path);
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(aside, ignored);
+    throw;
+  }
 }
 
 std::unique_ptr<InputFile> open_to_read(FileSystem& files, const fs::path& path) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -118,6 +119,12 @@ void write_all(OutputFile& file, const std::filesystem::path& path, std::span<co
 ///
 /// Errors    FileError; part of the file may exist.
 void write_new_file(FileSystem& files, const std::filesystem::path& path, std::string_view text);
+
+/// Lets `write` write a new file of another name beside `path`, and renames it: `path` is never incomplete.
+///
+/// Errors    what `write` throws; FileError. Then there is no new file.
+void write_whole(FileSystem& files, const std::filesystem::path& path,
+                 const std::function<void(const std::filesystem::path&)>& write);
 
 /// Opens a file of a checkpoint.
 ///

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/app/api/arguments.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <limits>
+
+#include "data/files/byte_source.h"
+#include "kernels/base/error.h"
+#include "train/app/api/api_call.h"
+#include "train/core/config/option_sources.h"
+#include "train/core/config/resolve.h"
+#include "train/options/usage_error.h"
+
+namespace gradring::train::api {
+namespace {
+
+constexpr std::int64_t kMostSize = std::numeric_limits<std::int32_t>::max();
+constexpr int kMostClasses = 256;  // a label is a byte
+
+/// Checks `value`, which must be in 1 .. `most`.
+void check_count(const std::string& dataset, const char* what, std::int64_t value, std::int64_t most) {
+  if (value < 1 || value > most)
+    throw InvalidArgument(
+        fmt::format("the data set {} has {} {}, expected 1 to {}: correct its class", dataset, value, what, most));
+}
+
+void check_name(const std::string& name) {
+  const auto is_allowed = [](unsigned char c) { return std::isalnum(c) != 0 || c == '-' || c == '_'; };
+  if (name.empty() || !std::ranges::all_of(name, is_allowed))
+    throw InvalidArgument(
+        fmt::format("the name of a data set is '{}', expected letters, digits, '-' and '_': correct its class", name));
+}
+
+data::InMemoryDataset::Contents contents_of(const Dataset& dataset) {
+  data::InMemoryDataset::Contents contents;
+  ImageShape shape;
+  std::int64_t size = 0;
+  run_callers_code([&] {
+    contents.name = dataset.name();
+    contents.classes = dataset.classes();
+    shape = dataset.shape();
+    size = dataset.size();
+  });
+  check_name(contents.name);
+  check_count(contents.name, "samples", size, kMostSize);
+  check_count(contents.name, "classes", contents.classes, kMostClasses);
+  for (const std::int64_t extent : {shape.height, shape.width, shape.channels})
+    check_count(contents.name, "pixels or channels in a direction", extent, 1 << 16);
+  contents.shape = {shape.height, shape.width, shape.channels};
+  const auto bytes = static_cast<std::uint64_t>(size) * static_cast<std::uint64_t>(contents.shape.elements());
+  data::require_memory(contents.name, fmt::format("{} samples of {}", size, contents.shape.to_string()), bytes);
+  contents.labels.resize(static_cast<std::size_t>(size));
+  contents.pixels.resize(bytes);
+  return contents;
+}
+
+}  // namespace
+
+std::shared_ptr<const data::Dataset> copy_of(const Dataset& dataset) {
+  data::InMemoryDataset::Contents contents = contents_of(dataset);
+  const auto sample_bytes = static_cast<std::size_t>(contents.shape.elements());
+  for (std::size_t i = 0; i < contents.labels.size(); ++i) {
+    int label = 0;
+    run_callers_code([&] {
+      label = dataset.read(static_cast<std::int64_t>(i),
+                           std::span(contents.pixels).subspan(i * sample_bytes, sample_bytes));
+    });
+    if (label < 0 || label >= contents.classes)
+      throw InvalidArgument(
+          fmt::format("sample {} of the data set {} has label {}, expected 0 to {}: correct its class", i,
+                      contents.name, label, contents.classes - 1));
+    contents.labels[i] = static_cast<std::uint8_t>(label);
+  }
+  return std::make_shared<data::InMemoryDataset>(std::move(contents));
+}
+
+TrainConfig config_of(const Options& options, const Model& model, const data::Dataset& dataset) {
+  OptionTexts texts(options.values().begin(), options.values().end());
+  texts.try_emplace("progress", "none");
+  // Replaced below: a config file may be that of a run on own data.
+  texts["dataset"] = "digits";
+  texts["model"] = "convnet";
+  texts["data-dir"] = "";
+  const auto file = options.config_file().empty() ? std::nullopt : std::optional(options.config_file());
+  TrainConfig config = resolve(texts, system_variables(), file).config;
+  config.dataset = dataset.name();
+  config.model_text = model.toml();
+  config.model = model.name();
+  if (!config.model_text.empty() && !is_model_file(config.model)) config.model += ".toml";
+  nn::make_model(model_of(config), dataset.shape(), dataset.classes());
+  return config;
+}
+
+}  // namespace gradring::train::api
