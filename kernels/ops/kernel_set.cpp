@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "kernels/lib/level_copies.h"
+#include "kernels/ops/grouped_conv2d/grouped_conv2d.h"
 
 namespace gradring::kernels {
 
@@ -76,9 +77,9 @@ DECLARE(step_state, one_thread);
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-/// The table of an operation, of the variants that were linked; it lives as long as the process. No two operations have
-/// the same type of Variant.
-template <class Variant, class... More>
+/// The table of an operation, of the variants that were linked; it lives as long as the process. Of tables with the same
+/// type of Variant, one has no Tag.
+template <class Tag = void, class Variant, class... More>
 std::span<const Variant> table(Variant (*first)(), More... more) {
   static const auto* const kTable = [&] {
     auto* const variants = new std::vector<Variant>;
@@ -110,8 +111,8 @@ KernelSet kernel_set() {
       .gelu = table(COPY_TO_RUN(gelu, flat)),
       .gemm = table(COPY_TO_RUN(gemm, strips), gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
       .gradient_statistics = table(COPY_TO_RUN(gradient_statistics, two_stage)),
-      .grouped_conv2d = table(COPY_TO_RUN(grouped_conv2d, direct), COPY_TO_RUN(grouped_conv2d, native_cpu),
-                              grouped_conv2d::depthwise),
+      .grouped_conv2d = table<struct InGroups>(COPY_TO_RUN(grouped_conv2d, direct),
+                                               COPY_TO_RUN(grouped_conv2d, native_cpu), grouped_conv2d::depthwise),
       .linear_cross_entropy = table(COPY_TO_RUN(linear_cross_entropy, two_launches)),
       .max_pool2d = table(COPY_TO_RUN(max_pool2d, rows)),
       .peak = table(peak::multiply_adds, peak::mma, peak::wgmma),

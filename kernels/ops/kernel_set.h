@@ -16,7 +16,6 @@
 #include "kernels/ops/gather_batch/gather_batch.h"
 #include "kernels/ops/gemm/gemm.h"
 #include "kernels/ops/gradient_statistics/gradient_statistics.h"
-#include "kernels/ops/grouped_conv2d/grouped_conv2d.h"
 #include "kernels/ops/max_pool2d/max_pool2d.h"
 #include "kernels/ops/optimizers/optimizers.h"
 #include "kernels/ops/peak/peak.h"
@@ -33,7 +32,7 @@ struct KernelSet {
   std::span<const batch_norm::Variant> batch_norm;
   std::span<const bias::Variant> bias;
   std::span<const cast::Variant> cast;
-  std::span<const conv2d::Variant> conv2d;
+  std::span<const conv2d::Variant> conv2d;  ///< of one group
   std::span<const conv_relu_pool::Variant> conv_relu_pool;
   std::span<const dropout::Variant> dropout;
   std::span<const ema::Variant> ema;
@@ -43,7 +42,7 @@ struct KernelSet {
   std::span<const gelu::Variant> gelu;
   std::span<const gemm::Variant> gemm;
   std::span<const gradient_statistics::Variant> gradient_statistics;
-  std::span<const grouped_conv2d::Variant> grouped_conv2d;
+  std::span<const conv2d::Variant> grouped_conv2d;  ///< of any number of groups
   std::span<const linear_cross_entropy::Variant> linear_cross_entropy;
   std::span<const max_pool2d::Variant> max_pool2d;
   std::span<const peak::Variant> peak;

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // conv2d: both convolutions of the seed ConvNet, or one of any shape.
+// grouped_conv2d: a depthwise convolution, or one of any number of groups.
 // conv_relu_pool: a convolution with all that follows it.
 
 #include <algorithm>
+#include <optional>
+#include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/bench/kernel_case.h"
+#include "kernels/bench/plain_loops.h"
 #include "kernels/runtime/philox.h"
 
 namespace gradring::kernels::bench {
@@ -51,52 +56,104 @@ std::size_t workspace_bytes(const CaseMaker& make, std::span<const Variant> tabl
   return bytes;
 }
 
-KernelCase conv2d_forward(CaseMaker& make, const SeedConvolution& seed) {
-  const conv2d::Geometry g = convolution_of(make, seed);
+/// A problem of conv2d or grouped_conv2d.
+struct Convolution {
+  std::string operation;
+  std::span<const conv2d::Variant> table;
+  conv2d::Geometry g;
+
+  /// The products of a dense one may go to tensor cores.
+  DType factors(const CaseMaker& make) const { return g.groups == 1 ? make.dtype() : DType::f32; }
+};
+
+Convolution one_group(CaseMaker& make, const SeedConvolution& seed) {
+  return {"conv2d", make.kernels().conv2d, convolution_of(make, seed)};
+}
+
+/// By default depthwise, of MobileNet's size on small images: as many groups and filters as input channels.
+Convolution in_groups(CaseMaker& make) {
+  conv2d::Geometry g{.batch = make.extent("batch", 64),
+                     .in_height = make.extent("height", 16),
+                     .in_width = make.extent("width", 16),
+                     .in_channels = make.extent("channels", 128)};
+  g.groups = make.extent("groups", g.in_channels);
+  g.out_channels = make.extent("filters", g.in_channels);
+  g.kernel_height = g.kernel_width = make.extent("kernel", 3);
+  g.stride = make.extent("stride", 1);
+  g.padding = make.extent("padding", 1);
+  return {"grouped_conv2d", make.kernels().grouped_conv2d, g};
+}
+
+/// Of a depthwise convolution, where there are plain loops; else nothing.
+std::optional<PlainDepthwise> plain_loop_of(const CaseMaker& make, const Convolution& of) {
+  const conv2d::Geometry& g = of.g;
+  if (!make.has_plain_loops() || !g.is_depthwise() || g.groups == 1) return std::nullopt;
+  const auto count = [](std::int64_t value) { return static_cast<int>(value); };
+  return PlainDepthwise{.batch = count(g.batch),
+                        .height = count(g.in_height),
+                        .width = count(g.in_width),
+                        .channels = count(g.in_channels),
+                        .out_height = count(g.out_height()),
+                        .out_width = count(g.out_width()),
+                        .kernel_height = count(g.kernel_height),
+                        .kernel_width = count(g.kernel_width),
+                        .stride = count(g.stride),
+                        .padding = count(g.padding)};
+}
+
+KernelCase convolution_forward(CaseMaker& make, const Convolution& of) {
+  const conv2d::Geometry& g = of.g;
   const DType dtype = make.dtype();
-  KernelCase c = make.make("conv2d forward");
+  KernelCase c = make.make(of.operation + " forward");
   BenchArray& x = make.input(c, dtype, g.in_elements());
   BenchArray& w = make.input(c, dtype, g.weight_elements());
   BenchArray& y = make.output(c, "y", dtype, g.out_elements(), sum_of_products(dtype, g.filter_elements()));
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + y.bytes());
   c.flops = flops_of(g);
-  c.factors = dtype;
-  make.run(c, make.kernels().conv2d, &conv2d::Variant::forward, conv2d::reference_forward, [&](Side side) {
+  c.factors = of.factors(make);
+  make.run(c, of.table, &conv2d::Variant::forward, conv2d::reference_forward, [&](Side side) {
     return conv2d::ForwardArgs{.geometry = g, .dtype = dtype, .x = x.at(side), .w = w.at(side), .y = y.at(side)};
   });
+  if (const auto sizes = plain_loop_of(make, of))
+    c.plain_loop = [&x, &w, &y, sizes = *sizes] {
+      plain().depthwise_forward(sizes, x.floats(), w.floats(), y.floats());
+    };
   return c;
 }
 
-KernelCase conv2d_dgrad(CaseMaker& make, const SeedConvolution& seed) {
-  const conv2d::Geometry g = convolution_of(make, seed);
+KernelCase convolution_dgrad(CaseMaker& make, const Convolution& of) {
+  const conv2d::Geometry& g = of.g;
   const DType dtype = make.dtype();
-  KernelCase c = make.make("conv2d dgrad");
+  KernelCase c = make.make(of.operation + " dgrad");
   BenchArray& dy = make.input(c, dtype, g.out_elements());
   BenchArray& w = make.input(c, dtype, g.weight_elements());
-  BenchArray& dx = make.output(c, "dx", dtype, g.in_elements(),
-                               sum_of_products(dtype, g.kernel_height * g.kernel_width * g.out_channels));
+  BenchArray& dx = make.output(c, "dx", dtype, g.in_elements(), sum_of_products(dtype, g.taps() * g.group_filters()));
   c.bytes = static_cast<double>(dy.bytes() + w.bytes() + dx.bytes());
   c.flops = flops_of(g);
-  c.factors = dtype;
-  make.run(c, make.kernels().conv2d, &conv2d::Variant::dgrad, conv2d::reference_dgrad, [&](Side side) {
+  c.factors = of.factors(make);
+  make.run(c, of.table, &conv2d::Variant::dgrad, conv2d::reference_dgrad, [&](Side side) {
     return conv2d::DgradArgs{.geometry = g, .dtype = dtype, .dy = dy.at(side), .w = w.at(side), .dx = dx.at(side)};
   });
+  if (const auto sizes = plain_loop_of(make, of))
+    c.plain_loop = [&dy, &w, &dx, sizes = *sizes] {
+      plain().depthwise_dgrad(sizes, dy.floats(), w.floats(), dx.floats());
+    };
   return c;
 }
 
-KernelCase conv2d_wgrad(CaseMaker& make, const SeedConvolution& seed, bool accumulate) {
-  const conv2d::Geometry g = convolution_of(make, seed);
+KernelCase convolution_wgrad(CaseMaker& make, const Convolution& of, bool accumulate) {
+  const conv2d::Geometry& g = of.g;
   const DType dtype = make.dtype();
-  KernelCase c = make.make(accumulate ? "conv2d wgrad accumulated" : "conv2d wgrad");
+  KernelCase c = make.make(of.operation + (accumulate ? " wgrad accumulated" : " wgrad"));
   BenchArray& x = make.input(c, dtype, g.in_elements());
   BenchArray& dy = make.input(c, dtype, g.out_elements());
   BenchArray& dw = make.sum(c, "dw", DType::f32, g.weight_elements(),
                             sum_of_products(DType::f32, g.batch * g.out_height() * g.out_width()), accumulate);
-  BenchArray& scratch = make.workspace(c, workspace_bytes(make, make.kernels().conv2d, g));
+  BenchArray& scratch = make.workspace(c, workspace_bytes(make, of.table, g));
   c.bytes = static_cast<double>(x.bytes() + dy.bytes() + (accumulate ? 2u : 1u) * dw.bytes());
   c.flops = flops_of(g);
-  c.factors = dtype;
-  make.run(c, make.kernels().conv2d, &conv2d::Variant::wgrad, conv2d::reference_wgrad, [&](Side side) {
+  c.factors = of.factors(make);
+  make.run(c, of.table, &conv2d::Variant::wgrad, conv2d::reference_wgrad, [&](Side side) {
     return conv2d::WgradArgs{.geometry = g,
                              .dtype = dtype,
                              .x = x.at(side),
@@ -105,7 +162,17 @@ KernelCase conv2d_wgrad(CaseMaker& make, const SeedConvolution& seed, bool accum
                              .accumulate = accumulate,
                              .workspace = scratch.at(side)};
   });
+  if (const auto sizes = plain_loop_of(make, of); sizes && !accumulate)
+    c.plain_loop = [&x, &dy, &dw, sizes = *sizes] {
+      plain().depthwise_wgrad(sizes, x.floats(), dy.floats(), dw.floats());
+    };
   return c;
+}
+
+void add_passes(Cases& cases, CaseMaker& make, const auto& make_convolution) {
+  cases.push_back(convolution_forward(make, make_convolution()));
+  cases.push_back(convolution_dgrad(make, make_convolution()));
+  for (const bool accumulate : {false, true}) cases.push_back(convolution_wgrad(make, make_convolution(), accumulate));
 }
 
 conv_relu_pool::Geometry pooled_convolution_of(CaseMaker& make, const SeedConvolution& seed) {
@@ -203,11 +270,14 @@ KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed,
 
 Cases conv2d_cases(CaseMaker& make) {
   Cases cases;
-  for (const SeedConvolution& seed : seed_convolutions(make)) {
-    cases.push_back(conv2d_forward(make, seed));
-    cases.push_back(conv2d_dgrad(make, seed));
-    for (const bool accumulate : {false, true}) cases.push_back(conv2d_wgrad(make, seed, accumulate));
-  }
+  for (const SeedConvolution& seed : seed_convolutions(make))
+    add_passes(cases, make, [&] { return one_group(make, seed); });
+  return cases;
+}
+
+Cases grouped_conv2d_cases(CaseMaker& make) {
+  Cases cases;
+  add_passes(cases, make, [&] { return in_groups(make); });
   return cases;
 }
 

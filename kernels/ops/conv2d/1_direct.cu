@@ -45,7 +45,7 @@ __global__ void conv2d_forward_direct_kernel(SIMT_GRID_CONST(Geometry) g, const 
                                              const T* __restrict__ w, T* __restrict__ y) {
   const int strip = static_cast<int>(blockIdx.y);
   const int filters = lib::strip_width(g.out_channels, strip, kFilters);
-  const T* w_strip = w + strip * kFilters * g.filter_elements();
+  const T* w_strip = w + strip * kFilters * g.whole_filter_elements();
   for (std::int64_t row : lib::row_range(g.batch * g.out_height())) {
     const std::int64_t n = row / g.out_height();
     const std::int64_t oh = row - n * g.out_height();
@@ -58,7 +58,7 @@ __global__ void conv2d_forward_direct_kernel(SIMT_GRID_CONST(Geometry) g, const 
       lib::Dots<kFilters> dots;
       for (int kh = tall.first; kh < tall.end; ++kh)
         dots.add(x_row + (kh * g.in_width + iw) * g.in_channels,
-                 w_strip + (kh * g.kernel_width + wide.first) * g.in_channels, g.filter_elements(), filters, run);
+                 w_strip + (kh * g.kernel_width + wide.first) * g.in_channels, g.whole_filter_elements(), filters, run);
       T* to = y + (row * g.out_width() + ow) * g.out_channels + strip * kFilters;
       dots.for_each(filters, [&](int o, float sum) { to[o] = lib::from_f32<T>(sum); });
     }
@@ -73,7 +73,7 @@ __global__ void conv2d_dgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, const T*
   const int stride = static_cast<int>(g.stride);
   const int in_width = static_cast<int>(g.in_width);
   const std::int64_t out_channels = g.out_channels;
-  const std::int64_t filter = g.filter_elements();
+  const std::int64_t filter = g.whole_filter_elements();
   for (std::int64_t row : lib::row_range(g.batch * g.in_height)) {
     const std::int64_t n = row / g.in_height;
     const int ih = static_cast<int>(row - n * g.in_height + g.padding);
@@ -146,13 +146,14 @@ __global__ void conv2d_wgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, const T*
     const int i = at / kWgradFilters;
     const int o = at - i * kWgradFilters;
     if (i >= inputs || o >= filters) return;
-    float& to = dw[(first_filter + o) * g.filter_elements() + position * g.in_channels + first_input + i];
+    float& to = dw[(first_filter + o) * g.whole_filter_elements() + position * g.in_channels + first_input + i];
     to = accumulate ? to + sum : sum;
   });
 }
 
 /// The kernels count within an image in int, and a grid has at most 65,535 strips.
 void check_limits(const Geometry& g) {
+  lib::check_limit("conv2d", "groups", g.groups, 1);
   lib::narrow<int>("conv2d", "in_height + padding", g.in_height + g.padding);
   lib::narrow<int>("conv2d", "in_width + padding", g.in_width + g.padding);
   lib::narrow<int>("conv2d", "kernel_width * in_channels", g.kernel_width * g.in_channels);

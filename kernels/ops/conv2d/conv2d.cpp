@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/ops/conv2d/conv2d.h"
 
+#include <string>
 #include <vector>
 
+#include "kernels/base/error.h"
 #include "kernels/lib/reference.h"
 
 namespace gradring::kernels::conv2d {
@@ -22,10 +24,11 @@ void for_each_product(const Geometry& g, Visit visit) {
               const std::int64_t ih = oh * g.stride + kh - g.padding;
               const std::int64_t iw = ow * g.stride + kw - g.padding;
               if (ih < 0 || ih >= g.in_height || iw < 0 || iw >= g.in_width) continue;
-              const auto x = static_cast<std::size_t>(((n * g.in_height + ih) * g.in_width + iw) * g.in_channels);
-              const auto w =
-                  static_cast<std::size_t>(((o * g.kernel_height + kh) * g.kernel_width + kw) * g.in_channels);
-              for (std::size_t i = 0; i < static_cast<std::size_t>(g.in_channels); ++i) visit(y, x + i, w + i);
+              const std::int64_t first_input = o / g.group_filters() * g.group_inputs();
+              const auto x =
+                  static_cast<std::size_t>(((n * g.in_height + ih) * g.in_width + iw) * g.in_channels + first_input);
+              const auto w = static_cast<std::size_t>((o * g.taps() + kh * g.kernel_width + kw) * g.group_inputs());
+              for (std::size_t i = 0; i < static_cast<std::size_t>(g.group_inputs()); ++i) visit(y, x + i, w + i);
             }
 }
 
@@ -47,8 +50,15 @@ void check_geometry(std::string_view op, const Geometry& g, DType dtype) {
                        {"in_channels", g.in_channels},
                        {"out_channels", g.out_channels}});
   lib::check_at_least(op, 1,
-                      {{"kernel_height", g.kernel_height}, {"kernel_width", g.kernel_width}, {"stride", g.stride}});
+                      {{"kernel_height", g.kernel_height},
+                       {"kernel_width", g.kernel_width},
+                       {"stride", g.stride},
+                       {"groups", g.groups}});
   lib::check_at_least(op, 0, {{"padding", g.padding}});
+  check(g.in_channels % g.groups == 0 && g.out_channels % g.groups == 0, [&] {
+    return std::string(op) + ": groups is " + std::to_string(g.groups) + ", expected a divisor of in_channels (" +
+           std::to_string(g.in_channels) + ") and out_channels (" + std::to_string(g.out_channels) + ")";
+  });
   lib::check_floating(op, "dtype", dtype);
 }
 

@@ -96,6 +96,8 @@ struct Product {
 template <class A, class B>
 Product(A, B, int, int, int) -> Product<A, B>;
 
+inline void check_one_group(const Geometry& g) { lib::check_limit("conv2d", "groups", g.groups, 1); }
+
 inline Patches::Outputs all_outputs(const Geometry& g) { return {g.out_height(), g.out_width()}; }
 
 template <class T>
@@ -233,6 +235,7 @@ template <class Step>
 struct ProductPasses {
   static void forward(Stream& stream, const ForwardArgs& args) {
     check_args(args);
+    check_one_group(args.geometry);
     if (args.geometry.out_elements() == 0) return;
     Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
       Step::enqueue(stream, forward_product<T>(args), static_cast<T*>(args.y), 1);
@@ -241,6 +244,7 @@ struct ProductPasses {
 
   static void dgrad(Stream& stream, const DgradArgs& args) {
     check_args(args);
+    check_one_group(args.geometry);
     if (args.geometry.in_elements() == 0) return;
     Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
       Step::enqueue(stream, dgrad_product<T>(args), static_cast<T*>(args.dx), 1);
@@ -249,6 +253,7 @@ struct ProductPasses {
 
   static void wgrad(Stream& stream, const WgradArgs& args) {
     check_args(args);
+    check_one_group(args.geometry);
     const Geometry& g = args.geometry;
     if (g.weight_elements() == 0) return;
     lib::check_pointer("conv2d wgrad", "workspace", args.workspace);

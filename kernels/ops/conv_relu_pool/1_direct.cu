@@ -75,7 +75,7 @@ __global__ void conv_relu_pool_forward_direct_kernel(SIMT_GRID_CONST(Geometry) g
     T* const outputs = y + static_cast<std::int64_t>(pair) / pairs * g.conv.out_channels;
     unsigned code[2] = {kCutOff, kCutOff};
     for (std::int64_t o = first; o < first + 2 && o < g.conv.out_channels; ++o)
-      code[o - first] = pool(g, x, w + o * g.conv.filter_elements(), lib::to_f32(b[o]), at, outputs[o]);
+      code[o - first] = pool(g, x, w + o * g.conv.whole_filter_elements(), lib::to_f32(b[o]), at, outputs[o]);
     codes[pair] = packed_codes(code[0], code[1]);
   }
 }
@@ -113,7 +113,7 @@ __global__ void conv_relu_pool_dgrad_direct_kernel(SIMT_GRID_CONST(Geometry) g, 
         const T* weights = w + (kh * conv.kernel_width + kw) * conv.in_channels + at.channel;
         for (std::int64_t o = 0; o < conv.out_channels; ++o)
           if (code_at(cell_codes, o) == index)
-            sum += lib::to_f32(dy[out + o]) * lib::to_f32(weights[o * conv.filter_elements()]);
+            sum += lib::to_f32(dy[out + o]) * lib::to_f32(weights[o * conv.whole_filter_elements()]);
       }
     dx[in] = lib::from_f32<T>(sum);
   }

@@ -15,6 +15,7 @@ constexpr std::string_view kBackward = "conv_relu_pool backward";
 
 void check_geometry(std::string_view op, const Geometry& g, DType dtype) {
   conv2d::check_geometry(op, g.conv, dtype);
+  lib::check_limit(op, "groups", g.conv.groups, 1);
   lib::check_at_least(op, 1, {{"window", g.window}});
   check(g.window <= kMostWindow, [&] {
     return std::string(op) + ": window is " + std::to_string(g.window) + ", expected at most " +

@@ -49,7 +49,7 @@ constexpr unsigned code_at(const std::uint8_t* codes_of_position, std::int64_t c
 /// Types     f32, f16 or bf16, equal for x, w, b and y; sums in f32; codes: half bytes.
 /// Aliasing  nothing overlaps.
 /// Order     enqueued on the stream; returns at once. No outputs: nothing happens.
-/// Errors    InvalidArgument if conv2d rejects the geometry, window is not in 1..3, a pointer is null, or the type
+/// Errors    InvalidArgument if conv2d rejects the geometry, it has groups, window is not in 1..3, a pointer is null, or the type
 ///           none of the three.
 /// Numerics  deterministic; z has the error of conv2d and one rounding more. Where maxima are closer than that, another
 ///           variant may take another one. A NaN in a window is its maximum, as in PyTorch.

@@ -10,7 +10,7 @@
 // Still slow because: depthwise, every dot product has one element: a load of x and one of w for each multiplication,
 //   and w's neighbours belong to other kernel positions.
 
-#include "kernels/ops/grouped_conv2d/direct.h"
+#include "kernels/ops/grouped_conv2d/grouped_conv2d.h"
 
 #include "kernels/lib/element.h"
 #include "kernels/lib/register_sums.h"

@@ -15,7 +15,7 @@
 #include "kernels/lib/element.h"
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
-#include "kernels/ops/grouped_conv2d/direct.h"
+#include "kernels/ops/grouped_conv2d/grouped_conv2d.h"
 #include "kernels/ops/grouped_conv2d/taps.cuh"
 #include "kernels/simt/simt.h"
 

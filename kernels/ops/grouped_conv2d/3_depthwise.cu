@@ -18,7 +18,7 @@
 #include "kernels/lib/channel_vector.h"
 #include "kernels/lib/element.h"
 #include "kernels/lib/split_k.h"
-#include "kernels/ops/grouped_conv2d/direct.h"
+#include "kernels/ops/grouped_conv2d/grouped_conv2d.h"
 #include "kernels/ops/grouped_conv2d/taps.cuh"
 #include "kernels/simt/simt.h"
 

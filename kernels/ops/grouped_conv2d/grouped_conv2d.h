@@ -1,116 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
+#include "kernels/ops/conv2d/conv2d.h"
+#include "kernels/runtime/stream.h"
 
-#include "kernels/lib/variant.h"
-
+/// Kernels for any number of groups, with conv2d's contract, checks and reference.
 namespace gradring::kernels::grouped_conv2d {
 
-/// Sizes of a two-dimensional convolution with zero padding whose channels are split into groups that see nothing of
-/// each other. groups == in_channels == out_channels: depthwise.
-struct Geometry {
-  std::int64_t batch = 0;
-  std::int64_t in_height = 0;
-  std::int64_t in_width = 0;
-  std::int64_t in_channels = 0;
-  std::int64_t out_channels = 0;
-  std::int64_t kernel_height = 0;
-  std::int64_t kernel_width = 0;
-  std::int64_t stride = 1;
-  std::int64_t padding = 0;  ///< rows and columns of zeros on each side
-  std::int64_t groups = 1;   ///< divides in_channels and out_channels
+using conv2d::check_args;
+using conv2d::DgradArgs;
+using conv2d::ForwardArgs;
+using conv2d::Geometry;
+using conv2d::Variant;
+using conv2d::WgradArgs;
 
-  constexpr std::int64_t out_height() const { return out_extent(in_height, kernel_height); }
-  constexpr std::int64_t out_width() const { return out_extent(in_width, kernel_width); }
-  constexpr std::int64_t group_inputs() const { return in_channels / groups; }
-  constexpr std::int64_t group_filters() const { return out_channels / groups; }
-  constexpr std::int64_t in_elements() const { return batch * in_height * in_width * in_channels; }
-  constexpr std::int64_t out_elements() const { return batch * out_height() * out_width() * out_channels; }
-  /// Positions of the kernel.
-  constexpr std::int64_t taps() const { return kernel_height * kernel_width; }
-  /// Length of one filter: the weights of one output channel.
-  constexpr std::int64_t filter_elements() const { return taps() * group_inputs(); }
-  constexpr std::int64_t weight_elements() const { return out_channels * filter_elements(); }
-  constexpr bool is_depthwise() const { return groups == in_channels && groups == out_channels; }
+inline namespace GRADRING_KERNEL_COPY {
 
- private:
-  constexpr std::int64_t out_extent(std::int64_t in, std::int64_t kernel) const {
-    const std::int64_t slack = in + 2 * padding - kernel;
-    return slack < 0 ? 0 : slack / stride + 1;
-  }
-};
+/// The passes of the direct variant: what the others call for geometries that are not theirs.
+void direct_forward(Stream& stream, const ForwardArgs& args);
+void direct_dgrad(Stream& stream, const DgradArgs& args);
+void direct_wgrad(Stream& stream, const WgradArgs& args);
 
-/// Convolution (cross-correlation, as in PyTorch) in groups, without bias. With I = in_channels / groups inputs and
-/// O = out_channels / groups filters in a group, and g = o / O the group of filter o:
-///   y[n,oh,ow,o] = sum_{kh,kw,i} x[n, oh*stride + kh - padding, ow*stride + kw - padding, g*I + i] * w[o,kh,kw,i]
-///
-/// Shapes    x: [batch, in_height, in_width, in_channels] (NHWC);
-///           w: [out_channels, kernel_height, kernel_width, in_channels / groups] (OHWI);
-///           y: [batch, out_height, out_width, out_channels] (NHWC); all contiguous.
-/// Types     f32, f16 or bf16, equal for x, w and y; sums in f32.
-/// Aliasing  nothing overlaps.
-/// Order     enqueued on the stream; returns at once. No elements: nothing happens.
-/// Errors    InvalidArgument if an extent is negative, a kernel extent, the stride or groups is below 1, groups does not
-///           divide the channels, the padding is negative, a pointer null, or the type none of the three.
-/// Numerics  deterministic; error below filter_elements * 2^-24 * sum |x * w|, and one rounding to the type of y.
-/// Cost      2 * out_elements * filter_elements floating-point operations.
-/// Source    torch.nn.Conv2d(groups=...); Howard et al., "MobileNets", 2017 (arXiv 1704.04861).
-/// Example   tests/kernels/ops/grouped_conv2d_test.cpp
-struct ForwardArgs {
-  Geometry geometry;
-  DType dtype = DType::f32;
-  const void* x = nullptr;
-  const void* w = nullptr;
-  void* y = nullptr;
-};
-
-/// Gradient of the data: dx[n,ih,iw,g*I+i] = sum of dy[n,oh,ow,o] * w[o,kh,kw,i] over the filters o of group g and all
-/// (kh,oh), (kw,ow) with ih = oh*stride + kh - padding and iw = ow*stride + kw - padding. dx is overwritten.
-///
-/// Numerics  deterministic; error below taps * O * 2^-24 * sum |dy * w|, and one rounding.
-/// The rest  as for ForwardArgs.
-struct DgradArgs {
-  Geometry geometry;
-  DType dtype = DType::f32;
-  const void* dy = nullptr;
-  const void* w = nullptr;
-  void* dx = nullptr;
-};
-
-/// Gradient of the weights, added to dw if `accumulate`:
-///   dw[o,kh,kw,i] = sum_{n,oh,ow} dy[n,oh,ow,o] * x[n, oh*stride + kh - padding, ow*stride + kw - padding, g*I + i]
-///
-/// Types     x, dy: f32, f16 or bf16; dw: f32; sums in f32. With an empty batch, dw becomes 0 or stays as it is.
-/// Numerics  deterministic; error below batch * out_height * out_width * 2^-24 * sum |dy * x|.
-/// The rest  as for ForwardArgs.
-struct WgradArgs {
-  Geometry geometry;
-  DType dtype = DType::f32;
-  const void* x = nullptr;
-  const void* dy = nullptr;
-  float* dw = nullptr;
-  bool accumulate = false;
-  void* workspace = nullptr;  ///< Variant::workspace_bytes bytes, aligned to 64; the reference needs none
-};
-
-void check_args(const ForwardArgs& args);
-void check_args(const DgradArgs& args);
-void check_args(const WgradArgs& args);
-void reference_forward(const ForwardArgs& args);
-void reference_dgrad(const DgradArgs& args);
-void reference_wgrad(const WgradArgs& args);
-
-struct Variant {
-  std::string_view name;
-  void (*forward)(Stream&, const ForwardArgs&);
-  void (*dgrad)(Stream&, const DgradArgs&);
-  void (*wgrad)(Stream&, const WgradArgs&);
-  std::size_t (*workspace_bytes)(const Geometry&);  ///< of wgrad; enough for a smaller batch, too
-  bool (*supports)(const Device&, DType);           ///< where it is chosen
-  bool (*computes)(DType) = nullptr;                ///< what it is right for on any device, if that is more
-};
-
+}  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::grouped_conv2d

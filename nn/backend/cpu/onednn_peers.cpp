@@ -84,7 +84,7 @@ class OnednnPeers final : public kernels::PeerMaker {
 
   template <class Args, class Pass>
   static Peer convolution(const Args& args, Pass pass) {
-    if (args.dtype != DType::f32) return std::nullopt;
+    if (args.dtype != DType::f32 || args.geometry.groups > 1) return std::nullopt;
     const auto made_for = std::make_shared<Convolution>(args.geometry);
     return made("onednn", [made_for, pass] { pass(*made_for); });
   }

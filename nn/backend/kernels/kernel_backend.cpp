@@ -93,13 +93,6 @@ constexpr k::silu::Variant kSilu[] = {{.name = "reference",
                                        .forward = enqueue_reference<k::silu::reference_forward>,
                                        .backward = enqueue_reference<k::silu::reference_backward>,
                                        .supports = on_cpu}};
-constexpr k::grouped_conv2d::Variant kGroupedConv2d[] = {
-    {.name = "reference",
-     .forward = enqueue_reference<k::grouped_conv2d::reference_forward>,
-     .dgrad = enqueue_reference<k::grouped_conv2d::reference_dgrad>,
-     .wgrad = enqueue_reference<k::grouped_conv2d::reference_wgrad>,
-     .workspace_bytes = [](const k::grouped_conv2d::Geometry&) -> std::size_t { return 0; },
-     .supports = on_cpu}};
 constexpr k::bias::Variant kBias[] = {{.name = "reference",
                                        .add = enqueue_reference<k::bias::reference_add>,
                                        .grad = enqueue_reference<k::bias::reference_grad>,
@@ -128,7 +121,7 @@ kernels::KernelSet reference_kernels() {
   set.dropout = kDropout;
   set.gelu = kGelu;
   set.silu = kSilu;
-  set.grouped_conv2d = kGroupedConv2d;
+  set.grouped_conv2d = kConv2d;
   set.bias = kBias;
   set.relu = kRelu;
   set.scale = kScale;

@@ -13,13 +13,11 @@ using kernels::pick_variant;
 using kernels::Stream;
 
 /// Convolution, then bias if it has one, by two kernels each way.
-/// `Geometry` and `Variant` are those of conv2d or of grouped_conv2d.
-template <class Geometry, class Variant>
 class ConvolutionPlan final : public Plan {
  public:
-  ConvolutionPlan(std::string_view op, const NodeSpec& node, const Geometry& geometry, const Variant& conv,
+  ConvolutionPlan(std::string_view op, const NodeSpec& node, const kernels::conv2d::Variant& conv,
                   const kernels::bias::Variant& bias)
-      : op_(op), dtype_(node.dtype), geometry_(geometry), conv_(conv), bias_(bias) {}
+      : op_(op), dtype_(node.dtype), geometry_(conv2d_geometry(node)), conv_(conv), bias_(bias) {}
 
   std::size_t workspace_bytes() const override { return conv_.workspace_bytes(geometry_); }
   std::string description() const override { return op_ + "/" + std::string(conv_.name); }
@@ -56,14 +54,14 @@ class ConvolutionPlan final : public Plan {
   }
 
  private:
-  static std::int64_t rows(const Geometry& geometry) {
+  static std::int64_t rows(const kernels::conv2d::Geometry& geometry) {
     return geometry.batch * geometry.out_height() * geometry.out_width();
   }
 
   std::string op_;
   DType dtype_;
-  Geometry geometry_;
-  Variant conv_;
+  kernels::conv2d::Geometry geometry_;
+  kernels::conv2d::Variant conv_;
   kernels::bias::Variant bias_;
 };
 
@@ -196,19 +194,6 @@ bool fits_conv_relu_pool(std::span<const NodeSpec> nodes) {
          pool->window <= kernels::conv_relu_pool::kMostWindow;
 }
 
-kernels::grouped_conv2d::Geometry grouped_geometry(const NodeSpec& node, const Conv2d& layer) {
-  return {.batch = node.input[0],
-          .in_height = node.input[1],
-          .in_width = node.input[2],
-          .in_channels = layer.in_channels,
-          .out_channels = layer.out_channels,
-          .kernel_height = layer.kernel,
-          .kernel_width = layer.kernel,
-          .stride = layer.stride,
-          .padding = layer.padding,
-          .groups = layer.groups};
-}
-
 /// The variant of that name, or the best one for auto.
 template <class Variant>
 const Variant& choose(std::span<const Variant> table, const std::string& name, const kernels::Device& device,
@@ -232,7 +217,8 @@ kernels::conv2d::Geometry conv2d_geometry(const NodeSpec& node) {
           .kernel_height = layer.kernel,
           .kernel_width = layer.kernel,
           .stride = layer.stride,
-          .padding = layer.padding};
+          .padding = layer.padding,
+          .groups = layer.groups};
 }
 
 std::unique_ptr<Plan> KernelPlans::plan(std::span<const NodeSpec> nodes) const {
@@ -243,11 +229,10 @@ std::unique_ptr<Plan> KernelPlans::plan_of(const Conv2d& layer, std::span<const 
   const NodeSpec& node = nodes.front();
   const kernels::bias::Variant& bias = pick_variant(kernels_.bias, device_, node.dtype);
   if (layer.groups > 1)
-    return std::make_unique<ConvolutionPlan<kernels::grouped_conv2d::Geometry, kernels::grouped_conv2d::Variant>>(
-        "grouped_conv2d", node, grouped_geometry(node, layer),
-        pick_variant(kernels_.grouped_conv2d, device_, node.dtype), bias);
-  return std::make_unique<ConvolutionPlan<kernels::conv2d::Geometry, kernels::conv2d::Variant>>(
-      "conv2d", node, conv2d_geometry(node), choose(kernels_.conv2d, conv_.plain, device_, node.dtype), bias);
+    return std::make_unique<ConvolutionPlan>("grouped_conv2d", node,
+                                             pick_variant(kernels_.grouped_conv2d, device_, node.dtype), bias);
+  return std::make_unique<ConvolutionPlan>("conv2d", node, choose(kernels_.conv2d, conv_.plain, device_, node.dtype),
+                                           bias);
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const Linear&, std::span<const NodeSpec> nodes) const {

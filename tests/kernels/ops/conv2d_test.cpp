@@ -6,13 +6,16 @@
 #include <cmath>
 #include <numeric>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/host/host_device.h"
 #include "kernels/ops/kernel_set.h"
 #include "tests/support/each_stream.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
+#include "tests/support/safetensors.h"
 #include "tests/support/values.h"
 
 namespace gradring::kernels::conv2d {
@@ -21,105 +24,79 @@ namespace {
 using namespace gradring::tests;
 
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
+constexpr Geometry geometry(std::int64_t batch, std::int64_t height, std::int64_t width, std::int64_t in,
+                            std::int64_t out, std::int64_t groups, std::int64_t kernel_height,
+                            std::int64_t kernel_width, std::int64_t stride = 1, std::int64_t padding = 0) {
+  return {.batch = batch,
+          .in_height = height,
+          .in_width = width,
+          .in_channels = in,
+          .out_channels = out,
+          .kernel_height = kernel_height,
+          .kernel_width = kernel_width,
+          .stride = stride,
+          .padding = padding,
+          .groups = groups};
+}
+
+constexpr Geometry depthwise(std::int64_t batch, std::int64_t height, std::int64_t width, std::int64_t channels,
+                             std::int64_t kernel_height, std::int64_t kernel_width, std::int64_t stride = 1,
+                             std::int64_t padding = 0) {
+  return geometry(batch, height, width, channels, channels, channels, kernel_height, kernel_width, stride, padding);
+}
+
+constexpr Geometry dense(std::int64_t batch, std::int64_t height, std::int64_t width, std::int64_t in, std::int64_t out,
+                         std::int64_t kernel_height, std::int64_t kernel_width, std::int64_t stride = 1,
+                         std::int64_t padding = 0) {
+  return geometry(batch, height, width, in, out, 1, kernel_height, kernel_width, stride, padding);
+}
+
 constexpr Geometry kCases[] = {
-    // the ConvNet's own two, the first of a smaller image
-    {.batch = 1,
-     .in_height = 14,
-     .in_width = 14,
-     .in_channels = 1,
-     .out_channels = 32,
-     .kernel_height = 3,
-     .kernel_width = 3},
-    {.batch = 1,
-     .in_height = 13,
-     .in_width = 13,
-     .in_channels = 32,
-     .out_channels = 64,
-     .kernel_height = 3,
-     .kernel_width = 3},
-    {.batch = 0,
-     .in_height = 5,
-     .in_width = 5,
-     .in_channels = 2,
-     .out_channels = 3,
-     .kernel_height = 3,
-     .kernel_width = 3},
-    {.batch = 1,
-     .in_height = 1,
-     .in_width = 1,
-     .in_channels = 1,
-     .out_channels = 1,
-     .kernel_height = 1,
-     .kernel_width = 1},
-    {.batch = 2,
-     .in_height = 2,
-     .in_width = 2,
-     .in_channels = 1,
-     .out_channels = 1,
-     .kernel_height = 3,
-     .kernel_width = 3},  // no output
-    {.batch = 2,
-     .in_height = 5,
-     .in_width = 4,
-     .in_channels = 31,
-     .out_channels = 33,
-     .kernel_height = 3,
-     .kernel_width = 2},
-    {.batch = 1,
-     .in_height = 6,
-     .in_width = 7,
-     .in_channels = 33,
-     .out_channels = 31,
-     .kernel_height = 1,
-     .kernel_width = 3,
-     .padding = 1},
-    {.batch = 2,
-     .in_height = 8,
-     .in_width = 7,
-     .in_channels = 5,
-     .out_channels = 9,
-     .kernel_height = 3,
-     .kernel_width = 3,
-     .stride = 2,
-     .padding = 1},
-    {.batch = 1,
-     .in_height = 9,
-     .in_width = 9,
-     .in_channels = 8,
-     .out_channels = 8,
-     .kernel_height = 2,
-     .kernel_width = 2,
-     .stride = 3},  // gaps
-    {.batch = 2,
-     .in_height = 7,
-     .in_width = 6,
-     .in_channels = 16,
-     .out_channels = 72,
-     .kernel_height = 3,
-     .kernel_width = 3,
-     .stride = 2,
-     .padding = 1},  // wide runs beside padding, more than one tile of columns
-    {.batch = 1,
-     .in_height = 3,
-     .in_width = 3,
-     .in_channels = 2,
-     .out_channels = 2,
-     .kernel_height = 5,
-     .kernel_width = 5,
-     .padding = 4},  // some outputs see padding only
-    {.batch = 1,
-     .in_height = 4,
-     .in_width = 4,
-     .in_channels = 0,
-     .out_channels = 2,
-     .kernel_height = 3,
-     .kernel_width = 3},  // an empty sum
+    dense(1, 14, 14, 1, 32, 3, 3),  // the ConvNet's own two, the first of a smaller image
+    dense(1, 13, 13, 32, 64, 3, 3),     dense(0, 5, 5, 2, 3, 3, 3),  // no image
+    dense(1, 1, 1, 1, 1, 1, 1),         dense(2, 2, 2, 1, 1, 3, 3),  // no output
+    dense(2, 5, 4, 31, 33, 3, 2),       dense(1, 6, 7, 33, 31, 1, 3, 1, 1),
+    dense(2, 8, 7, 5, 9, 3, 3, 2, 1),   dense(1, 9, 9, 8, 8, 2, 2, 3),  // gaps
+    dense(2, 7, 6, 16, 72, 3, 3, 2, 1),  // wide runs beside padding, more than one tile of columns
+    dense(1, 3, 3, 2, 2, 5, 5, 1, 4),    // some outputs see padding only
+    dense(1, 4, 4, 0, 2, 3, 3),          // an empty sum
 };
 
-/// bf16 differs from f16 in how it is multiplied and rounded, and not in how it is moved: the first cases show that.
-std::span<const Geometry> cases_for(DType dtype) {
-  return std::span(kCases).first(dtype == DType::bf16 ? 7 : std::size(kCases));
-}
+constexpr Geometry kGroupedCases[] = {
+    depthwise(2, 8, 9, 32, 3, 3, 1, 1),  // as in a MobileNet
+    depthwise(1, 9, 7, 24, 3, 3, 2, 1),
+    depthwise(2, 5, 6, 13, 3, 3, 1, 1),     // channels that are no multiple of a vector
+    depthwise(1, 4, 5, 200, 3, 3, 1, 1),    // more than one block of channels
+    depthwise(1, 7, 11, 16, 5, 2, 1, 1),    // no square
+    depthwise(1, 10, 8, 40, 5, 5, 3, 2),    // gaps between what stride 3 sees
+    depthwise(2, 6, 6, 8, 1, 1),            // one position
+    depthwise(2, 2, 2, 8, 3, 3),            // no output
+    depthwise(0, 5, 5, 8, 3, 3),            // no image
+    depthwise(1, 3, 3, 8, 5, 5, 1, 4),      // some outputs see padding only
+    depthwise(1, 13, 13, 8, 11, 11, 1, 5),  // more kernel positions than a block keeps weights of
+    depthwise(1, 13, 12, 3, 12, 11, 1, 5),  // more than the native variant keeps
+    geometry(2, 5, 6, 16, 16, 4, 3, 3, 1, 1),
+    geometry(1, 7, 6, 18, 30, 3, 3, 2, 2, 1),  // groups that are no multiple of a strip
+    geometry(1, 5, 5, 8, 16, 8, 3, 3, 1, 1),   // two filters for each channel
+    geometry(1, 5, 5, 36, 2, 2, 3, 3),         // one filter in a group
+    geometry(1, 4, 4, 5, 7, 1, 3, 3, 1, 1),    // one group: an ordinary convolution
+    geometry(1, 4, 4, 0, 4, 2, 3, 3),          // empty sums
+};
+
+/// A table of variants and what they are tested with.
+struct Table {
+  std::span<const Variant> variants;
+  std::span<const Geometry> cases;
+
+  /// Of conv2d's, bf16 differs from f16 in how it is multiplied and rounded, and not in how it is moved: the first cases
+  /// show that.
+  std::span<const Geometry> cases_for(DType dtype) const {
+    return dtype == DType::bf16 && cases.data() == kCases ? cases.first(7) : cases;
+  }
+};
+
+Table of_one_group() { return {kernel_set().conv2d, kCases}; }
+Table of_groups() { return {kernel_set().grouped_conv2d, kGroupedCases}; }
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
 
@@ -152,11 +129,11 @@ struct Case {
   }
 };
 
-TEST(Conv2d, ForwardStaysWithinItsBound) {
+void expect_forward(const Table& table) {
   for (DType dtype : kTypes)
-    for (const Geometry& g : cases_for(dtype)) {
+    for (const Geometry& g : table.cases_for(dtype)) {
       const Case c(g, dtype);
-      for_each_variant(kernel_set().conv2d, dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(table.variants, dtype, [&](const Variant& variant, Stream& stream) {
         TypedArray y = TypedArray::unwritten(dtype, c.y.elements());
         variant.forward(stream, {g, dtype, c.x.data(), c.w.data(), y.data()});
         finish(stream);
@@ -165,28 +142,28 @@ TEST(Conv2d, ForwardStaysWithinItsBound) {
     }
 }
 
-TEST(Conv2d, DgradStaysWithinItsBound) {
+void expect_dgrad(const Table& table) {
   for (DType dtype : kTypes)
-    for (const Geometry& g : cases_for(dtype)) {
+    for (const Geometry& g : table.cases_for(dtype)) {
       const Case c(g, dtype);
-      for_each_variant(kernel_set().conv2d, dtype, [&](const Variant& variant, Stream& stream) {
+      for_each_variant(table.variants, dtype, [&](const Variant& variant, Stream& stream) {
         TypedArray dx = TypedArray::unwritten(dtype, c.dx.elements());
         variant.dgrad(stream, {g, dtype, c.dy.data(), c.w.data(), dx.data()});
         finish(stream);
-        c.expect_sums(dx, c.dx, g.kernel_height * g.kernel_width * g.out_channels);
+        c.expect_sums(dx, c.dx, g.taps() * g.group_filters());
       });
     }
 }
 
-TEST(Conv2d, WgradStaysWithinItsBound) {
+void expect_wgrad(const Table& table) {
   for (DType dtype : kTypes)
-    for (const Geometry& g : cases_for(dtype))
+    for (const Geometry& g : table.cases_for(dtype))
       for (bool accumulate : {false, true}) {
         if (dtype == (accumulate ? DType::f16 : DType::bf16)) continue;  // f32 both ways, the others one way each
         const Case c(g, dtype);
         TypedArray expected = c.dw;
         reference_wgrad({g, dtype, c.x.data(), c.dy.data(), expected.as<float>(), accumulate});
-        for_each_variant(kernel_set().conv2d, dtype, [&](const Variant& variant, Stream& stream) {
+        for_each_variant(table.variants, dtype, [&](const Variant& variant, Stream& stream) {
           TypedArray dw = c.dw;
           TypedArray workspace = TypedArray::unwritten(DType::f32, variant.workspace_bytes(g) / sizeof(float));
           variant.wgrad(stream, {g, dtype, c.x.data(), c.dy.data(), dw.as<float>(), accumulate, workspace.as<float>()});
@@ -196,9 +173,9 @@ TEST(Conv2d, WgradStaysWithinItsBound) {
       }
 }
 
-TEST(Conv2d, ASmallerBatchNeedsNoLargerWorkspace) {
-  for (const Variant& variant : kernel_set().conv2d)
-    for (Geometry g : kCases) {
+void expect_workspace_of_smaller_batches(const Table& table) {
+  for (const Variant& variant : table.variants)
+    for (Geometry g : table.cases) {
       std::size_t before = 0;
       for (g.batch = 0; g.batch < 200; g.batch += 1 + g.batch / 8) {
         const std::size_t bytes = variant.workspace_bytes(g);
@@ -208,23 +185,50 @@ TEST(Conv2d, ASmallerBatchNeedsNoLargerWorkspace) {
     }
 }
 
+TEST(Conv2d, ForwardStaysWithinItsBound) { expect_forward(of_one_group()); }
+TEST(Conv2d, DgradStaysWithinItsBound) { expect_dgrad(of_one_group()); }
+TEST(Conv2d, WgradStaysWithinItsBound) { expect_wgrad(of_one_group()); }
+TEST(Conv2d, ASmallerBatchNeedsNoLargerWorkspace) { expect_workspace_of_smaller_batches(of_one_group()); }
+
+TEST(GroupedConv2d, ForwardStaysWithinItsBound) { expect_forward(of_groups()); }
+TEST(GroupedConv2d, DgradStaysWithinItsBound) { expect_dgrad(of_groups()); }
+TEST(GroupedConv2d, WgradStaysWithinItsBound) { expect_wgrad(of_groups()); }
+TEST(GroupedConv2d, ASmallerBatchNeedsNoLargerWorkspace) { expect_workspace_of_smaller_batches(of_groups()); }
+
+/// tests/golden/make_grouped_conv2d.py.
+TEST(GroupedConv2d, EqualsPyTorch) {
+  const StoredTensors golden = read_golden("grouped_conv2d");
+  const struct {
+    std::string name;
+    Geometry geometry;
+  } cases[] = {{"depthwise", depthwise(2, 7, 6, 8, 3, 3, 2, 1)}, {"grouped", geometry(2, 7, 6, 8, 12, 4, 3, 2, 1, 1)}};
+  for (const auto& [name, g] : cases) {
+    SCOPED_TRACE(name);
+    const auto tensor = [&](const std::string& part) {
+      const std::vector<float> values = golden.at(name + "." + part).as<float>();
+      return TypedArray(DType::f32, std::vector<double>(values.begin(), values.end()));
+    };
+    const TypedArray x = tensor("x"), w = tensor("w"), y = tensor("y"), dy = tensor("dy"), dx = tensor("dx"),
+                     dw = tensor("dw");
+    for_each_variant(kernel_set().grouped_conv2d, DType::f32, [&](const Variant& variant, Stream& stream) {
+      TypedArray actual_y = TypedArray::unwritten(DType::f32, y.elements());
+      TypedArray actual_dx = TypedArray::unwritten(DType::f32, dx.elements());
+      TypedArray actual_dw = TypedArray::unwritten(DType::f32, dw.elements());
+      TypedArray workspace = TypedArray::unwritten(DType::f32, variant.workspace_bytes(g) / sizeof(float));
+      variant.forward(stream, {g, DType::f32, x.data(), w.data(), actual_y.data()});
+      variant.dgrad(stream, {g, DType::f32, dy.data(), w.data(), actual_dx.data()});
+      variant.wgrad(stream, {g, DType::f32, x.data(), dy.data(), actual_dw.as<float>(), false, workspace.as<float>()});
+      finish(stream);
+      expect_close(actual_y.values(), y.values(), [](std::size_t) { return 1e-5; });
+      expect_close(actual_dx.values(), dx.values(), [](std::size_t) { return 1e-5; });
+      expect_close(actual_dw.values(), dw.values(), [](std::size_t) { return 1e-4; });
+    });
+  }
+}
+
 TEST(Conv2d, ReferenceGradientsMatchFiniteDifferences) {
-  for (const Geometry& g : {Geometry{.batch = 2,
-                           .in_height = 6,
-                           .in_width = 5,
-                           .in_channels = 2,
-                           .out_channels = 3,
-                           .kernel_height = 3,
-                           .kernel_width = 2},
-                            Geometry{.batch = 1,
-                            .in_height = 7,
-                            .in_width = 6,
-                            .in_channels = 3,
-                            .out_channels = 2,
-                            .kernel_height = 3,
-                            .kernel_width = 3,
-                            .stride = 2,
-                            .padding = 1}}) {
+  for (const Geometry& g : {dense(2, 6, 5, 2, 3, 3, 2), dense(1, 7, 6, 3, 2, 3, 3, 2, 1),
+                            geometry(2, 6, 5, 4, 6, 2, 3, 2), depthwise(1, 7, 6, 3, 3, 3, 2, 1)}) {
     const Case c(g, DType::f32);
     TypedArray dw = TypedArray::unwritten(DType::f32, c.w.elements());
     reference_wgrad({g, DType::f32, c.x.data(), c.dy.data(), dw.as<float>(), false});
@@ -246,13 +250,7 @@ TEST(Conv2d, ReferenceGradientsMatchFiniteDifferences) {
 TEST(Conv2d, RejectsImpossibleGeometriesNullOverlapAndOtherTypes) {
   std::vector<float> data(64);
   float* x = data.data();
-  const Geometry good{.batch = 1,
-                      .in_height = 4,
-                      .in_width = 4,
-                      .in_channels = 1,
-                      .out_channels = 1,
-                      .kernel_height = 3,
-                      .kernel_width = 3};
+  const Geometry good = dense(1, 4, 4, 1, 1, 3, 3);
   const auto with = [&](auto change) {
     Geometry g = good;
     change(g);
@@ -263,11 +261,23 @@ TEST(Conv2d, RejectsImpossibleGeometriesNullOverlapAndOtherTypes) {
   EXPECT_THROW(check_args(with([](Geometry& g) { g.kernel_width = 0; })), InvalidArgument);
   EXPECT_THROW(check_args(with([](Geometry& g) { g.stride = 0; })), InvalidArgument);
   EXPECT_THROW(check_args(with([](Geometry& g) { g.padding = -1; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.groups = 0; })), InvalidArgument);
+  EXPECT_THROW(check_args(with([](Geometry& g) { g.groups = 3; })), InvalidArgument);
   EXPECT_THROW(check_args(ForwardArgs{good, DType::f32, nullptr, x + 16, x + 32}), InvalidArgument);
   EXPECT_THROW(check_args(ForwardArgs{good, DType::f32, x, x + 16, x + 15}), InvalidArgument);
   EXPECT_THROW(check_args(ForwardArgs{good, DType::i64, x, x + 16, x + 32}), InvalidArgument);
   EXPECT_THROW(check_args(DgradArgs{good, DType::f32, x, nullptr, x + 32}), InvalidArgument);
   EXPECT_THROW(check_args(WgradArgs{good, DType::f32, x, x + 32, nullptr, false}), InvalidArgument);
+}
+
+TEST(Conv2d, RejectsGroupsInVariantsOfOne) {
+  std::vector<float> data(64);
+  HostDevice device;
+  const auto stream = device.make_stream(StreamMode::in_place);
+  for (const Variant& variant : kernel_set().conv2d)
+    EXPECT_THROW(variant.forward(*stream, {depthwise(1, 3, 3, 2, 3, 3), DType::f32, &data[0], &data[18], &data[36]}),
+                 InvalidArgument)
+        << variant.name;
 }
 
 }  // namespace
