@@ -25,18 +25,22 @@ class CublasLtLinearPlan final : public LibraryPlan<Products> {
 
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {
     const Products& products = passes_for(pass.batch);
-    products.forward->enqueue(
-        stream,
-        {.a = pass.parameters[0], .b = pass.x, .d = pass.y, .bias = pass.parameters[1], .workspace = pass.workspace});
+    products.forward->enqueue(stream, {.a = pass.parameters[0],
+                                       .b = pass.x,
+                                       .d = pass.y,
+                                       .bias = bias_ ? pass.parameters[1] : nullptr,
+                                       .workspace = pass.workspace});
     enqueue_after_forward(stream, pass, products.adds_bias);
   }
 
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override {
     const Products& products = passes_for(pass.batch);
     enqueue_before_backward(stream, pass, products.wgrad_sums);
-    products.wgrad->enqueue(
-        stream,
-        {.a = pass.x, .b = pass.dy, .d = pass.gradients[0], .bias = pass.gradients[1], .workspace = pass.workspace});
+    products.wgrad->enqueue(stream, {.a = pass.x,
+                                     .b = pass.dy,
+                                     .d = pass.gradients[0],
+                                     .bias = bias_ ? pass.gradients[1] : nullptr,
+                                     .workspace = pass.workspace});
     if (pass.dx)
       products.dgrad->enqueue(
           stream, {.a = pass.parameters[0], .b = pass.dy, .d = pass.dx, .bias = nullptr, .workspace = pass.workspace});
@@ -68,12 +72,12 @@ class CublasLtLinearPlan final : public LibraryPlan<Products> {
 
   Products choose(std::int64_t batch) override {
     Products products;
-    products.forward = CublasLtMatmul::make(cublas_, forward_spec(batch, Epilogue::bias));
+    if (bias_) products.forward = CublasLtMatmul::make(cublas_, forward_spec(batch, Epilogue::bias));
     products.adds_bias = products.forward.has_value();
     if (!products.forward) products.forward = CublasLtMatmul::make(cublas_, forward_spec(batch, Epilogue::none));
     if (node_.backward == Backward::none) return products;
     if (node_.backward == Backward::all) products.dgrad = CublasLtMatmul::make(cublas_, dgrad_spec(batch));
-    products.wgrad = CublasLtMatmul::make(cublas_, wgrad_spec(batch, Epilogue::sum_b));
+    if (bias_) products.wgrad = CublasLtMatmul::make(cublas_, wgrad_spec(batch, Epilogue::sum_b));
     products.wgrad_sums = products.wgrad.has_value();
     if (!products.wgrad) products.wgrad = CublasLtMatmul::make(cublas_, wgrad_spec(batch, Epilogue::none));
     return products;

@@ -71,15 +71,13 @@ bool CudaBackend::fuses(kernels::DType dtype) const {
   return choice_.conv == kAuto ? dtype != kernels::DType::f32 : choice_.conv != kConvLibrary;
 }
 
-// The libraries' plans add a bias.
 std::unique_ptr<Plan> CudaBackend::plan_convolution(std::span<const NodeSpec> nodes) {
   if (const std::vector<NodeSpec> shorter = without_batch_norm(nodes); !shorter.empty())
     return plans_.plan_folded(nodes, plan_convolution(shorter));
   const NodeSpec& node = nodes.front();
   if (fuses(node.dtype))
     if (auto plan = plans_.plan_fused(nodes)) return plan;
-  const auto& layer = std::get<Conv2d>(node.layer);
-  if (libraries_.cudnn && layer.bias && layer.groups == 1) {
+  if (libraries_.cudnn) {
     if (auto plan = plan_cudnn_conv2d(nodes, libraries_.cudnn, HelperKernels::pick(kernels_, device_, node.dtype)))
       return plan;
     if (choice_.conv == kConvLibrary) throw_unsupported(node, kConvLibrary, "--conv");
@@ -95,7 +93,7 @@ std::unique_ptr<LossPlan> CudaBackend::plan_cross_entropy(const CrossEntropySpec
 
 std::unique_ptr<Plan> CudaBackend::plan_product(std::span<const NodeSpec> nodes) {
   const NodeSpec& node = nodes.front();
-  if (libraries_.cublas && std::get<Linear>(node.layer).bias) {
+  if (libraries_.cublas) {
     if (auto plan = plan_cublaslt_linear(nodes, libraries_.cublas, HelperKernels::pick(kernels_, device_, node.dtype)))
       return plan;
     if (choice_.gemm == kGemmLibrary) throw_unsupported(node, kGemmLibrary, "--gemm");

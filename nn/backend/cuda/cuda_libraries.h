@@ -92,7 +92,7 @@ class Cudnn;
 /// Errors    DeviceError if it is missing or does not start; says what to install.
 std::shared_ptr<Cudnn> open_cudnn(kernels::Device& device, const CudaBackendOptions& options);
 
-/// A convolution with bias and a ReLU right after it by cuDNN; null if cuDNN has no engine for one of the passes that
+/// A convolution in any number of groups, with or without bias, and a ReLU right after it by cuDNN; null if cuDNN has no engine for one of the passes that
 /// NodeSpec::backward asks for. Our kernels add the bias if no engine does, compute the ReLU, and convert dw to f32 if
 /// cuDNN gives it in 16 bits only, as cuDNN 9.19 does.
 ///
@@ -117,7 +117,7 @@ EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn> cudnn, kernels::Device& device, c
 
 class CublasLt;
 
-/// A linear layer by cuBLASLt and a ReLU right after it; null if cuBLASLt has no algorithm for one of the products. The
+/// A linear layer, with or without bias, by cuBLASLt and a ReLU right after it; null if cuBLASLt has no algorithm for one of the products. The
 /// bias and its gradient are epilogues where cuBLASLt supports them, else our kernels compute them, as they do the ReLU.
 ///
 /// Numerics  sums in f32; f32 factors are not rounded to TF32; dw and db are f32. Every run uses the same algorithm.

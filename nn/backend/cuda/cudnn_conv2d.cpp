@@ -107,7 +107,7 @@ class CudnnConv2dPlan final : public LibraryPlan<Engines> {
       return cudnn_->choose(problem(pass, geometry, dw_dtype), most_workspace_, preferred_.of[pass]);
     };
     Engines engines;
-    engines.forward = find(ConvPass::forward_bias);
+    if (bias_) engines.forward = find(ConvPass::forward_bias);
     engines.adds_bias = engines.forward.has_value();
     if (!engines.forward) engines.forward = find(ConvPass::forward);
     if (node_.backward == Backward::none) return engines;
@@ -126,7 +126,7 @@ class CudnnConv2dPlan final : public LibraryPlan<Engines> {
       return cudnn_->tune(problem(pass, geometry_, dw_dtype), most_workspace_);
     };
     Names names;
-    names.of[ConvPass::forward_bias] = fastest(ConvPass::forward_bias);
+    if (bias_) names.of[ConvPass::forward_bias] = fastest(ConvPass::forward_bias);
     if (names.of[ConvPass::forward_bias].empty()) names.of[ConvPass::forward] = fastest(ConvPass::forward);
     if (node_.backward == Backward::none) return names;
     if (node_.backward == Backward::all) names.of[ConvPass::dgrad] = fastest(ConvPass::dgrad);

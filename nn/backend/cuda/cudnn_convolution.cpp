@@ -60,9 +60,10 @@ class GraphBuilder {
     const Geometry& g = problem_.geometry;
     return tensor(kTensorX, {g.batch, g.in_channels, g.in_height, g.in_width}, type());
   }
+  /// As many channels as a group has inputs: that is how cuDNN knows of groups.
   CudnnDescriptor w(DType dtype) const {
     const Geometry& g = problem_.geometry;
-    return tensor(kTensorW, {g.out_channels, g.in_channels, g.kernel_height, g.kernel_width}, cudnn_type(dtype));
+    return tensor(kTensorW, {g.out_channels, g.group_inputs(), g.kernel_height, g.kernel_width}, cudnn_type(dtype));
   }
   CudnnDescriptor y() const { return tensor(kTensorY, output(), type()); }
   CudnnDescriptor b() const { return tensor(kTensorB, {1, problem_.geometry.out_channels, 1, 1}, type()); }
@@ -175,6 +176,7 @@ std::string ConvProblem::key() const {
   append("w", {geometry.out_channels, geometry.kernel_height, geometry.kernel_width});
   append("stride", {geometry.stride});
   append("padding", {geometry.padding});
+  if (geometry.groups > 1) append("groups", {geometry.groups});
   return text;
 }
 

@@ -22,8 +22,14 @@ struct LibraryPasses {
   }
 };
 
-/// Base of a library's plans of a layer with weight and bias. Our kernels compute what the library lacks: the bias if it
-/// does not add it, and a ReLU right after the layer, since ours keeps a NaN and the libraries do not say that theirs do.
+/// Whether a convolution or a product adds a bias.
+inline bool has_bias(const Layer& layer) {
+  if (const auto* conv = std::get_if<Conv2d>(&layer)) return conv->bias;
+  return std::get<Linear>(layer).bias;
+}
+
+/// Base of a library's plans of a layer with a weight and, if it has one, a bias. Our kernels compute what the library
+/// lacks: the bias if it does not add it, and a ReLU right after the layer, since ours keeps a NaN and the libraries do not say that theirs do.
 template <class Passes>
 class LibraryPlan : public Plan {
  public:
@@ -40,6 +46,7 @@ class LibraryPlan : public Plan {
   LibraryPlan(std::span<const NodeSpec> nodes, const HelperKernels& helpers, const Words& words)
       : node_(nodes.front()),
         helpers_(helpers),
+        bias_(has_bias(node_.layer)),
         relu_(nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer)),
         words_(words) {}
 
@@ -59,7 +66,7 @@ class LibraryPlan : public Plan {
   }
 
   void enqueue_after_forward(kernels::Stream& stream, const ForwardPass& pass, bool adds_bias) const {
-    if (!adds_bias)
+    if (bias_ && !adds_bias)
       helpers_.bias.add(stream, {.dtype = node_.dtype,
                                  .rows = rows(pass.batch),
                                  .channels = channels(),
@@ -74,7 +81,7 @@ class LibraryPlan : public Plan {
     if (relu_)
       helpers_.relu.backward(
           stream, {.dtype = node_.dtype, .y = pass.y, .dy = pass.dy, .dx = pass.dy, .elements = elements(pass.batch)});
-    if (!sums_bias)
+    if (bias_ && !sums_bias)
       helpers_.bias.grad(stream, {.dtype = node_.dtype,
                                   .rows = rows(pass.batch),
                                   .channels = channels(),
@@ -84,6 +91,7 @@ class LibraryPlan : public Plan {
 
   const NodeSpec node_;
   const HelperKernels helpers_;
+  const bool bias_;
 
  private:
   std::int64_t channels() const { return node_.output[node_.output.rank() - 1]; }

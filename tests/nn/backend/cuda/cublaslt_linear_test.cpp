@@ -15,7 +15,9 @@ namespace {
 
 using kernels::DType;
 
-constexpr nn::Linear kLayers[] = {{.in_features = 7, .out_features = 3}, {.in_features = 2, .out_features = 9}};
+constexpr nn::Linear kLayers[] = {{.in_features = 7, .out_features = 3},
+                                  {.in_features = 2, .out_features = 9},
+                                  {.in_features = 4, .out_features = 5, .bias = false}};
 
 class CublasLtLinear : public testing::Test {
  protected:
@@ -45,6 +47,12 @@ TEST_F(CublasLtLinear, AgreesWithOurKernels) {
   expect_agreement();
   EXPECT_TRUE(fake_.executed.contains(CUBLASLT_EPILOGUE_BIAS));
   EXPECT_TRUE(fake_.executed.contains(CUBLASLT_EPILOGUE_BGRADB));
+}
+
+TEST_F(CublasLtLinear, AsksForNoEpilogueWithoutABias) {
+  PlanRig rig(layer_nodes(kLayers[2], {5, 4}, false, DType::f32));
+  rig.run({plan(rig).get()}, 5);
+  EXPECT_THAT(fake_.executed, testing::Each(CUBLASLT_EPILOGUE_DEFAULT));
 }
 
 TEST_F(CublasLtLinear, AgreesWhereNoEpilogueFits) {

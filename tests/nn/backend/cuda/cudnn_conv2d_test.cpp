@@ -21,6 +21,8 @@ constexpr nn::Conv2d kConvolutions[] = {
     {.in_channels = 1, .out_channels = 3, .kernel = 3},
     {.in_channels = 3, .out_channels = 2, .kernel = 3, .stride = 2, .padding = 1},
     {.in_channels = 4, .out_channels = 5, .kernel = 1},
+    {.in_channels = 4, .out_channels = 6, .kernel = 3, .padding = 1, .groups = 2, .bias = false},
+    {.in_channels = 5, .out_channels = 5, .kernel = 3, .stride = 2, .padding = 1, .groups = 5},
 };
 
 class CudnnConv2d : public testing::Test {
@@ -165,6 +167,31 @@ TEST_F(CudnnConv2d, PlansOnlyRequestedGradients) {
   EXPECT_THAT(engines(nn::Backward::all), testing::ElementsAre("forward_bias f32", "dgrad f32", "wgrad f32 dw f32"));
   EXPECT_THAT(engines(nn::Backward::parameters), testing::ElementsAre("forward_bias f32", "wgrad f32 dw f32"));
   EXPECT_THAT(engines(nn::Backward::none), testing::ElementsAre("forward_bias f32"));
+}
+
+TEST_F(CudnnConv2d, AsksForNoBiasWhereThereIsNone) {
+  PlanRig rig(layer_nodes(nn::Conv2d{.in_channels = 1, .out_channels = 3, .kernel = 3, .bias = false}, {2, 5, 5, 1},
+                          false, DType::f32));
+  ASSERT_NE(plan(rig), nullptr);
+  EXPECT_THAT(fake_.graphs, testing::ElementsAre("forward f32", "dgrad f32", "wgrad f32 dw f32"));
+}
+
+/// By the name of the library, what it cannot compute is an error, also without a bias and in groups.
+TEST_F(CudnnConv2d, IsAnErrorWithoutAnEngineIfNamed) {
+  fake_.mode_a.emplace();
+  kernels::HostDevice device;
+  const auto cudnn = std::make_shared<nn::Cudnn>(fake_.api(), device, nn::CudaBackendOptions{});
+  nn::CudaBackendOptions options;
+  for (const nn::Conv2d& convolution : kConvolutions) {
+    const auto nodes = layer_nodes(convolution, {2, 6, 5, convolution.in_channels}, false, DType::f32);
+    options.conv = "cudnn";
+    nn::CudaBackend named(kernels::kernel_set(), device, options, {.cudnn = cudnn, .cublas = nullptr});
+    EXPECT_THROW(named.plan(nodes), InvalidArgument);
+    options.conv = "auto";
+    nn::CudaBackend automatic(kernels::kernel_set(), device, options, {.cudnn = cudnn, .cublas = nullptr});
+    EXPECT_THAT(automatic.plan(nodes)->description(),
+                testing::StartsWith(convolution.groups > 1 ? "grouped_conv2d/" : "conv2d/"));
+  }
 }
 
 /// In f32 also where our fused kernel would take the pooling along: that has no variant on tensor cores.

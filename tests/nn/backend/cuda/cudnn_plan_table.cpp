@@ -16,8 +16,9 @@ constexpr std::int64_t kBatch = 512;
 
 constexpr const char* kHead = R"(# cuDNN's engines
 
-For every convolution with a bias of every model: which of cuDNN's engines the CUDA backend chooses,
-and how much workspace it takes. No GPU has run them: cuDNN plans for GPUs that are described to it.
+For every convolution of every model, of equal ones the first: which of cuDNN's engines the CUDA
+backend chooses, and how much workspace it takes. "Groups" has convolutions that no model has. No
+GPU has run them: cuDNN plans for GPUs that are described to it.
 
 **Command**  `scripts/cudnn_plans.sh --write`. **cuDNN**  {}. **Batch**  {} images of 28x28x1.
 
@@ -57,10 +58,9 @@ std::string cudnn_plan_document() {
     if (text.empty()) text = fmt::format(kHead, cudnn_version_text(cudnn.api().get_version()), kBatch);
     text += fmt::format("\n## {}, {}\n\n", gpu.architecture(), gpu.name);
     text += "| convolution | shape | type | forward | wgrad | dgrad |\n|---|---|---|---|---|---|\n";
-    for (const std::string_view name : nn::model_names())
+    for (const std::string_view name : models_for_cudnn())
       for (const DType dtype : {DType::f32, DType::f16, DType::bf16})
-        for (const auto& nodes :
-             convolutions_of(nn::make_model(name, {28, 28, 1}, 10), kBatch, nn::ProgramMode::training, dtype))
+        for (const auto& nodes : convolutions_of(name, kBatch, nn::ProgramMode::training, dtype))
           text += row(name, nodes, cudnn);
   }
   return text;

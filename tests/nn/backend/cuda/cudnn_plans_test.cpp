@@ -54,7 +54,7 @@ class CudnnPlans : public testing::TestWithParam<std::tuple<int, DType, std::str
   }
   DType dtype() const { return std::get<1>(GetParam()); }
   std::vector<std::vector<nn::NodeSpec>> convolutions(std::int64_t batch, ProgramMode mode) const {
-    return convolutions_of(nn::make_model(std::get<2>(GetParam()), {28, 28, 1}, 10), batch, mode, dtype());
+    return convolutions_of(std::get<2>(GetParam()), batch, mode, dtype());
   }
 
   std::optional<DevicelessCudnn> cudnn_;

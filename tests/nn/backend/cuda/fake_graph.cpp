@@ -69,6 +69,7 @@ void each_product(const FakeDescriptor& convolution, const std::vector<std::int6
                   const std::vector<std::int64_t>& w, const std::vector<std::int64_t>& y, const Visit& visit) {
   const auto stride = convolution.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES);
   const auto padding = convolution.all<std::int64_t>(CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS);
+  const std::int64_t filters_of_group = w[0] / (x[1] / w[1]);  // w has the input channels of one group
   for (std::int64_t n = 0; n < y[0]; ++n)
     for (std::int64_t k = 0; k < y[1]; ++k)
       for (std::int64_t p = 0; p < y[2]; ++p)
@@ -79,7 +80,8 @@ void each_product(const FakeDescriptor& convolution, const std::vector<std::int6
                 const std::int64_t h = p * stride[0] + r - padding[0];
                 const std::int64_t v = q * stride[1] + s - padding[1];
                 if (h >= 0 && h < x[2] && v >= 0 && v < x[3])
-                  visit(std::array{n, c, h, v}, std::array{k, c, r, s}, std::array{n, k, p, q});
+                  visit(std::array{n, k / filters_of_group * w[1] + c, h, v}, std::array{k, c, r, s},
+                        std::array{n, k, p, q});
               }
 }
 

@@ -18,7 +18,7 @@ std::size_t count(const nn::Shape& shape) { return static_cast<std::size_t>(shap
 
 nn::Shape weight_shape(const nn::Layer& layer) {
   if (const auto* conv = std::get_if<nn::Conv2d>(&layer))
-    return {conv->out_channels, conv->kernel, conv->kernel, conv->in_channels};
+    return {conv->out_channels, conv->kernel, conv->kernel, conv->in_channels / conv->groups};
   const auto& linear = std::get<nn::Linear>(layer);
   return {linear.out_features, linear.in_features};
 }
@@ -52,8 +52,11 @@ PlanResult PlanRig::run(const std::vector<nn::Plan*>& plans, std::int64_t batch)
   kernels::Buffer dy = random(count(output), 4), dmiddle = unwritten(dtype, count(output));
   const kernels::Buffer dx = unwritten(dtype, count(input));
   const kernels::Buffer dw = unwritten(DType::f32, count(weights)), db = unwritten(DType::f32, channels);
-  const std::vector<const void*> parameters = {w.data(), b.data()};
-  const std::vector<float*> gradients = {dw.as<float>(), db.as<float>()};
+  std::vector<const void*> parameters = {w.data(), b.data()};
+  std::vector<float*> gradients = {dw.as<float>(), db.as<float>()};
+  const std::size_t tensors = nn::parameters_of(node.layer, node.input).size();  // without a bias one
+  parameters.resize(tensors);
+  gradients.resize(tensors);
   const auto stream = device_.make_stream(kernels::StreamMode::in_place);
 
   std::vector<kernels::Buffer> saved, workspaces;
@@ -85,7 +88,8 @@ PlanResult PlanRig::run(const std::vector<nn::Plan*>& plans, std::int64_t batch)
     std::copy_n(buffer.data(), buffer.size(), static_cast<std::byte*>(array.data()));
     return array.values();
   };
-  return {values(y, dtype), values(dx, dtype), values(dw, DType::f32), values(db, DType::f32)};
+  return {values(y, dtype), values(dx, dtype), values(dw, DType::f32),
+          tensors > 1 ? values(db, DType::f32) : std::vector<double>()};
 }
 
 PlanResult PlanRig::run_ours(std::int64_t batch) {

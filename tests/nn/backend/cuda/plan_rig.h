@@ -11,7 +11,7 @@ namespace gradring::tests {
 
 /// What one forward and backward pass of some plans left in memory, as a reader sees it.
 struct PlanResult {
-  std::vector<double> y, dx, dw, db;
+  std::vector<double> y, dx, dw, db;  ///< db is empty of a layer without bias
 };
 
 /// A convolution or product, and the ReLU behind it, on the CPU with the same random -1, 0 and 1 for every plan that is
