@@ -5,9 +5,13 @@
 # Kernels at shapes that divide by nothing, as OPERATION:EXTENT=N,...
 odd_shapes=(
   conv2d:batch=3,height=13,width=11,in=5,out=7 conv2d:batch=1,height=9,width=9,in=8,out=24
+  grouped_conv2d:batch=3,height=13,width=11,channels=5
+  grouped_conv2d:batch=1,height=9,width=9,channels=18,filters=30,groups=3,stride=2
   conv_relu_pool:batch=3,height=13,width=11,in=5,out=7
   gemm:batch=33,in=17,out=65 gemm:batch=1,in=40,out=129 gemm:batch=72,in=200,out=136 gemm:batch=8,in=8,out=8
-  relu:elements=1001 max_pool2d:batch=3,height=9,width=7,channels=5
+  relu:elements=1001 gelu:elements=1001 silu:elements=1001 dropout:batch=3,elements=1001
+  max_pool2d:batch=3,height=9,width=7,channels=5 max_pool2d:batch=3,height=9,width=7,channels=5,window=3,padding=1
+  avg_pool2d:batch=3,height=9,width=7,channels=5,window=3,padding=1 batch_norm:rows=1001,channels=5
 )
 
 if [[ -z $simulated ]]; then
