@@ -26,8 +26,9 @@ struct TrainingLayout {
   int cores() const { return ranks * devices * threads; }
 };
 
-/// What is trained: the default model with the default optimizer.
+/// What is trained, with the default optimizer.
 struct TrainingTask {
+  std::string model = "convnet";  ///< as --model names it
   std::string dataset = "digits";
   std::string data_dir{};
   std::int64_t epochs = 1;
@@ -72,7 +73,7 @@ struct Contestant {
 };
 
 /// Our training in this layout. It trains a single step first, which warms the machine up; the CPU seconds of that
-/// command, start-up and evaluation, are subtracted from those of each later one.
+/// command, with start-up and evaluation, are subtracted from those of each later one, whose other steps remain.
 ///
 /// Errors    as measure_training.
 Contestant our_contestant(const TrainingLayout& layout, const TrainingTask& task, const std::filesystem::path& folder);

@@ -21,8 +21,10 @@ import time
 import torch
 from torch.nn import functional as F
 
-from pytorch_training import ConvNet
+from pytorch_training import Network
 
+CONVNET = ["Conv2d(1, 32, 3)", "ReLU()", "MaxPool2d(2)", "Conv2d(32, 64, 3)", "ReLU()", "MaxPool2d(2)", "Flatten()",
+           "Linear(1600, 256)", "ReLU()", "Linear(256, 10)"]
 VARIANTS = ("eager", "amp", "channels_last", "compile", "graph")
 
 
@@ -46,7 +48,8 @@ class Epochs:
         self.half = variant != "eager"
         self.format = torch.channels_last if variant not in ("eager", "amp") else torch.contiguous_format
         self.images, self.labels, self.batch_size = images, labels, batch_size
-        self.model = ConvNet((28, 28, 1), 10).cuda().to(memory_format=self.format)
+        layers = [{"module": module, "reads": [i]} for i, module in enumerate(CONVNET)]
+        self.model = Network(layers).cuda().to(memory_format=self.format)
         self.forward = self.model
         if variant == "compile":
             self.forward = torch.compile(self.model)

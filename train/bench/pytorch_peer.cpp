@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <variant>
 #include <vector>
 
 #include "comm/bench/gloo_peer.h"
 #include "kernels/base/child_process.h"
+#include "nn/models/model.h"
+#include "train/core/config/resolve.h"
 #include "train/records/metrics/line_file.h"
 
 namespace gradring::train::bench {
@@ -22,6 +25,17 @@ constexpr int kWarmupSteps = 10;
 constexpr int kTrialSteps = 10;
 constexpr int kTrialRounds = 3;
 
+/// As pytorch_training.py reads them.
+nlohmann::json layers_of(const nn::Model& model) {
+  const std::vector<std::vector<std::size_t>> reads = nn::reads_of(model);
+  nlohmann::json layers = nlohmann::json::array();
+  for (std::size_t i = 0; i < model.layers.size(); ++i)
+    layers.push_back(
+        {{"module", std::visit([](const auto& layer) { return layer.torch_module(); }, model.layers[i].layer)},
+         {"reads", reads[i]}});
+  return layers;
+}
+
 nlohmann::json settings_of(const TrainingLayout& layout, const TrainingTask& task, const RawDataset& data,
                            PyTorchStyle style, const fs::path& store) {
   return {{"images", data.images},
@@ -29,12 +43,12 @@ nlohmann::json settings_of(const TrainingLayout& layout, const TrainingTask& tas
           {"test_images", data.test_images},
           {"test_labels", data.test_labels},
           {"shape", data.shape.extents()},
-          {"classes", data.classes},
+          {"layers", layers_of(nn::make_model(named_model(task.model), data.shape, data.classes))},
           {"batch_size", layout.global_batch / layout.ranks},
           {"epochs", task.epochs},
           {"steps", task.steps},
           {"warmup", kWarmupSteps},
-          {"threads", 1},
+          {"threads", layout.threads},
           {"channels_last", style.channels_last},
           {"dataloader", style.dataloader},
           {"seed", 0},

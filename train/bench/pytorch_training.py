@@ -4,7 +4,9 @@
 Runs once per rank, with RANK and WORLD_SIZE set. The first line on stdin is JSON:
   images, labels     files of raw bytes, one a pixel (NHWC) and one a label
   test_images, test_labels   the same of the test set, on which rank 0 evaluates after each training; "": it does not
-  shape, classes     of one image: [height, width, channels]; labels are 0 .. classes - 1
+  shape              of one image: [height, width, channels]
+  layers             of the model: {"module": "Conv2d(1, 32, 3)" or "x + residual", "reads": [0 for the image, i for the
+                     output of the i-th layer, ...]}
   batch_size         per rank
   epochs, steps      how much is timed; steps 0 means whole epochs
   warmup             untimed steps before; the weights start anew after them
@@ -30,17 +32,43 @@ from torch.nn import functional as F
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
-class ConvNet(nn.Module):
-    def __init__(self, shape, classes):
+class Network(nn.Module):
+    """The layers of a model, written as torch.nn's modules, or as expressions of x and residual. Whatever may be computed in
+    place is, as in torchvision's networks."""
+
+    def __init__(self, layers):
         super().__init__()
-        height, width, channels = shape
-        self.conv_layers = nn.Sequential(nn.Conv2d(channels, 32, 3), nn.ReLU(), nn.MaxPool2d(2),
-                                         nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2))
-        pooled = [((side - 2) // 2 - 2) // 2 for side in (height, width)]
-        self.fc_layers = nn.Sequential(nn.Linear(64 * pooled[0] * pooled[1], 256), nn.ReLU(), nn.Linear(256, classes))
+        self.reads = [layer["reads"] for layer in layers]
+        readers = [sum(reads.count(output) for reads in self.reads) for output in range(len(layers) + 1)]
+        self.modules_in_order = nn.ModuleList()
+        for layer, reads in zip(layers, self.reads):
+            source = self.modules_in_order[reads[0] - 1] if reads[0] > 0 else None
+            # autograd keeps the outputs of other modules
+            overwrites = readers[reads[0]] == 1 and isinstance(source, (nn.Conv2d, nn.Linear, nn.BatchNorm2d))
+            self.modules_in_order.append(module_of(layer["module"], overwrites))
 
     def forward(self, x):
-        return self.fc_layers(self.conv_layers(x).flatten(1))
+        outputs = [x]
+        for module, reads in zip(self.modules_in_order, self.reads):
+            outputs.append(module(*[outputs[output] for output in reads]))
+        return outputs[-1]
+
+
+class Expression(nn.Module):
+    def __init__(self, text):
+        super().__init__()
+        self.forward = eval("lambda x, residual=None: " + text)
+
+
+def module_of(text, overwrites):
+    if text == "x + residual" and overwrites:
+        return Expression("x.add_(residual)")
+    if text.startswith("x "):
+        return Expression(text)
+    module = eval(text, vars(nn))
+    if overwrites and hasattr(module, "inplace"):
+        module.inplace = True
+    return module
 
 
 def read(path):
@@ -83,7 +111,7 @@ class Training:
         self.images, self.labels = self.read_set(settings["images"], settings["labels"])
 
         torch.manual_seed(settings["seed"])
-        model = ConvNet(settings["shape"], settings["classes"]).to(memory_format=self.format)
+        model = Network(settings["layers"]).to(memory_format=self.format)
         self.first_weights = {name: value.clone() for name, value in model.state_dict().items()}
         self.plain = model
         self.model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True) if world > 1 else model

@@ -15,6 +15,8 @@
 #include "train/bench/commands/options.h"
 #include "train/bench/measured_training.h"
 #include "train/bench/pytorch_peer.h"
+#include "train/core/config/options.h"
+#include "train/core/config/resolve.h"
 #include "train/core/doctor/find_python.h"
 #include "train/launch/workers/run_folder.h"
 #include "train/options/exit_code.h"
@@ -30,15 +32,18 @@ struct CompareBenchOptions {
   bench::TrainingTask task;
   int ranks = 0;                ///< 0: not given
   std::int64_t batch_size = 0;  ///< 0: not given
+  int threads = 1;              ///< of a rank
   int rounds = 3;
   bool dataloader = false;
   std::string format = "auto";  ///< of PyTorch's tensors: auto, contiguous, channels_last
   CommonBenchOptions common;
 };
 
-bench::TrainingLayout case_of(int ranks, std::int64_t batch_size) {
-  return {.name = fmt::format("{} rank{} x batch {}", ranks, ranks == 1 ? "" : "s", batch_size),
+bench::TrainingLayout case_of(int ranks, int threads, std::int64_t batch_size) {
+  const std::string of_threads = threads == 1 ? "" : fmt::format(" x {} threads", threads);
+  return {.name = fmt::format("{} rank{}{} x batch {}", ranks, ranks == 1 ? "" : "s", of_threads, batch_size),
           .ranks = ranks,
+          .threads = threads,
           .global_batch = ranks * batch_size};
 }
 
@@ -46,8 +51,9 @@ bench::TrainingLayout case_of(int ranks, std::int64_t batch_size) {
 std::vector<bench::TrainingLayout> cases_of(const CompareBenchOptions& options) {
   const int ranks = options.ranks > 0 ? options.ranks : 2;
   const std::int64_t batch_size = options.batch_size > 0 ? options.batch_size : 256;
-  if (options.ranks > 0 || options.batch_size > 0) return {case_of(ranks, batch_size)};
-  return {case_of(ranks, batch_size), case_of(1, 512)};
+  const bench::TrainingLayout first = case_of(ranks, options.threads, batch_size);
+  if (options.ranks > 0 || options.batch_size > 0) return {first};
+  return {first, case_of(1, options.threads, 512)};
 }
 
 CommandLine command_line(CompareBenchOptions& options) {
@@ -57,8 +63,13 @@ CommandLine command_line(CompareBenchOptions& options) {
       .options = with_common_options(
           dataset_options(
               options.task.dataset, options.task.data_dir,
-              {count_option("nprocs", "ranks; PyTorch's use DDP over gloo (default 2, then 1)", 1, options.ranks),
+              {{.name = "model",
+                .value = find_option("model")->value,
+                .help = "model architecture: a built-in one, or a file (default convnet)",
+                .read = [&](std::string_view text) { options.task.model = named_model(std::string(text)).name; }},
+               count_option("nprocs", "ranks; PyTorch's use DDP over gloo (default 2, then 1)", 1, options.ranks),
                count_option("batch-size", "samples per rank and step (default 256, then 512)", 1, options.batch_size),
+               count_option("threads", "threads of each rank (default 1)", 1, options.threads),
                count_option("epochs", "epochs of each training (default 1)", 1, options.task.epochs),
                count_option("steps", "steps after which each training ends; 0: after the epochs (default 0)", 0,
                             options.task.steps),
@@ -69,8 +80,10 @@ CommandLine command_line(CompareBenchOptions& options) {
                              "format of PyTorch's tensors; auto: the faster of both (default auto)", options.format)}),
           options.common),
       .notes =
-          "The training is the seed model with Adam 1e-3 in fp32, one thread per rank. GRADRING_PYTHON names a "
-          "Python that imports torch; else each python3 on PATH is tried. CPU seconds are those of all ranks in "
+          "The training is with Adam 1e-3 in fp32. PyTorch's network has the modules of the model's layers. Ours "
+          "evaluates the whole test set after each training, which is not timed. GRADRING_PYTHON names a Python that "
+          "imports "
+          "torch; else each python3 on PATH is tried. CPU seconds are those of all ranks in "
           "training alone; they vary less than wall time on a busy machine. All-reduce compared with gloo: "
           "gradring bench allreduce --compare gloo"};
 }
@@ -133,7 +146,9 @@ void add_measurements(bench::BenchRun& run, const bench::TrainingTask& task, con
   for (const bench::TrainingRow& row : rows)
     for (const auto& [clock, number] : {std::pair("wall", kWall), std::pair("cpu", kProcessors)})
       run.add({.key = {{"dataset", task.dataset},
+                       {"model", task.model},
                        {"ranks", std::to_string(layout.ranks)},
+                       {"threads", std::to_string(layout.threads)},
                        {"batch_size", std::to_string(layout.global_batch / layout.ranks)},
                        {"epochs", std::to_string(task.epochs)},
                        {"steps", std::to_string(task.steps)},
@@ -171,6 +186,7 @@ nlohmann::json run_case(bench::BenchRun& run, const bench::TrainingLayout& layou
   const auto rows = bench::measure_rounds(contestants, options.rounds, say);
   add_measurements(run, options.task, layout, rows);
   return {{"ranks", layout.ranks},
+          {"threads", layout.threads},
           {"batch_size", layout.global_batch / layout.ranks},
           {"memory_format", format},
           {"blas", blas},
@@ -204,13 +220,14 @@ void run(CompareBenchOptions& options) {
   if (options.common.list) return list(cases, search, options);
   bench::BenchRun bench_run("compare", options.common.files);
   print_text("{}\n{}\n", bench_run.title(), search.to_string());
-  print_text("{} epoch(s) of {} samples of {}{}; the seed model, Adam 1e-3, FP32, one thread a rank\n", task.epochs,
-             dataset->size(), task.dataset, task.steps > 0 ? fmt::format(", {} steps at most", task.steps) : "");
+  print_text("{} epoch(s) of {} samples of {}{}; {}, Adam 1e-3, FP32\n", task.epochs, dataset->size(), task.dataset,
+             task.steps > 0 ? fmt::format(", {} steps at most", task.steps) : "", task.model);
   const RunFolder folder;
   const auto data = bench::RawDataset::write(*dataset, folder.path());
   nlohmann::json results = nlohmann::json::array();
   for (const auto& layout : cases) results.push_back(run_case(bench_run, layout, data, search, options));
   bench_run.finish({{"dataset", task.dataset},
+                    {"model", task.model},
                     {"epochs", task.epochs},
                     {"steps", task.steps},
                     {"torch", search.torch_version},

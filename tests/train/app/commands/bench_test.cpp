@@ -11,6 +11,7 @@
 #include "tests/support/json.h"
 #include "tests/train/app/commands/support/workplace.h"
 #include "tests/train/support/text_of.h"
+#include "train/core/doctor/find_python.h"
 
 namespace gradring {
 namespace {
@@ -236,6 +237,55 @@ TEST(BenchCompare, TrainsInTurnsWithPyTorch) {
   EXPECT_EQ(contenders.at(0).at("processor_seconds").size(), 2u);
   EXPECT_EQ(contenders.at(2).at("name"), "PyTorch, DataLoader");
   EXPECT_THAT(place.left(), ElementsAre("bench.json", "python", "settings.txt"));
+}
+
+/// With the same initial weights and batches, both losses after a few steps are the same only if the networks are.
+TEST(BenchCompare, TrainsTheNetworkOfAModelFileWithPyTorch) {
+  const train::PythonSearch search = train::search_python_with_torch();
+  if (!search.python) GTEST_SKIP() << search.to_string();
+  const Workplace place;
+  std::ofstream(place.path("net.toml")) << R"(layers = [
+  { conv2d = "conv1", out = 8, kernel = 3, padding = 1, bias = false },
+  { batch_norm2d = "bn1" },
+  { relu = "relu1" },
+  { conv2d = "conv2", out = 8, kernel = 3, padding = 1, groups = 4 },
+  { batch_norm2d = "bn2" },
+  { add = "add", inputs = ["bn2", "relu1"] },
+  { gelu = "gelu" },
+  { max_pool2d = "pool", kernel = 3, stride = 2, padding = 1 },
+  { global_avg_pool2d = "avgpool" },
+  { flatten = "flatten" },
+  { linear = "fc", out = "classes" },
+])";
+  const Words words = {"bench",
+                       "compare",
+                       "--dataset",
+                       "mnist",
+                       "--data-dir",
+                       "data",
+                       "--model",
+                       "net.toml",
+                       "--steps",
+                       "3",
+                       "--rounds",
+                       "1",
+                       "--nprocs",
+                       "1",
+                       "--threads",
+                       "2",
+                       "--batch-size",
+                       "8",
+                       "-J",
+                       "bench.json",
+                       "--memory-format",
+                       "channels_last"};
+  const ProgramEnd end = place.run(words, {{"GRADRING_PYTHON", *search.python}});
+  ASSERT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, HasSubstr("1 rank x 2 threads x batch 8"));
+  const auto table = json_of(place);
+  EXPECT_EQ(table.at("model"), "net.toml");
+  const auto& contenders = table.at("cases").at(0).at("contenders");
+  EXPECT_NEAR(contenders.at(0).at("loss").get<double>(), contenders.at(1).at("loss").get<double>(), 1e-4);
 }
 
 TEST(BenchCompare, NeedsAsManySamplesAsABatchHas) {
