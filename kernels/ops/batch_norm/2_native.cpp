@@ -7,7 +7,7 @@
 //   sums or factors are arrays in the first-level cache.
 // Traffic and bound: each element is read (and written) once from memory, which is the bound.
 // Gains over the step before: neighbours in memory are neighbours in a vector; no barriers; factors are computed once for
-//   64 rows.
+//   64 rows or more.
 // Still slow because: every pass reads again what the one before has just left.
 // Limits: f32; 2^31 - 1 channels.
 
@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::int64_t kWidth = 512;      // channels at a time: a few arrays of so many stay in the first-level cache
 constexpr std::int64_t kChunk = 16;       // rows whose statistics are taken together
-constexpr std::int64_t kFactorRows = 64;  // rows for which factors of channels are computed once
+constexpr std::int64_t kFactorRows = 64;  // rows for which factors of more channels than kWidth are computed once
 constexpr std::int64_t kMostSlices = 64;
 constexpr std::int64_t kLeastRows = 64;  // of a slice
 using Channels = float[kWidth];
@@ -50,6 +50,11 @@ void for_each_chunk(std::int64_t begin, std::int64_t end, std::int64_t chunk, st
   for (std::int64_t row = begin; row < end; row += chunk)
     for (std::int64_t c = 0; c < channels; c += kWidth)
       visit(row, std::min(chunk, end - row), c, std::min(kWidth, channels - c));
+}
+
+/// Rows for which factors of channels are computed once: all, if the factors stay in the first-level cache.
+std::int64_t rows_of_factors(std::int64_t rows, std::int64_t channels) {
+  return channels <= kWidth ? std::max<std::int64_t>(rows, 1) : kFactorRows;
 }
 
 /// Calls visit(r, count as a std::integral_constant) for rows [0, rows), four at a time as long as there are as many.
@@ -137,7 +142,7 @@ template <bool kResidual, bool kRelu>
 void normalize_kernel(SIMT_GRID_CONST(NormalizeArgs) args) {
   const auto range = lib::row_range(args.rows);
   const std::int64_t channels = args.channels;
-  for_each_chunk(*range.begin(), *range.end(), kFactorRows, channels,
+  for_each_chunk(*range.begin(), *range.end(), rows_of_factors(args.rows, channels), channels,
                  [&](std::int64_t row, std::int64_t rows, std::int64_t c, std::int64_t width) {
                    Channels mean, scale, bias;
                    for (std::int64_t i = 0; i < width; ++i) {
@@ -190,7 +195,9 @@ void backward_sums_slices_kernel(SIMT_GRID_CONST(BackwardSumsArgs) args) {
     for_each_chunk(slice * each, std::min((slice + 1) * each, args.rows), kChunk, channels,
                    [&](std::int64_t row, std::int64_t rows, std::int64_t c, std::int64_t width) {
                      const std::int64_t at = row * channels + c;
-                     Channels sums = {}, products = {};
+                     Channels sums, products;
+                     std::fill_n(sums, width, 0.0f);
+                     std::fill_n(products, width, 0.0f);
                      for_each_four(rows, [&](std::int64_t r, auto count) {
                        const std::int64_t first = at + r * channels;
                        add_sums<kRelu, count.value>(static_cast<const float*>(args.x) + first,
@@ -223,7 +230,7 @@ template <bool kRelu, bool kResidual>
 void backward_kernel(SIMT_GRID_CONST(BackwardArgs) args) {
   const auto range = lib::row_range(args.rows);
   const std::int64_t channels = args.channels;
-  for_each_chunk(*range.begin(), *range.end(), kFactorRows, channels,
+  for_each_chunk(*range.begin(), *range.end(), rows_of_factors(args.rows, channels), channels,
                  [&](std::int64_t row, std::int64_t rows, std::int64_t c, std::int64_t width) {
                    Channels mean, scale, offset, slope;
                    for (std::int64_t i = 0; i < width; ++i) {
