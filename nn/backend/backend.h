@@ -28,13 +28,14 @@ struct RandomKey {
 /// are NHWC or [n, features].
 struct ForwardPass {
   std::int64_t batch = 0;  ///< samples in this call; at most the planned batch
+  int shard = 0;           ///< of a batch that is cut into several (ReplicaStatistics::shards)
   const void* x = nullptr;
   const void* residual = nullptr;  ///< the second input of the plan's Add, if it has one
   void* y = nullptr;
   std::span<const void* const> parameters;  ///< of the plan's nodes, in state_dict order
   std::span<float* const> buffers;          ///< the same, f32; in training, forward updates them
   std::byte* saved = nullptr;               ///< the plan's saved_bytes(), kept until backward
-  std::byte* kept = nullptr;                ///< the plan's kept_bytes(), kept until backward
+  std::byte* kept = nullptr;                ///< the plan's kept_bytes(), kept until backward; one for all shards
   bool recomputed = false;                  ///< by checkpointing: `kept` has what the first pass wrote, `buffers` stay
   RandomKey random = {};                    ///< in training
   std::byte* workspace = nullptr;           ///< the plan's workspace_bytes(), valid during this call
@@ -43,6 +44,7 @@ struct ForwardPass {
 /// Pointers of one backward pass. x, y, parameters, saved, kept, random: as in the forward pass before it.
 struct BackwardPass {
   std::int64_t batch = 0;
+  int shard = 0;
   const void* x = nullptr;
   const void* y = nullptr;
   void* dy = nullptr;         ///< gradient of y; backward may overwrite it
@@ -66,15 +68,20 @@ class Plan {
   virtual ~Plan() = default;
   /// Number of nodes that this plan computes.
   virtual std::size_t nodes() const { return 1; }
-  /// Memory that forward fills for backward besides x and y (for example pooling's argmax codes).
+  /// Memory that forward fills for backward besides x and y (for example pooling's argmax codes), for each shard.
   virtual std::size_t saved_bytes() const { return 0; }
-  /// The same, but a recomputation finds it unchanged (for example the statistics of a batch).
+  /// The same for all shards, but a recomputation finds it unchanged (for example the statistics of a batch).
   virtual std::size_t kept_bytes() const { return 0; }
   virtual std::size_t workspace_bytes() const { return 0; }
-  /// Whether a pass needs the other replicas (NodeSpec::replicas): all must run it, also for a batch of 0 samples.
-  virtual bool needs_replicas() const { return false; }
+  /// Whether the samples of a batch depend on each other, as in batch normalization. Then the two functions below come
+  /// first, for all shards, also for those of 0 samples; and so for all replicas (NodeSpec::replicas).
+  virtual bool has_statistics() const { return false; }
   /// The library, or the kernel's table and variant ("conv2d/direct"); may be empty.
   virtual std::string description() const { return {}; }
+  /// What forward needs of the whole batch; not for a recomputation. The workspace stays until forward.
+  virtual void enqueue_statistics(kernels::Stream& /*stream*/, const ForwardPass& /*pass*/) {}
+  /// The same of backward. Such a plan writes the gradients of its parameters here.
+  virtual void enqueue_sums(kernels::Stream& /*stream*/, const BackwardPass& /*pass*/) {}
   virtual void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) = 0;
   virtual void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) = 0;
 };

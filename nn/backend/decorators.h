@@ -18,8 +18,12 @@ class PlanDecorator : public Plan {
   std::size_t saved_bytes() const override { return inner_->saved_bytes(); }
   std::size_t kept_bytes() const override { return inner_->kept_bytes(); }
   std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
-  bool needs_replicas() const override { return inner_->needs_replicas(); }
+  bool has_statistics() const override { return inner_->has_statistics(); }
   std::string description() const override { return inner_->description(); }
+  void enqueue_statistics(kernels::Stream& stream, const ForwardPass& pass) override {
+    inner_->enqueue_statistics(stream, pass);
+  }
+  void enqueue_sums(kernels::Stream& stream, const BackwardPass& pass) override { inner_->enqueue_sums(stream, pass); }
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {
     inner_->enqueue_forward(stream, pass);
   }

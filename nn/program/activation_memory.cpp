@@ -120,6 +120,8 @@ std::string in_mebibytes(std::size_t bytes) {
 
 }  // namespace
 
+std::size_t BatchShards::stride(std::size_t shard_bytes) { return padded(shard_bytes); }
+
 std::size_t StageBytes::padded() const { return nn::padded(output) + nn::padded(saved); }
 std::size_t StageBytes::padded_kept() const { return nn::padded(kept); }
 

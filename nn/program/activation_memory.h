@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -86,6 +87,23 @@ struct Lifetime {
   std::size_t bytes = 0;
   std::size_t first = 0;
   std::size_t last = 0;
+};
+
+/// A batch cut into shards, the last of them with fewer samples: plans compute one at a time, so that the bits of a
+/// shard do not depend on the others.
+struct BatchShards {
+  std::int64_t size = 0;  ///< samples, at most
+  int count = 1;
+
+  std::int64_t samples(std::int64_t batch, int shard) const {
+    return std::clamp(batch - shard * size, std::int64_t{0}, size);
+  }
+  /// From one shard of a tensor to the next: aligned, so that all are computed alike.
+  static std::size_t stride(std::size_t shard_bytes);
+  /// Of the whole tensor.
+  std::size_t bytes(std::size_t shard_bytes) const {
+    return static_cast<std::size_t>(count - 1) * stride(shard_bytes) + shard_bytes;
+  }
 };
 
 /// Positions in one block of memory, in which nothing overlaps that lives at the same time.

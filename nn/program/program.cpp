@@ -27,11 +27,12 @@ void tell(StepObserver& observer, const std::vector<int>& parameters) {
   for (auto index = parameters.rbegin(); index != parameters.rend(); ++index) observer.gradient_ready(*index);
 }
 
-std::vector<StageBytes> bytes_of(const std::vector<PlannedStage>& stages) {
+std::vector<StageBytes> bytes_of(const std::vector<PlannedStage>& stages, const BatchShards& shards) {
   std::vector<StageBytes> bytes;
   for (const PlannedStage& stage : stages)
-    bytes.push_back(
-        {.output = stage.output_bytes, .saved = stage.plan->saved_bytes(), .kept = stage.plan->kept_bytes()});
+    bytes.push_back({.output = shards.bytes(stage.output_bytes),
+                     .saved = shards.bytes(stage.plan->saved_bytes()),
+                     .kept = stage.plan->kept_bytes()});
   return bytes;
 }
 
@@ -45,10 +46,9 @@ bool adds_dresidual(const PlannedStage& stage, std::size_t number, std::span<con
   return read != kProgramInput && (read == stage.x || last_readers[read] != number);
 }
 
-std::vector<StageCost> costs_of(const ModelPlans& plans) {
+std::vector<StageCost> costs_of(const ModelPlans& plans, std::span<const StageBytes> bytes) {
   const std::vector<PlannedStage>& stages = plans.stages;
   std::vector<StageCost> costs;
-  const std::vector<StageBytes> bytes = bytes_of(stages);
   for (std::size_t i = 0; i < stages.size(); ++i)
     costs.push_back({.bytes = bytes[i].padded(), .work = stages[i].forward_work, .kept_bytes = bytes[i].padded_kept()});
   std::size_t first_read = plans.head.x;  // by the stages after i
@@ -61,16 +61,17 @@ std::vector<StageCost> costs_of(const ModelPlans& plans) {
 
 /// A gradient lives from the step that writes it first, that of the stage's last reader, to that of its own stage. Where
 /// an earlier reader adds to it, the summand is in memory of its own: two for each stage, of dx and of dresidual.
-Placement place_gradients(const ModelPlans& plans, std::span<const std::size_t> last_readers) {
+Placement place_gradients(const ModelPlans& plans, std::span<const StageBytes> bytes,
+                          std::span<const std::size_t> last_readers) {
   const std::size_t count = plans.stages.size();
   std::vector<Lifetime> blocks;
   for (std::size_t i = 0; i < count; ++i)
-    blocks.push_back({.bytes = plans.stages[i].output_bytes, .first = count - last_readers[i], .last = count - i});
+    blocks.push_back({.bytes = bytes[i].output, .first = count - last_readers[i], .last = count - i});
   for (std::size_t i = 0; i < count; ++i) {
     const PlannedStage& stage = plans.stages[i];
     const auto summand = [&](std::size_t read, bool adds) {
       const bool needed = adds && read != kProgramInput;
-      blocks.push_back({.bytes = needed ? plans.stages[read].output_bytes : 0, .first = count - i, .last = count - i});
+      blocks.push_back({.bytes = needed ? bytes[read].output : 0, .first = count - i, .last = count - i});
     };
     summand(stage.x, adds_dx(stage, i, last_readers));
     summand(stage.residual.value_or(kProgramInput), adds_dresidual(stage, i, last_readers));
@@ -83,24 +84,36 @@ Placement place_gradients(const ModelPlans& plans, std::span<const std::size_t> 
 Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend,
                  const ProgramDevices& devices, kernels::DType dtype, const Checkpointing& checkpointing,
                  ReplicaStatistics* replicas)
-    : max_batch_(max_batch), mode_(mode), dtype_(dtype), buffer_layout_(buffer_layout(model)) {
+    : max_batch_(max_batch),
+      shards_{.size = max_batch, .count = replicas ? replicas->shards() : 1},
+      mode_(mode),
+      dtype_(dtype),
+      buffer_layout_(buffer_layout(model)) {
   check(max_batch > 0,
         [&] { return "the batch size of a program is " + std::to_string(max_batch) + ", expected 1 or more"; });
   const bool trains = mode == ProgramMode::training;
   check(trains || checkpointing.kind == Checkpointing::Kind::none, "checkpointing needs a training program");
-  plans_ = plan_model(model, max_batch, dtype, trains, backend, replicas);
-  segments_ = choose_segments(costs_of(plans_), checkpointing);
+  check(max_batch % shards_.count == 0, [&] {
+    return "a batch of " + std::to_string(max_batch) + " samples cannot be cut into " + std::to_string(shards_.count) +
+           " equal shards";
+  });
+  shards_.size = max_batch / shards_.count;
+  plans_ = plan_model(model, shards_.size, dtype, trains, backend, replicas);
+  const std::vector<StageBytes> bytes = bytes_of(plans_.stages, shards_);
+  segments_ = choose_segments(costs_of(plans_, bytes), checkpointing);
   last_readers_ = plans_.last_readers();
-  const std::vector<StageBytes> bytes = bytes_of(plans_.stages);
   layout_ = trains ? lay_out_for_backward(bytes, segments_.ends) : lay_out_for_forward(bytes, last_readers_);
 
   activations_ = devices.activations.allocate(layout_.bytes);
   if (trains) {
-    Placement placed = place_gradients(plans_, last_readers_);
+    Placement placed = place_gradients(plans_, bytes, last_readers_);
     gradients_ = devices.activations.allocate(placed.bytes);
     gradient_offsets_ = std::move(placed.offsets);
   }
-  logits_ = devices.activations.allocate(plans_.head.logits_bytes);
+  logits_ = devices.activations.allocate(plans_.head.logits_bytes > 0 ? shards_.bytes(plans_.head.logits_bytes) : 0);
+  input_bytes_ =
+      static_cast<std::size_t>(activations_of(model, shards_.size).front().shape.elements()) * kernels::size_of(dtype);
+  cut_input_ = devices.activations.allocate(shards_.count > 1 ? shards_.bytes(input_bytes_) : 0);
   workspace_ = devices.workspace.allocate(plans_.workspace_bytes);
 }
 
@@ -112,7 +125,7 @@ void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, c
   });
   batch_ = batch.samples;
   random_ = batch.random;
-  input_ = batch.x;
+  enqueue_cut(stream, batch.x);
   observer.before_forward();
   for (std::size_t i = 0; i < plans_.stages.size(); ++i) {
     observer.weights_needed(plans_.stages[i].parameters);
@@ -131,29 +144,55 @@ std::vector<float*> Program::buffers_of(const Weights& weights, std::size_t stag
 void Program::enqueue_stage(kernels::Stream& stream, const Weights& weights, std::size_t stage, bool recomputed) {
   const auto parameters = pointers(weights, plans_.stages[stage].parameters);
   const std::vector<float*> buffers = buffers_of(weights, stage);
-  plans_.stages[stage].plan->enqueue_forward(stream, {.batch = batch_,
-                                                      .x = read(plans_.stages[stage].x),
-                                                      .residual = residual_of(stage),
-                                                      .y = output_of(stage),
-                                                      .parameters = parameters,
-                                                      .buffers = buffers,
-                                                      .saved = saved_of(stage),
-                                                      .kept = kept_of(stage),
-                                                      .recomputed = recomputed,
-                                                      .random = random_,
-                                                      .workspace = workspace_.data()});
+  Plan& plan = *plans_.stages[stage].plan;
+  const auto pass = [&](int shard) {
+    return ForwardPass{.batch = samples_of(shard),
+                       .shard = shard,
+                       .x = read(plans_.stages[stage].x, shard),
+                       .residual = residual_of(stage, shard),
+                       .y = output_of(stage, shard),
+                       .parameters = parameters,
+                       .buffers = buffers,
+                       .saved = saved_of(stage, shard),
+                       .kept = kept_of(stage),
+                       .recomputed = recomputed,
+                       .random = random_of(shard),
+                       .workspace = workspace_.data()};
+  };
+  if (plan.has_statistics() && !recomputed)
+    for_each_shard(true, [&](int shard) { plan.enqueue_statistics(stream, pass(shard)); });
+  for_each_shard(false, [&](int shard) { plan.enqueue_forward(stream, pass(shard)); });
+}
+
+template <class Visit>
+void Program::for_each_shard(bool all, const Visit& visit) const {
+  for (int shard = 0; shard < shards_.count; ++shard)
+    if (all || samples_of(shard) > 0) visit(shard);
+}
+
+/// Plans find the shards of the input aligned.
+void Program::enqueue_cut(kernels::Stream& stream, const void* x) {
+  input_ = x;
+  if (shards_.count == 1) return;
+  input_ = cut_input_.data();
+  const std::size_t sample_bytes = input_bytes_ / static_cast<std::size_t>(shards_.size);
+  for_each_shard(false, [&](int shard) {
+    stream.enqueue_copy(of_shard(cut_input_.data(), input_bytes_, shard),
+                        static_cast<const std::byte*>(x) + static_cast<std::size_t>(shard) * input_bytes_,
+                        static_cast<std::size_t>(samples_of(shard)) * sample_bytes);
+  });
 }
 
 void Program::enqueue_loss(kernels::Stream& stream, const LossTarget& target) {
   check(mode_ == ProgramMode::evaluation && batch_ > 0,
         "enqueue_loss needs an evaluation program and a forward pass before it");
-  plans_.head.plan->enqueue(stream, pass_of(target));
+  plans_.head.plan->enqueue(stream, pass_of(target, 0));
 }
 
-LossPass Program::pass_of(const LossTarget& target) const {
-  return {.rows = batch_,
-          .x = read(plans_.head.x),
-          .labels = target.labels,
+LossPass Program::pass_of(const LossTarget& target, int shard) const {
+  return {.rows = samples_of(shard),
+          .x = read(plans_.head.x, shard),
+          .labels = target.labels + shard * shards_.size,
           .scale = target.scale,
           .loss_scale = target.loss_scale,
           .loss_sum = target.loss_sum,
@@ -166,10 +205,11 @@ void Program::enqueue_backward(kernels::Stream& stream, const Weights& weights, 
   check(mode_ == ProgramMode::training && batch_ > 0,
         "enqueue_backward needs a training program and a forward pass before it");
   check_type_of(weights);
-  walk_backward(observer,
-                {.head = [&] { enqueue_head(stream, weights, gradients, target); },
-                 .recompute = [&](std::size_t stage) { enqueue_stage(stream, weights, stage, true); },
-                 .stage = [&](std::size_t stage) { enqueue_stage_backward(stream, weights, gradients, stage); }});
+  walk_backward(
+      observer,
+      {.head = [&] { enqueue_head(stream, weights, gradients, target, observer); },
+       .recompute = [&](std::size_t stage) { enqueue_stage(stream, weights, stage, true); },
+       .stage = [&](std::size_t stage) { enqueue_stage_backward(stream, weights, gradients, stage, observer); }});
 }
 
 void Program::enqueue_empty_batch(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
@@ -184,14 +224,14 @@ void Program::enqueue_empty_batch(kernels::Stream& stream, const Weights& weight
   observer.before_forward();
   for (std::size_t i = 0; i < plans_.stages.size(); ++i) {
     observer.weights_needed(plans_.stages[i].parameters);
-    if (plans_.stages[i].plan->needs_replicas()) enqueue_stage(stream, weights, i, false);
+    if (plans_.stages[i].plan->has_statistics()) enqueue_stage(stream, weights, i, false);
   }
   walk_backward(observer, {.head = [&] { clear(plans_.head.parameters); },
                            .recompute = [](std::size_t) {},
                            .stage =
                                [&](std::size_t stage) {
-                                 if (plans_.stages[stage].plan->needs_replicas())
-                                   enqueue_stage_backward(stream, weights, gradients, stage);
+                                 if (plans_.stages[stage].plan->has_statistics())
+                                   enqueue_stage_backward(stream, weights, gradients, stage, observer);
                                  else
                                    clear(plans_.stages[stage].parameters);
                                }});
@@ -219,7 +259,7 @@ void Program::walk_backward(StepObserver& observer, const BackwardWork& work) co
 }
 
 void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
-                                     std::size_t stage) {
+                                     std::size_t stage, StepObserver& observer) {
   const PlannedStage& planned = plans_.stages[stage];
   const auto parameters = pointers(weights, planned.parameters);
   const auto dparameters = pointers(gradients, planned.parameters);
@@ -227,50 +267,69 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
   const bool dx_is_summand = adds_dx(planned, stage, last_readers_);
   const bool dresidual_is_summand = adds_dresidual(planned, stage, last_readers_);
   const std::size_t summands = plans_.stages.size() + 2 * stage;
-  std::byte* const dx = planned.x == kProgramInput ? nullptr : gradient_at(dx_is_summand ? summands : planned.x);
-  std::byte* const dresidual =
-      residual == kProgramInput ? nullptr : gradient_at(dresidual_is_summand ? summands + 1 : residual);
-  planned.plan->enqueue_backward(stream, {.batch = batch_,
-                                          .x = read(planned.x),
-                                          .y = output_of(stage),
-                                          .dy = gradient_at(stage),
-                                          .dx = dx,
-                                          .dresidual = dresidual,
-                                          .parameters = parameters,
-                                          .gradients = dparameters,
-                                          .saved = saved_of(stage),
-                                          .kept = kept_of(stage),
-                                          .random = random_,
-                                          .workspace = workspace_.data()});
-  if (dx_is_summand) enqueue_sum(stream, planned.x, dx);
-  if (dresidual_is_summand) enqueue_sum(stream, residual, dresidual);
+  const auto pass = [&](int shard) {
+    const auto gradient_of = [&](std::size_t read, std::size_t number) {
+      return read == kProgramInput ? nullptr : gradient_at(number, read, shard);
+    };
+    return BackwardPass{.batch = samples_of(shard),
+                        .shard = shard,
+                        .x = read(planned.x, shard),
+                        .y = output_of(stage, shard),
+                        .dy = gradient_at(stage, stage, shard),
+                        .dx = gradient_of(planned.x, dx_is_summand ? summands : planned.x),
+                        .dresidual = gradient_of(residual, dresidual_is_summand ? summands + 1 : residual),
+                        .parameters = parameters,
+                        .gradients = dparameters,
+                        .saved = saved_of(stage, shard),
+                        .kept = kept_of(stage),
+                        .random = random_of(shard),
+                        .workspace = workspace_.data()};
+  };
+  const bool has_sums = planned.plan->has_statistics();
+  if (has_sums)
+    for_each_shard(true, [&](int shard) {
+      planned.plan->enqueue_sums(stream, pass(shard));
+      observer.gradients_of_shard(planned.parameters);
+    });
+  for_each_shard(false, [&](int shard) {
+    const BackwardPass one = pass(shard);
+    planned.plan->enqueue_backward(stream, one);
+    if (dx_is_summand) enqueue_sum(stream, planned.x, shard, one.dx);
+    if (dresidual_is_summand) enqueue_sum(stream, residual, shard, one.dresidual);
+    if (!has_sums) observer.gradients_of_shard(planned.parameters);
+  });
 }
 
 /// Adds to the gradient of a stage's output.
-void Program::enqueue_sum(kernels::Stream& stream, std::size_t stage, const std::byte* summand) {
-  const std::size_t sample_bytes = plans_.stages[stage].output_bytes / static_cast<std::size_t>(max_batch_);
-  plans_.sum->enqueue_forward(stream,
-                              {.batch = batch_ * static_cast<std::int64_t>(sample_bytes / kernels::size_of(dtype_)),
-                               .x = gradient_at(stage),
-                               .residual = summand,
-                               .y = gradient_at(stage),
-                               .workspace = workspace_.data()});
+void Program::enqueue_sum(kernels::Stream& stream, std::size_t stage, int shard, const void* summand) {
+  const std::size_t sample_bytes = plans_.stages[stage].output_bytes / static_cast<std::size_t>(shards_.size);
+  const auto elements = static_cast<std::int64_t>(sample_bytes / kernels::size_of(dtype_));
+  std::byte* const gradient = gradient_at(stage, stage, shard);
+  plans_.sum->enqueue_forward(stream, {.batch = samples_of(shard) * elements,
+                                       .x = gradient,
+                                       .residual = summand,
+                                       .y = gradient,
+                                       .workspace = workspace_.data()});
 }
 
 void Program::enqueue_head(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
-                           const LossTarget& target) {
+                           const LossTarget& target, StepObserver& observer) {
   const auto parameters = pointers(weights, plans_.head.parameters);
   const auto dparameters = pointers(gradients, plans_.head.parameters);
-  LossPass pass = pass_of(target);
-  pass.parameters = parameters;
-  pass.logits = logits_.data();
-  pass.dx = gradient_at(plans_.head.x);
-  pass.gradients = dparameters;
-  plans_.head.plan->enqueue(stream, pass);
+  for_each_shard(false, [&](int shard) {
+    LossPass pass = pass_of(target, shard);
+    pass.parameters = parameters;
+    if (logits_.size() > 0) pass.logits = of_shard(logits_.data(), plans_.head.logits_bytes, shard);
+    pass.dx = gradient_at(plans_.head.x, plans_.head.x, shard);
+    pass.gradients = dparameters;
+    plans_.head.plan->enqueue(stream, pass);
+    observer.loss_of_shard();
+    observer.gradients_of_shard(plans_.head.parameters);
+  });
 }
 
 const void* Program::logits() const {
-  return logits_.size() > 0 ? logits_.data() : static_cast<const void*>(output_of(plans_.stages.size() - 1));
+  return logits_.size() > 0 ? logits_.data() : static_cast<const void*>(output_of(plans_.stages.size() - 1, 0));
 }
 
 void Program::check_type_of(const Weights& weights) const {
@@ -280,7 +339,7 @@ void Program::check_type_of(const Weights& weights) const {
 }
 
 ProgramMemory Program::memory() const {
-  return {.activations = activations_.size() + logits_.size(),
+  return {.activations = activations_.size() + logits_.size() + cut_input_.size(),
           .activation_gradients = gradients_.size(),
           .workspace = workspace_.size()};
 }

@@ -30,6 +30,10 @@ class StepObserver {
   virtual void weights_needed(std::span<const int> /*parameters*/) {}
   /// The work enqueued next writes the gradients of `parameters`.
   virtual void gradients_begin(std::span<const int> /*parameters*/) {}
+  /// The work enqueued before wrote the loss, and the gradients of `parameters`, of one shard of the batch; that of the
+  /// next shard overwrites them.
+  virtual void loss_of_shard() {}
+  virtual void gradients_of_shard(std::span<const int> /*parameters*/) {}
   /// All work that writes the gradient of `parameter` is enqueued.
   virtual void gradient_ready(int /*parameter*/) {}
 };
@@ -57,6 +61,14 @@ class ObserverPair final : public StepObserver {
   void gradients_begin(std::span<const int> parameters) override {
     first_.gradients_begin(parameters);
     second_.gradients_begin(parameters);
+  }
+  void loss_of_shard() override {
+    first_.loss_of_shard();
+    second_.loss_of_shard();
+  }
+  void gradients_of_shard(std::span<const int> parameters) override {
+    first_.gradients_of_shard(parameters);
+    second_.gradients_of_shard(parameters);
   }
   void gradient_ready(int parameter) override {
     first_.gradient_ready(parameter);
@@ -146,12 +158,15 @@ class StepProgram {
 /// backward recomputes activations that forward did not keep: the same work on the same values, so the results are
 /// bit-identical.
 ///
+/// Where replicas cut their batches into shards (ReplicaStatistics::shards), each plan computes one shard after the
+/// other, and its gradients are those of one shard at a time (StepObserver::gradients_of_shard).
+///
 /// Order     every member enqueues on `stream` and returns.
 /// Threads   one thread at a time; all calls of one step on one stream.
 class Program final : public StepProgram {
  public:
   /// `dtype`: of activations and weights; f32, f16 or bf16. `replicas`: with which batches are normalized together in
-  /// training; null: alone.
+  /// training; null: alone. Their shards must divide `max_batch`.
   ///
   /// Errors    InvalidArgument if the layers do not fit each other or the backend, or the activations exceed the budget
   ///           of `checkpointing` (training only); DeviceError if memory is exhausted.
@@ -169,7 +184,7 @@ class Program final : public StepProgram {
   void enqueue_loss(kernels::Stream& stream, const LossTarget& target);
 
   /// Logits [batch, classes] on the device, in the program's type; valid after forward in evaluation mode, after
-  /// forward and backward in training mode.
+  /// forward and backward in training mode. Of several shards those of the first.
   const void* logits() const;
   kernels::DType dtype() const { return dtype_; }
   std::int64_t max_batch() const { return max_batch_; }
@@ -190,15 +205,38 @@ class Program final : public StepProgram {
   static ArenaLayout buffer_layout(const Model& model);
 
  private:
-  std::byte* output_of(std::size_t stage) const { return activations_.data() + layout_.stages[stage].output; }
-  std::byte* saved_of(std::size_t stage) const { return activations_.data() + layout_.stages[stage].saved; }
-  std::byte* kept_of(std::size_t stage) const { return activations_.data() + layout_.stages[stage].kept; }
-  const void* read(std::size_t stage) const { return stage == kProgramInput ? input_ : output_of(stage); }
-  const void* residual_of(std::size_t stage) const {
-    return plans_.stages[stage].residual ? read(*plans_.stages[stage].residual) : nullptr;
+  /// The part of one shard in memory that begins at `first`.
+  static std::byte* of_shard(std::byte* first, std::size_t shard_bytes, int shard) {
+    return first + static_cast<std::size_t>(shard) * BatchShards::stride(shard_bytes);
   }
-  std::byte* gradient_at(std::size_t number) const { return gradients_.data() + gradient_offsets_[number]; }
-  LossPass pass_of(const LossTarget& target) const;
+  std::byte* output_of(std::size_t stage, int shard) const {
+    return of_shard(activations_.data() + layout_.stages[stage].output, plans_.stages[stage].output_bytes, shard);
+  }
+  std::byte* saved_of(std::size_t stage, int shard) const {
+    return of_shard(activations_.data() + layout_.stages[stage].saved, plans_.stages[stage].plan->saved_bytes(), shard);
+  }
+  std::byte* kept_of(std::size_t stage) const { return activations_.data() + layout_.stages[stage].kept; }
+  const void* read(std::size_t stage, int shard) const {
+    if (stage != kProgramInput) return output_of(stage, shard);
+    return shard == 0 ? input_ : of_shard(cut_input_.data(), input_bytes_, shard);
+  }
+  const void* residual_of(std::size_t stage, int shard) const {
+    return plans_.stages[stage].residual ? read(*plans_.stages[stage].residual, shard) : nullptr;
+  }
+  /// `number`: of a block of place_gradients, for the output of `stage`.
+  std::byte* gradient_at(std::size_t number, std::size_t stage, int shard) const {
+    return of_shard(gradients_.data() + gradient_offsets_[number], plans_.stages[stage].output_bytes, shard);
+  }
+  std::int64_t samples_of(int shard) const { return shards_.samples(batch_, shard); }
+  RandomKey random_of(int shard) const {
+    RandomKey random = random_;
+    random.first += shard * shards_.size * random.stride;
+    return random;
+  }
+  /// Calls visit(shard) for the shards of the batch that have samples, or for all.
+  template <class Visit>
+  void for_each_shard(bool all, const Visit& visit) const;
+  LossPass pass_of(const LossTarget& target, int shard) const;
   /// The work of a backward pass between the observer's calls.
   struct BackwardWork {
     std::function<void()> head;
@@ -209,18 +247,22 @@ class Program final : public StepProgram {
   std::vector<float*> buffers_of(const Weights& weights, std::size_t stage) const;
   void enqueue_stage(kernels::Stream& stream, const Weights& weights, std::size_t stage, bool recomputed);
   void enqueue_stage_backward(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
-                              std::size_t stage);
-  void enqueue_sum(kernels::Stream& stream, std::size_t stage, const std::byte* summand);
+                              std::size_t stage, StepObserver& observer);
+  void enqueue_sum(kernels::Stream& stream, std::size_t stage, int shard, const void* summand);
   void enqueue_head(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
-                    const LossTarget& target);
+                    const LossTarget& target, StepObserver& observer);
+  void enqueue_cut(kernels::Stream& stream, const void* x);
   void check_type_of(const Weights& weights) const;
 
   std::int64_t max_batch_ = 0;
+  BatchShards shards_;
   std::int64_t batch_ = 0;  // samples of the last forward
   RandomKey random_;        // the same
   ProgramMode mode_;
   kernels::DType dtype_;
-  const void* input_ = nullptr;
+  const void* input_ = nullptr;  // the first shard's
+  std::size_t input_bytes_ = 0;  // of a shard
+  kernels::Buffer cut_input_;    // all shards; empty if there is one
   ModelPlans plans_;
   ArenaLayout buffer_layout_;
   Segmentation segments_;

@@ -16,6 +16,14 @@ class TimedPlan final : public nn::PlanDecorator {
   TimedPlan(std::unique_ptr<nn::Plan> inner, const std::string& name, StepTimes& times)
       : PlanDecorator(std::move(inner)), forward_("forward   " + name), backward_("backward  " + name), times_(times) {}
 
+  void enqueue_statistics(kernels::Stream& stream, const nn::ForwardPass& pass) override {
+    const TimedPart timed(times_, forward_);
+    PlanDecorator::enqueue_statistics(stream, pass);
+  }
+  void enqueue_sums(kernels::Stream& stream, const nn::BackwardPass& pass) override {
+    const TimedPart timed(times_, backward_);
+    PlanDecorator::enqueue_sums(stream, pass);
+  }
   void enqueue_forward(kernels::Stream& stream, const nn::ForwardPass& pass) override {
     const TimedPart timed(times_, forward_);
     PlanDecorator::enqueue_forward(stream, pass);

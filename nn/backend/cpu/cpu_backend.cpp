@@ -34,8 +34,8 @@ class WidenedPlan final : public Plan {
   /// `inner` plans the first inner->nodes() of `nodes` in f32; `cast` must outlive the plan.
   WidenedPlan(std::unique_ptr<Plan> inner, std::span<const NodeSpec> nodes, const kernels::cast::Variant& cast)
       : inner_(std::move(inner)), dtype_(nodes.front().dtype), cast_(cast) {
-    check(inner_->kept_bytes() == 0 && !inner_->needs_replicas(),
-          "a plan that keeps statistics or needs replicas must compute in its own type");
+    check(inner_->kept_bytes() == 0 && !inner_->has_statistics(),
+          "a plan with statistics of the batch must compute in its own type");
     const NodeSpec& first = nodes.front();
     const NodeSpec& last = nodes[inner_->nodes() - 1];
     const std::int64_t batch = first.input[0];

@@ -40,11 +40,31 @@ class BatchNormPlan final : public Plan {
     const std::size_t row = kernels::batch_norm::statistics_elements(layer_.channels) * sizeof(float);
     return aligned(row) + (trains_ ? variant_.workspace_bytes(max_rows_, layer_.channels) : 0);
   }
-  bool needs_replicas() const override { return replicas_ != nullptr; }
+  bool has_statistics() const override { return trains_; }
   std::string description() const override { return "batch_norm/" + std::string(variant_.name); }
 
+  void enqueue_statistics(Stream& stream, const ForwardPass& pass) override {
+    const Rows statistics =
+        rows_of(statistics_number_, kernels::batch_norm::statistics_elements(layer_.channels), pass);
+    variant_.statistics(stream, {.dtype = dtype_,
+                                 .rows = pass.batch * rows_of_sample_,
+                                 .channels = layer_.channels,
+                                 .x = pass.x,
+                                 .statistics = statistics.own,
+                                 .workspace = scratch(pass.workspace)});
+    if (!statistics.complete) return;
+    if (replicas_) replicas_->enqueue_gather(statistics_number_);
+    variant_.merge(stream, {.channels = layer_.channels,
+                            .replicas = statistics.count,
+                            .statistics = statistics.all,
+                            .eps = layer_.eps,
+                            .saved = reinterpret_cast<float*>(pass.kept),
+                            .running_mean = pass.buffers[0],
+                            .running_var = pass.buffers[1],
+                            .momentum = layer_.momentum});
+  }
+
   void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
-    const std::int64_t rows = pass.batch * rows_of_sample_;
     auto* const saved = reinterpret_cast<float*>(trains_ ? pass.kept : pass.workspace);
     if (!trains_)
       variant_.from_running(stream, {.channels = layer_.channels,
@@ -52,10 +72,8 @@ class BatchNormPlan final : public Plan {
                                      .running_var = pass.buffers[1],
                                      .eps = layer_.eps,
                                      .saved = saved});
-    else if (!pass.recomputed)
-      take_statistics(stream, pass, rows, saved);
     variant_.normalize(stream, {.dtype = dtype_,
-                                .rows = rows,
+                                .rows = pass.batch * rows_of_sample_,
                                 .channels = layer_.channels,
                                 .x = pass.x,
                                 .weight = pass.parameters[0],
@@ -66,32 +84,33 @@ class BatchNormPlan final : public Plan {
                                 .y = pass.y});
   }
 
-  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
-    const std::int64_t rows = pass.batch * rows_of_sample_;
-    const auto* const saved = reinterpret_cast<const float*>(pass.kept);
-    const Rows sums = rows_of(sums_number_, kernels::batch_norm::sums_elements(layer_.channels), pass.workspace);
-    const void* const y = relu_ ? pass.y : nullptr;
+  void enqueue_sums(Stream& stream, const BackwardPass& pass) override {
+    const Rows sums = rows_of(sums_number_, kernels::batch_norm::sums_elements(layer_.channels), pass);
     variant_.backward_sums(stream, {.dtype = dtype_,
-                                    .rows = rows,
+                                    .rows = pass.batch * rows_of_sample_,
                                     .channels = layer_.channels,
                                     .x = pass.x,
-                                    .y = y,
+                                    .y = relu_ ? pass.y : nullptr,
                                     .dy = pass.dy,
-                                    .saved = saved,
+                                    .saved = reinterpret_cast<const float*>(pass.kept),
                                     .sums = sums.own,
                                     .dweight = pass.gradients[0],
                                     .dbias = pass.gradients[1],
                                     .workspace = scratch(pass.workspace)});
-    if (replicas_) replicas_->enqueue_gather(sums_number_);
+    if (replicas_ && sums.complete) replicas_->enqueue_gather(sums_number_);
+  }
+
+  void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
     if (!pass.dx && !pass.dresidual) return;
+    const Rows sums = rows_of(sums_number_, kernels::batch_norm::sums_elements(layer_.channels), pass);
     variant_.backward(stream, {.dtype = dtype_,
-                               .rows = rows,
+                               .rows = pass.batch * rows_of_sample_,
                                .channels = layer_.channels,
                                .x = pass.x,
-                               .y = y,
+                               .y = relu_ ? pass.y : nullptr,
                                .dy = pass.dy,
                                .weight = pass.parameters[0],
-                               .saved = saved,
+                               .saved = reinterpret_cast<const float*>(pass.kept),
                                .sums = sums.all,
                                .replicas = sums.count,
                                .dx = pass.dx ? pass.dx : pass.dy,
@@ -109,36 +128,23 @@ class BatchNormPlan final : public Plan {
     return workspace + aligned(kernels::batch_norm::statistics_elements(layer_.channels) * sizeof(float));
   }
 
-  /// A row of each replica; without others, one in the workspace.
+  /// A row of each shard of each replica; without others, one in the workspace.
   struct Rows {
     float* all = nullptr;
-    float* own = nullptr;
+    float* own = nullptr;  // of the pass's shard
     std::int64_t count = 1;
+    bool complete = true;  // with this shard, this replica's are written
   };
-  Rows rows_of(int number, std::size_t elements, std::byte* workspace) const {
-    if (!replicas_) return {reinterpret_cast<float*>(workspace), reinterpret_cast<float*>(workspace)};
+  template <class Pass>
+  Rows rows_of(int number, std::size_t elements, const Pass& pass) const {
+    auto* const alone = reinterpret_cast<float*>(pass.workspace);
+    if (!replicas_) return {alone, alone};
     float* const all = replicas_->rows(number);
-    return {all, all + static_cast<std::size_t>(replicas_->own()) * elements, replicas_->replicas()};
-  }
-
-  void take_statistics(Stream& stream, const ForwardPass& pass, std::int64_t rows, float* saved) {
-    const Rows statistics =
-        rows_of(statistics_number_, kernels::batch_norm::statistics_elements(layer_.channels), pass.workspace);
-    variant_.statistics(stream, {.dtype = dtype_,
-                                 .rows = rows,
-                                 .channels = layer_.channels,
-                                 .x = pass.x,
-                                 .statistics = statistics.own,
-                                 .workspace = scratch(pass.workspace)});
-    if (replicas_) replicas_->enqueue_gather(statistics_number_);
-    variant_.merge(stream, {.channels = layer_.channels,
-                            .replicas = statistics.count,
-                            .statistics = statistics.all,
-                            .eps = layer_.eps,
-                            .saved = saved,
-                            .running_mean = pass.buffers[0],
-                            .running_var = pass.buffers[1],
-                            .momentum = layer_.momentum});
+    const int shards = replicas_->shards(), own = replicas_->own() * shards + pass.shard;
+    return {.all = all,
+            .own = all + static_cast<std::size_t>(own) * elements,
+            .count = std::int64_t{replicas_->replicas()} * shards,
+            .complete = pass.shard + 1 == shards};
   }
 
   DType dtype_;

@@ -86,7 +86,7 @@ class UnitConversion {
 };
 
 /// Sums that depend neither on the number of ranks nor on how a step's samples are divided into passes, or gradients
-/// into buckets and shards, as long as the passes themselves are equal: each pass's gradients are rounded to 64-bit
+/// into buckets and ZeRO's shards, as long as the data shards are equal: the gradients of each are rounded to 64-bit
 /// integer units, and those are added. Replicated, every bucket has a slot of units, in which the passes add up, and is
 /// summed over the ranks after the last pass. Sharded, buckets share slots, every pass is summed at once, and each rank
 /// collects its shards' units.
@@ -112,7 +112,6 @@ class ExactReducer final : public GradientReducer {
   const nn::Gradients& gradients() const override { return gradients_; }
   const nn::Gradients& begin(Pass pass) override {
     pass_ = pass;
-    loss_added_ = false;
     if (pass.first) {
       conversion_.enqueue_clear();
       if (!rotation_) parts_.stream.enqueue_zero(units_.data(0), units_.bytes());
@@ -128,12 +127,16 @@ class ExactReducer final : public GradientReducer {
   void gradients_begin(std::span<const int> parameters) override {
     if (rotation_) rotation_->enqueue_open(parameters);
   }
-  void gradient_ready(int parameter) override {
+  void loss_of_shard() override { conversion_.enqueue_add_loss(loss_.as<float>()); }
+  void gradients_of_shard(std::span<const int> parameters) override {
     const nn::ArenaLayout& layout = units_.layout();
-    if (!std::exchange(loss_added_, true)) conversion_.enqueue_add_loss(loss_.as<float>());  // it is ready first
-    const int bucket = layout.bucket_of(parameter);
-    conversion_.enqueue_add(parameter, layout.parameter(parameter).elements, gradients_.parameter(parameter),
-                            slot(bucket) + (layout.parameter(parameter).offset - layout.bucket(bucket).offset));
+    for (const int parameter : parameters) {
+      const int bucket = layout.bucket_of(parameter);
+      conversion_.enqueue_add(parameter, layout.parameter(parameter).elements, gradients_.parameter(parameter),
+                              slot(bucket) + (layout.parameter(parameter).offset - layout.bucket(bucket).offset));
+    }
+  }
+  void gradient_ready(int parameter) override {
     if (sends()) parts_.ddp.gradient_ready(parameter);
   }
   void enqueue_end() override {
@@ -195,7 +198,6 @@ class ExactReducer final : public GradientReducer {
   nn::Gradients gradients_;
   std::optional<SlotRotation> rotation_;  // if sharded
   Pass pass_;
-  bool loss_added_ = false;  // in this pass
 };
 
 }  // namespace

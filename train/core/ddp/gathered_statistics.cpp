@@ -7,7 +7,7 @@ namespace gradring::train {
 
 int GatheredStatistics::reserve(std::size_t floats) {
   constexpr std::size_t kAlignment = nn::ArenaLayout::kAlignment;
-  const std::size_t elements = floats * static_cast<std::size_t>(replicas());
+  const std::size_t elements = floats * static_cast<std::size_t>(replicas() * shards_);
   reserved_.push_back({.slice = {elements_, elements}});
   elements_ += (elements + kAlignment - 1) / kAlignment * kAlignment;
   return static_cast<int>(reserved_.size()) - 1;

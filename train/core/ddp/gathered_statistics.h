@@ -15,7 +15,8 @@ namespace gradring::train {
 /// rank, because plans and buckets are. The compute stream waits for each.
 class GatheredStatistics final : public nn::ReplicaStatistics {
  public:
-  explicit GatheredStatistics(comm::ProcessGroup& group) : group_(group) {}
+  /// `shards`: that every rank cuts its batches into.
+  explicit GatheredStatistics(comm::ProcessGroup& group, int shards = 1) : group_(group), shards_(shards) {}
   GatheredStatistics(const GatheredStatistics&) = delete;
   GatheredStatistics& operator=(const GatheredStatistics&) = delete;
 
@@ -26,6 +27,7 @@ class GatheredStatistics final : public nn::ReplicaStatistics {
 
   int replicas() const override { return group_.world_size(); }
   int own() const override { return group_.rank(); }
+  int shards() const override { return shards_; }
   int reserve(std::size_t floats) override;
   float* rows(int number) const override;
   void enqueue_gather(int number) override;
@@ -38,6 +40,7 @@ class GatheredStatistics final : public nn::ReplicaStatistics {
   };
 
   comm::ProcessGroup& group_;
+  int shards_;
   DistributedDataParallel* ddp_ = nullptr;
   std::vector<Rows> reserved_;
   std::size_t elements_ = 0;

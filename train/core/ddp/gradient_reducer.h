@@ -64,7 +64,7 @@ struct GradientReducerSpec {
   WireSpec wire;
   bool sharded = false;
   bool accumulates = false;      ///< sums passes on the rank first; not with exact_terms
-  std::int64_t exact_terms = 0;  ///< passes of all ranks in a step, for exact sums; 0: sums in f32
+  std::int64_t exact_terms = 0;  ///< shards of all ranks in a step, for exact sums; 0: sums in f32
 };
 
 /// What reducers work with. All of it must outlive them.

@@ -28,6 +28,14 @@ class TracedPlan final : public nn::PlanDecorator {
   TracedPlan(std::unique_ptr<nn::Plan> inner, const char* name, TraceCategory forward, TraceTrack& track)
       : PlanDecorator(std::move(inner)), name_(name), forward_(forward), track_(track) {}
 
+  void enqueue_statistics(kernels::Stream& stream, const nn::ForwardPass& pass) override {
+    const TraceScope traced(&track_, forward_, name_);
+    PlanDecorator::enqueue_statistics(stream, pass);
+  }
+  void enqueue_sums(kernels::Stream& stream, const nn::BackwardPass& pass) override {
+    const TraceScope traced(&track_, TraceCategory::backward, name_);
+    PlanDecorator::enqueue_sums(stream, pass);
+  }
   void enqueue_forward(kernels::Stream& stream, const nn::ForwardPass& pass) override {
     const TraceScope traced(&track_, forward_, name_);
     PlanDecorator::enqueue_forward(stream, pass);
