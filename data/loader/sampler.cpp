@@ -42,6 +42,7 @@ class DistributedSteps final : public StepSampler {
   std::int64_t steps() const override { return windows_.steps(); }
   std::int64_t samples_of_step() const override { return windows_.batch_size * world_size_; }
   std::int64_t most_of_rank() const override { return windows_.batch_size; }
+  std::int64_t micro_batch_of_rank() const override { return windows_.batch_size; }
   StepShare step(std::int64_t index) const override {
     const std::int64_t begin = windows_.begin(index), end = windows_.end(index);
     return {.begin = begin,
@@ -62,40 +63,52 @@ class DistributedSteps final : public StepSampler {
 
 class ShardedSteps final : public StepSampler {
  public:
-  ShardedSteps(const StepSamplerSpec& spec, std::int64_t shard)
-      : spec_(spec), shard_(shard), windows_{.samples = spec.samples, .batch_size = spec.samples_of_step} {
+  ShardedSteps(const StepSamplerSpec& spec, const ShardSpec& shards)
+      : spec_(spec),
+        shard_(shards.samples),
+        windows_{.samples = spec.samples, .batch_size = spec.samples_of_step},
+        micro_batches_{.samples = spec.samples,
+                       .batch_size = shards.of_micro_batch > 0 ? shards.of_micro_batch : spec.samples_of_step} {
     check_rank(spec.samples, spec.rank, spec.world_size);
-    check(shard > 0 && spec.samples_of_step > 0 && spec.samples_of_step % shard == 0,
-          "a step has " + std::to_string(spec.samples_of_step) + " samples, expected a multiple of the shard size, " +
-              std::to_string(shard));
+    check_multiple("a micro-batch", micro_batches_.batch_size, "the shard size", shard_);
+    check_multiple("a step", spec.samples_of_step, "the samples of a micro-batch", micro_batches_.batch_size);
   }
 
   std::string_view name() const override { return "sharded"; }
   std::int64_t steps() const override { return windows_.steps(); }
   std::int64_t samples_of_step() const override { return windows_.batch_size; }
-  std::int64_t most_of_rank() const override { return range_of_rank(0, 0, windows_.batch_size).count(); }
+  std::int64_t most_of_rank() const override { return per_step() * full_micro_batch(0); }
+  std::int64_t micro_batch_of_rank() const override { return full_micro_batch(spec_.rank); }
 
   std::vector<std::int64_t> order(std::int64_t epoch) const override {
     const std::vector<std::int64_t> all =
         torch_permutation(spec_.samples, spec_.seed + static_cast<std::uint64_t>(epoch));
     std::vector<std::int64_t> mine;
-    for (std::int64_t index = 0; index < steps(); ++index) {
-      const Range range = range_of(index);
+    for (std::int64_t index = 0; index < micro_batches_.steps(); ++index) {
+      const Range range = range_of_micro_batch(spec_.rank, index);
       mine.insert(mine.end(), all.begin() + range.begin, all.begin() + range.end);
     }
     return mine;
   }
 
   StepShare step(std::int64_t index) const override {
-    const std::int64_t begin =
-        index * range_of_rank(spec_.rank, 0, windows_.batch_size).count();  // all before are whole
-    const Range range = range_of(index);
+    const std::int64_t begin = index * per_step() * full_micro_batch(spec_.rank);  // all before are whole
     return {.begin = begin,
-            .end = begin + range.count(),
-            .most = range_of_rank(0, windows_.begin(index), windows_.end(index)).count(),
+            .end = begin + samples_in_step(spec_.rank, index),
+            .most = samples_in_step(0, index),
             .samples = windows_.end(index) - windows_.begin(index),
             .position = windows_.begin(index),
-            .first = range.begin - windows_.begin(index)};
+            .first = number_in_step(index, 0)};
+  }
+
+  std::int64_t number_in_step(std::int64_t index, std::int64_t offset) const override {
+    std::int64_t i = index * per_step();
+    Range range = range_of_micro_batch(spec_.rank, i);
+    while (offset >= range.count() && i + 1 < end_of_step(index)) {
+      offset -= range.count();
+      range = range_of_micro_batch(spec_.rank, ++i);
+    }
+    return range.begin + offset - windows_.begin(index);
   }
 
  private:
@@ -105,11 +118,33 @@ class ShardedSteps final : public StepSampler {
     std::int64_t count() const { return end - begin; }
   };
 
-  Range range_of(std::int64_t index) const {
-    return range_of_rank(spec_.rank, windows_.begin(index), windows_.end(index));
+  static void check_multiple(const char* what, std::int64_t samples, const char* of, std::int64_t divisor) {
+    check(divisor > 0 && samples > 0 && samples % divisor == 0, std::string(what) + " has " + std::to_string(samples) +
+                                                                    " samples, expected a multiple of " + of + ", " +
+                                                                    std::to_string(divisor));
   }
 
-  /// The whole shards that a rank has of a step.
+  std::int64_t per_step() const { return windows_.batch_size / micro_batches_.batch_size; }
+
+  std::int64_t full_micro_batch(int rank) const { return range_of_rank(rank, 0, micro_batches_.batch_size).count(); }
+
+  std::int64_t samples_in_step(int rank, std::int64_t index) const {
+    std::int64_t samples = 0;
+    for (std::int64_t i = index * per_step(); i < end_of_step(index); ++i)
+      samples += range_of_micro_batch(rank, i).count();
+    return samples;
+  }
+
+  /// After the last micro-batch of a step.
+  std::int64_t end_of_step(std::int64_t index) const {
+    return std::min((index + 1) * per_step(), micro_batches_.steps());
+  }
+
+  Range range_of_micro_batch(int rank, std::int64_t index) const {
+    return range_of_rank(rank, micro_batches_.begin(index), micro_batches_.end(index));
+  }
+
+  /// The whole shards that a rank has of a micro-batch.
   Range range_of_rank(int rank, std::int64_t begin, std::int64_t end) const {
     const std::int64_t shards = ceil_div(end - begin, shard_);
     const SequentialShard dealt({.samples = shards, .rank = rank, .world_size = spec_.world_size});
@@ -120,6 +155,7 @@ class ShardedSteps final : public StepSampler {
   StepSamplerSpec spec_;
   std::int64_t shard_;
   BatchGeometry windows_;
+  BatchGeometry micro_batches_;
 };
 
 }  // namespace
@@ -178,6 +214,11 @@ std::optional<std::int64_t> StepSampler::step_at(std::int64_t position) const {
   return position / samples_of_step();
 }
 
+std::int64_t StepSampler::number_in_step(std::int64_t index, std::int64_t offset) const {
+  const StepShare share = step(index);
+  return share.first + offset * share.stride;
+}
+
 std::int64_t StepSampler::end_position() const {
   const StepShare last = step(steps() - 1);
   return last.position + last.samples;
@@ -187,8 +228,8 @@ std::unique_ptr<StepSampler> make_distributed_steps(const StepSamplerSpec& spec)
   return std::make_unique<DistributedSteps>(spec);
 }
 
-std::unique_ptr<StepSampler> make_sharded_steps(const StepSamplerSpec& spec, std::int64_t shard) {
-  return std::make_unique<ShardedSteps>(spec, shard);
+std::unique_ptr<StepSampler> make_sharded_steps(const StepSamplerSpec& spec, const ShardSpec& shards) {
+  return std::make_unique<ShardedSteps>(spec, shards);
 }
 
 }  // namespace gradring::data

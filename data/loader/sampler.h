@@ -126,10 +126,14 @@ class StepSampler {
   /// Steps per epoch; the last one may be smaller.
   virtual std::int64_t steps() const = 0;
   virtual StepShare step(std::int64_t index) const = 0;
+  /// The number, in the global order of a step, of the sample that follows `offset` others of this rank's there.
+  virtual std::int64_t number_in_step(std::int64_t index, std::int64_t offset) const;
   /// Samples of all ranks in every step but the last.
   virtual std::int64_t samples_of_step() const = 0;
   /// The most samples that a rank has in a step.
   virtual std::int64_t most_of_rank() const = 0;
+  /// The samples that this rank has in every micro-batch but the last of an epoch, of which each is a pass or several.
+  virtual std::int64_t micro_batch_of_rank() const = 0;
 
   /// The step that begins at `position`, steps() for the end of the epoch; nullopt inside a step.
   std::optional<std::int64_t> step_at(std::int64_t position) const;
@@ -150,11 +154,16 @@ struct StepSamplerSpec {
 /// Errors    InvalidArgument as DistributedSampler, or if the ranks do not divide the samples of a step.
 std::unique_ptr<StepSampler> make_distributed_steps(const StepSamplerSpec& spec);
 
+struct ShardSpec {
+  std::int64_t samples = 1;         ///< of a shard
+  std::int64_t of_micro_batch = 0;  ///< samples of all ranks in a micro-batch; 0: a step is one
+};
+
 /// Every sample exactly once per epoch. A step takes the next samples of one torch.randperm permutation for all ranks,
-/// cut into shards of `shard` consecutive ones; each rank has consecutive whole shards. Ranks may differ by a shard; a
-/// rank may have none. The shards of a step do not depend on the number of ranks.
+/// micro-batch by micro-batch, each cut into shards of consecutive ones; each rank has consecutive whole shards of it.
+/// Ranks may differ by a shard; a rank may have none. The shards of a micro-batch do not depend on the number of ranks.
 ///
-/// Errors    InvalidArgument if the rank is outside the world, or `shard` does not divide the samples of a step.
-std::unique_ptr<StepSampler> make_sharded_steps(const StepSamplerSpec& spec, std::int64_t shard);
+/// Errors    InvalidArgument if the rank is outside the world, or if shards do not divide a micro-batch, or these a step.
+std::unique_ptr<StepSampler> make_sharded_steps(const StepSamplerSpec& spec, const ShardSpec& shards);
 
 }  // namespace gradring::data

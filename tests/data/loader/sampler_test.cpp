@@ -153,10 +153,11 @@ std::vector<std::int64_t> visited(const std::vector<std::unique_ptr<StepSampler>
 }
 
 std::vector<std::unique_ptr<StepSampler>> sharded(std::int64_t samples, int world, std::int64_t samples_of_step,
-                                                  std::int64_t shard) {
+                                                  std::int64_t shard, std::int64_t micro_batch = 0) {
   std::vector<std::unique_ptr<StepSampler>> ranks;
   for (int rank = 0; rank < world; ++rank)
-    ranks.push_back(make_sharded_steps(spec_of(samples, rank, world, samples_of_step), shard));
+    ranks.push_back(make_sharded_steps(spec_of(samples, rank, world, samples_of_step),
+                                       {.samples = shard, .of_micro_batch = micro_batch}));
   return ranks;
 }
 
@@ -201,10 +202,42 @@ TEST(ShardedSteps, LeaveRanksWithoutAnyWhereShardsRunOut) {
   EXPECT_EQ(ranks[2]->order(0).size(), 0u);
 }
 
+TEST(ShardedSteps, DealEachMicroBatchByItself) {
+  const auto permutation = torch_permutation(43, 5 + 2);
+  for (const int world : {1, 2, 3, 4, 7}) {
+    const auto ranks = sharded(43, world, 24, 4, 12);  // steps of 12 and 12, and of 12 and 7 samples
+    ASSERT_EQ(ranks[0]->steps(), 2);
+    std::vector<std::vector<std::int64_t>> orders;
+    for (const auto& rank : ranks) orders.push_back(rank->order(2));
+    std::vector<std::int64_t> epoch;
+    for (int micro_batch = 0; micro_batch < 4; ++micro_batch)
+      for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+        const std::int64_t own = std::min(ranks[rank]->micro_batch_of_rank(), std::ssize(orders[rank]));
+        EXPECT_EQ(own % 4, micro_batch == 3 ? own % 4 : 0);
+        if (own > 0) {
+          const std::int64_t step = micro_batch / 2;
+          const std::int64_t offset = micro_batch % 2 * ranks[rank]->micro_batch_of_rank();
+          EXPECT_EQ(ranks[rank]->number_in_step(step, offset), std::ssize(epoch) - step * 24);
+        }
+        epoch.insert(epoch.end(), orders[rank].begin(), orders[rank].begin() + own);
+        orders[rank].erase(orders[rank].begin(), orders[rank].begin() + own);
+      }
+    EXPECT_EQ(epoch, permutation) << world << " ranks";
+    for (const auto& rank : ranks) {
+      EXPECT_EQ(rank->step(1).begin, rank->step(0).end);
+      EXPECT_EQ(rank->step(1).end, std::ssize(rank->order(2)));
+      EXPECT_EQ(rank->step(1).samples, 19);
+      EXPECT_EQ(rank->step(0).most, ranks[0]->step(0).end);
+    }
+  }
+}
+
 TEST(ShardedSteps, RejectShardsThatDoNotFitAStep) {
-  EXPECT_THROW(make_sharded_steps(spec_of(10, 0, 1, 10), 4), InvalidArgument);
-  EXPECT_THROW(make_sharded_steps(spec_of(10, 0, 1, 10), 0), InvalidArgument);
-  EXPECT_THROW(make_sharded_steps(spec_of(10, 2, 2, 10), 5), InvalidArgument);
+  EXPECT_THROW(make_sharded_steps(spec_of(10, 0, 1, 10), {.samples = 4}), InvalidArgument);
+  EXPECT_THROW(make_sharded_steps(spec_of(10, 0, 1, 10), {.samples = 0}), InvalidArgument);
+  EXPECT_THROW(make_sharded_steps(spec_of(10, 2, 2, 10), {.samples = 5}), InvalidArgument);
+  EXPECT_THROW(make_sharded_steps(spec_of(12, 0, 1, 12), {.samples = 4, .of_micro_batch = 6}), InvalidArgument);
+  EXPECT_THROW(make_sharded_steps(spec_of(12, 0, 1, 12), {.samples = 4, .of_micro_batch = 8}), InvalidArgument);
 }
 
 TEST(DistributedSteps, CutPyTorchsOrder) {
@@ -248,7 +281,7 @@ TEST(StepSampler, SaysWhereARanksSamplesAreInTheStep) {
 }
 
 TEST(StepSampler, FindsTheStepThatBeginsAtAPosition) {
-  const auto steps = make_sharded_steps(spec_of(61, 0, 2, 16), 4);
+  const auto steps = make_sharded_steps(spec_of(61, 0, 2, 16), {.samples = 4});
   for (std::int64_t step = 0; step < steps->steps(); ++step)
     EXPECT_EQ(steps->step_at(steps->step(step).position), step);
   EXPECT_EQ(steps->step_at(61), 4) << "the end";

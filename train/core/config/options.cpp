@@ -187,10 +187,11 @@ Options precision_options() {
                                                   &TrainConfig::loss_scale, std::numeric_limits<float>::min())),
       integer_option("loss-scale-interval", "steps without overflow before the loss scale doubles (fp16)", {.least = 1},
                      &TrainConfig::loss_scale_interval),
-      flag_option(
-          "reproducible",
-          "bitwise equal results in every run at one CPU level, for any number of ranks with the same --global-batch",
-          &TrainConfig::reproducible),
+      flag_option("reproducible",
+                  "bitwise equal results in every run at one CPU level, for any number of ranks with the same "
+                  "--global-batch and "
+                  "--shard-size; with batch normalization it requires --sync-batchnorm and the same --accumulate",
+                  &TrainConfig::reproducible),
   };
 }
 

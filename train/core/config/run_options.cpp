@@ -95,10 +95,11 @@ Options communication_options() {
           "type of gradients in transit between ranks; 16 bits halve the bytes and round (fp16 requires "
           "--precision fp16)",
           &TrainConfig::wire_dtype, std::span(kWords<Precision>).subspan(1)),
-      flag_option("sync-batchnorm",
-                  "batch normalization by the batches of all ranks, instead of each rank's own; running statistics are "
-                  "rank 0's",
-                  &TrainConfig::sync_batchnorm),
+      flag_option(
+          "sync-batchnorm",
+          "batch normalization by the micro-batch of all ranks, as of one rank, to rounding (with --reproducible "
+          "to the bit); without it, by each rank's own, with the running statistics of rank 0",
+          &TrainConfig::sync_batchnorm),
       on_or_off_option("overlap", "overlap of the all-reduce with backward", &TrainConfig::overlap),
       megabytes_option("bucket-mb", "size of a gradient bucket in MiB", &BucketLimits::rest_bytes),
       megabytes_option("first-bucket-mb", "size of the first gradient bucket of a step in MiB",

@@ -23,9 +23,10 @@ void replace_auto(Choice& value, Choice resolved) {
 void resolve_sizes(TrainConfig& config, int world_size) {
   const StepSizes sizes = step_sizes(config, world_size);
   config.sampler = sizes.sharded ? Sampler::sharded : Sampler::distributed;
-  if (sizes.sharded) config.shard_size = sizes.pass;
+  if (sizes.sharded) config.shard_size = sizes.shard;
   config.global_batch = sizes.global;
-  config.accumulate = 1;  // a rank's share of the global batch is divided into passes of the batch size anyway
+  if (!has_exact_statistics(config))
+    config.accumulate = 1;  // a rank's share of the global batch is divided into passes of the batch size anyway
 }
 
 void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironment& environment) {

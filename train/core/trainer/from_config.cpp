@@ -34,19 +34,23 @@ StepSizes step_sizes(const TrainConfig& config, int ranks) {
                     "one rank, or leave --data-parallel out",
                     config.data_parallel, ranks));
   const bool sharded = is_sharded(config);
-  const StepSizes sizes{
+  StepSizes sizes{
       .sharded = sharded,
       .global = config.global_batch > 0 ? config.global_batch : config.batch_size * config.accumulate * ranks,
-      .pass = sharded && config.shard_size > 0 ? config.shard_size : config.batch_size};
-  if (sharded && sizes.global % sizes.pass != 0)
-    throw UsageError(
-        fmt::format("a step has {} samples, expected a multiple of the {} samples of a shard: change --global-batch or "
-                    "--shard-size",
-                    sizes.global, sizes.pass));
+      .shard = sharded && config.shard_size > 0 ? config.shard_size : config.batch_size};
+  const std::int64_t micro_batches = has_exact_statistics(config) ? config.accumulate : 1;
+  if (sharded && sizes.global % (micro_batches * sizes.shard) != 0)
+    throw UsageError(fmt::format(
+        "a step has {} samples{}, expected a multiple of the {} samples of a shard: change --global-batch or "
+        "--shard-size",
+        sizes.global, micro_batches > 1 ? fmt::format(" in {} micro-batches", micro_batches) : "", sizes.shard));
   if (!sharded && sizes.global % ranks != 0)
     throw UsageError(
         fmt::format("--global-batch is {}, expected a multiple of the {} ranks: change it, or use --sampler sharded",
                     sizes.global, ranks));
+  sizes.micro_batch = sizes.global / micro_batches;
+  sizes.pass = sizes.shard;
+  if (has_exact_statistics(config)) sizes.pass = (sizes.micro_batch / sizes.shard + ranks - 1) / ranks * sizes.shard;
   return sizes;
 }
 
@@ -54,7 +58,8 @@ std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64
                                               int rank, int ranks) {
   const data::StepSamplerSpec spec{
       .samples = samples, .rank = rank, .world_size = ranks, .seed = seed, .samples_of_step = sizes.global};
-  return sizes.sharded ? data::make_sharded_steps(spec, sizes.pass) : data::make_distributed_steps(spec);
+  if (!sizes.sharded) return data::make_distributed_steps(spec);
+  return data::make_sharded_steps(spec, {.samples = sizes.shard, .of_micro_batch = sizes.micro_batch});
 }
 
 bool communicates_in_every_pass(const TrainConfig& config) {
@@ -140,8 +145,9 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .zero = static_cast<int>(config.zero),
           .accumulates = sampler.most_of_rank() > sizes.pass,
           .sync_every_pass = config.sync_every_pass,
-          .exact_terms = config.reproducible ? sizes.global / sizes.pass : 0,
+          .exact_terms = config.reproducible ? sizes.global / sizes.shard : 0,
           .sync_batch_norm = config.sync_batchnorm,
+          .shards = sizes.shards_of_pass(),
           .overlap = config.overlap,
           .devices = static_cast<int>(config.data_parallel),
           .seed = config.seed};

@@ -14,9 +14,13 @@ namespace gradring::train {
 
 /// How many samples make a step and a pass, by the options.
 struct StepSizes {
-  bool sharded = false;  ///< each sample once per epoch, in whole shards of `pass`; else PyTorch's DistributedSampler
-  std::int64_t global = 64;  ///< in a step, over all ranks
-  std::int64_t pass = 64;    ///< at most in one forward and backward pass
+  bool sharded = false;           ///< each sample once per epoch, in whole shards; else PyTorch's DistributedSampler
+  std::int64_t global = 64;       ///< in a step, over all ranks
+  std::int64_t micro_batch = 64;  ///< over all ranks, whose samples depend on each other; else those of a step
+  std::int64_t pass = 64;         ///< at most in one forward and backward pass
+  std::int64_t shard = 64;        ///< that a pass computes at once
+
+  int shards_of_pass() const { return static_cast<int>(pass / shard); }
 };
 
 /// Errors    UsageError if the options contradict each other for this number of ranks.

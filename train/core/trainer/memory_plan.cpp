@@ -75,7 +75,7 @@ ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanWorld&
   const nn::Model model = model_of(spec, world);
   const ReplicaSpec& replica = spec.replica;
   comm::ProcessGroup group = dry_run_group(device, spec.world_size);
-  GatheredStatistics statistics(group);
+  GatheredStatistics statistics(group, replica.shards);
   const nn::Program training(model, replica.batch_of_device(), nn::ProgramMode::training, world.backend, device,
                              replica.precision, replica.checkpointing, replica.sync_batch_norm ? &statistics : nullptr);
   const nn::Program evaluation(model, spec.eval_batch, nn::ProgramMode::evaluation, world.backend, device,

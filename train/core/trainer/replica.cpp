@@ -39,10 +39,10 @@ std::unique_ptr<Part> decorated(const std::function<std::unique_ptr<Part>(std::u
 /// Errors    UsageError if a replica of this kind cannot have the model's buffers.
 nn::Model checked(nn::Model model, const ReplicaSpec& spec) {
   if (nn::buffers_of(model).empty()) return model;
-  if (spec.exact_terms > 0)
+  if (spec.exact_terms > 0 && !spec.sync_batch_norm)
     throw UsageError(
-        "--reproducible does not take batch normalization, whose sums depend on the number of ranks: leave it out, or "
-        "choose a model without batch normalization");
+        "--reproducible with batch normalization requires --sync-batchnorm, without which each rank normalizes its own "
+        "batch: add it, or choose a model without batch normalization");
   if (spec.devices > 1)
     throw UsageError(
         "--data-parallel does not split batch normalization: start a rank for each device, or choose a model without "
@@ -130,7 +130,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
       shards_(replica_shards(spec.zero, layout_, world.group.world_size(), world.group.rank())),
       cast_(kernels::pick_variant(world.kernels.cast, world.device, spec.precision)),
       sync_batch_norm_(spec.sync_batch_norm),
-      statistics_(world.group),
+      statistics_(world.group, spec.shards),
       program_(model_, spec.batch_of_device(), nn::ProgramMode::training, world.backend,
                {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.precision,
                spec.checkpointing, spec.sync_batch_norm ? &statistics_ : nullptr),

@@ -44,8 +44,9 @@ struct ReplicaSpec {
   bool accumulates = false;      ///< a step may have several passes
   bool sync_every_pass = false;  ///< ranks sum the gradients of each pass (ZeRO 2 and 3)
   std::int64_t exact_terms =
-      0;  ///< passes of all ranks in a step, for sums with the same bits in any order; 0: f32 sums
+      0;  ///< shards of all ranks in a step, for sums with the same bits in any order; 0: f32 sums
   bool sync_batch_norm = false;  ///< batches are normalized by the statistics of all ranks
+  int shards = 1;                ///< then, of a pass: above 1 with exact sums, which then do not depend on the ranks
   bool overlap = true;           ///< gradients are summed while backward continues
   int devices = 1;               ///< over which this process splits each pass (--data-parallel)
   std::uint64_t seed = 0;        ///< of the initial weights

@@ -137,6 +137,7 @@ void Trainer::save(std::optional<double> score) {
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(world_.group.after_collectives()),
                       .samples_of_step = sizes_.global,
+                      .micro_batch = micro_batch(),
                       .sample = world_.train_set.shape(),
                       .order = order_of_samples(world_, config_.seed),
                       .cpu_level = recorded_cpu_level(world_.device),
@@ -196,7 +197,7 @@ void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
   std::int64_t position = share.begin;
   for (std::int64_t pass = 0; pass < passes; ++pass) {
     const bool has_samples = position < share.end;
-    const std::int64_t first = share.first + (position - share.begin) * share.stride;
+    const std::int64_t first = sampler_->number_in_step(step, position - share.begin);
     const auto batch = has_samples ? next_batch() : std::optional(BatchLoader::Next());
     check(batch && (!has_samples || batch->position == position), "the batches of an epoch ended before its steps");
     pending.data_wait += batch->data_wait;

@@ -42,7 +42,7 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                                   .device = replica_.memory().on(MemoryClass::batches),
                                   .kernels = world.kernels,
                                   .batch_size = sizes_.pass,
-                                  .window = sampler_->most_of_rank(),
+                                  .window = sampler_->micro_batch_of_rank(),
                                   .trace = world.trace ? &world.trace->loader() : nullptr},
                                  replica_)),
       nan_policy_({.on_nan = config.on_nan,
@@ -62,12 +62,18 @@ Trainer::~Trainer() {
   }
 }
 
+MicroBatch Trainer::micro_batch() const {
+  if (!has_exact_statistics(config_) || nn::buffers_of(replica_.model()).empty()) return {};
+  return {.samples = sizes_.micro_batch, .shard = sizes_.shard};
+}
+
 void Trainer::resume(ResumePoint point) {
   point.checkpoint.about = JsonValue::parse(world_.group.broadcast_on_host(point.checkpoint.about.text(), 0));
   point.from = world_.group.broadcast_on_host(point.from.string(), 0);
   point.checkpoint.step = std::stoll(world_.group.broadcast_on_host(std::to_string(point.checkpoint.step), 0));
   check_sample_shape(*point.checkpoint.about, world_.train_set.shape(), point.from);
   if (config_.reproducible) check_cpu_level(*point.checkpoint.about, world_.device, point.from);
+  check_micro_batch(*point.checkpoint.about, micro_batch(), point.from);
   TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
   if (!state.precision.empty() || !replica_.step().scales_loss())
     replica_.step().resume_loss_scale(state.replica.step, state.precision == precision_name(kernels::DType::f16));

@@ -22,6 +22,9 @@ namespace {
 
 constexpr const char* kStepState = "step_state";
 constexpr const char* kOrder = "order";
+constexpr const char* kMicroBatch = "micro_batch";
+constexpr const char* kMicroBatchSamples = "samples";
+constexpr const char* kMicroBatchShard = "shard";
 constexpr const char* kValidation = "validation";
 constexpr const char* kPrecision = "precision";
 constexpr const char* kSettings = "settings";
@@ -144,6 +147,23 @@ void check_cpu_level(const nlohmann::ordered_json& about, const kernels::Device&
                   from.string(), there, here, advice_for_cpu_level(there, here)));
 }
 
+void check_micro_batch(const nlohmann::ordered_json& about, const MicroBatch& here, const std::filesystem::path& from) {
+  const auto count = [](const nlohmann::ordered_json& object, const char* name) {
+    const auto found = object.find(name);
+    return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
+  };
+  const auto saved = about.find(kMicroBatch);
+  if (saved == about.end() || !saved->is_object()) return;
+  const MicroBatch there{.samples = count(*saved, kMicroBatchSamples), .shard = count(*saved, kMicroBatchShard)};
+  if (there.samples < 1 || here.samples < 1 || there == here) return;
+  throw UsageError(fmt::format(
+      "checkpoint {} was saved with batches of {} samples normalized together, in shards of {}; this run has {} in "
+      "shards of {}, which gives other bits; resume with --global-batch {} --accumulate {} --shard-size {}, or without "
+      "--reproducible",
+      from.string(), there.samples, there.shard, here.samples, here.shard, count(about, kSamplesOfStep),
+      count(about, kSamplesOfStep) / there.samples, there.shard));
+}
+
 JsonValue plans_of(const nn::Program& program) {
   auto plans = nlohmann::ordered_json::array();
   for (const nn::PlanDescription& plan : program.description())
@@ -152,22 +172,27 @@ JsonValue plans_of(const nn::Program& program) {
 }
 
 Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::optional<double> score) {
-  return {.step = state.progress.steps,
-          .model = std::move(state.replica.model),
-          .state = std::move(state.replica.state),
-          .about = nlohmann::ordered_json{{"made_by", "gradring " GRADRING_VERSION},
-                                          {kProgress, to_json(state.progress)},
-                                          {kStepState, to_json(state.replica.step)},
-                                          {kSamplesOfStep, state.samples_of_step},
-                                          {kSampleShape, to_json(state.sample)},
-                                          {kOrder, std::move(*state.order)},
-                                          {kCpuLevel, std::move(state.cpu_level)},
-                                          {kPlans, std::move(*state.plans)},
-                                          {kTotalSteps, state.total_steps},
-                                          {kPrecision, state.precision},
-                                          {kSettings, settings},
-                                          {"settings_sha256", sha256_hex(std::as_bytes(std::span(settings)))}},
-          .score = score};
+  Checkpoint checkpoint{
+      .step = state.progress.steps,
+      .model = std::move(state.replica.model),
+      .state = std::move(state.replica.state),
+      .about = nlohmann::ordered_json{{"made_by", "gradring " GRADRING_VERSION},
+                                      {kProgress, to_json(state.progress)},
+                                      {kStepState, to_json(state.replica.step)},
+                                      {kSamplesOfStep, state.samples_of_step},
+                                      {kSampleShape, to_json(state.sample)},
+                                      {kOrder, std::move(*state.order)},
+                                      {kCpuLevel, std::move(state.cpu_level)},
+                                      {kPlans, std::move(*state.plans)},
+                                      {kTotalSteps, state.total_steps},
+                                      {kPrecision, state.precision},
+                                      {kSettings, settings},
+                                      {"settings_sha256", sha256_hex(std::as_bytes(std::span(settings)))}},
+      .score = score};
+  if (state.micro_batch.samples > 0)
+    (*checkpoint.about)[kMicroBatch] = {{kMicroBatchSamples, state.micro_batch.samples},
+                                        {kMicroBatchShard, state.micro_batch.shard}};
+  return checkpoint;
 }
 
 TrainingState from_checkpoint(Checkpoint checkpoint, const std::filesystem::path& from) {
