@@ -37,6 +37,7 @@ DECLARE_COPIES(batch_norm, native_cpu);  // no_native.cpp in the CUDA module
 DECLARE_COPIES(bias, rows);
 DECLARE_COPIES(cast, flat);
 DECLARE_COPIES(conv2d, direct);
+DECLARE_COPIES(conv2d, panels_cpu);  // no_panels.cpp in the CUDA module
 DECLARE_COPIES(conv_relu_pool, direct);
 DECLARE_COPIES(conv_relu_pool, native_cpu);  // no_native.cpp in the CUDA module
 DECLARE_COPIES(dropout, groups);
@@ -100,7 +101,8 @@ KernelSet kernel_set() {
       .batch_norm = table(COPY_TO_RUN(batch_norm, channels), COPY_TO_RUN(batch_norm, native_cpu), batch_norm::vector),
       .bias = table(COPY_TO_RUN(bias, rows)),
       .cast = table(COPY_TO_RUN(cast, flat)),
-      .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma),
+      .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma,
+                      COPY_TO_RUN(conv2d, panels_cpu)),
       .conv_relu_pool = table(COPY_TO_RUN(conv_relu_pool, direct), COPY_TO_RUN(conv_relu_pool, native_cpu),
                               conv_relu_pool::mma_tiles),
       .dropout = table(COPY_TO_RUN(dropout, groups)),

@@ -53,13 +53,17 @@ constexpr Geometry dense(std::int64_t batch, std::int64_t height, std::int64_t w
 
 constexpr Geometry kCases[] = {
     dense(1, 14, 14, 1, 32, 3, 3),  // the ConvNet's own two, the first of a smaller image
-    dense(1, 13, 13, 32, 64, 3, 3),     dense(0, 5, 5, 2, 3, 3, 3),  // no image
-    dense(1, 1, 1, 1, 1, 1, 1),         dense(2, 2, 2, 1, 1, 3, 3),  // no output
-    dense(2, 5, 4, 31, 33, 3, 2),       dense(1, 6, 7, 33, 31, 1, 3, 1, 1),
-    dense(2, 8, 7, 5, 9, 3, 3, 2, 1),   dense(1, 9, 9, 8, 8, 2, 2, 3),  // gaps
-    dense(2, 7, 6, 16, 72, 3, 3, 2, 1),  // wide runs beside padding, more than one tile of columns
-    dense(1, 3, 3, 2, 2, 5, 5, 1, 4),    // some outputs see padding only
-    dense(1, 4, 4, 0, 2, 3, 3),          // an empty sum
+    dense(1, 13, 13, 32, 64, 3, 3),      dense(0, 5, 5, 2, 3, 3, 3),  // no image
+    dense(1, 1, 1, 1, 1, 1, 1),          dense(2, 2, 2, 1, 1, 3, 3),  // no output
+    dense(2, 5, 4, 31, 33, 3, 2),        dense(1, 6, 7, 33, 31, 1, 3, 1, 1),
+    dense(2, 8, 7, 5, 9, 3, 3, 2, 1),    dense(1, 9, 9, 8, 8, 2, 2, 3),  // gaps
+    dense(2, 7, 6, 16, 72, 3, 3, 2, 1),   // wide runs beside padding, more than one tile of columns
+    dense(1, 3, 3, 2, 2, 5, 5, 1, 4),     // some outputs see padding only
+    dense(1, 4, 4, 0, 2, 3, 3),           // an empty sum
+    dense(4, 9, 7, 32, 72, 3, 2, 1, 1),   // blocks of positions that end within images
+    dense(70, 4, 6, 32, 8, 3, 3, 2),      // images of one row
+    dense(1, 5, 258, 32, 8, 3, 3, 2, 1),  // one row more than a panel has room for
+    dense(1, 5, 256, 32, 8, 3, 3, 2, 1),
 };
 
 constexpr Geometry kGroupedCases[] = {
