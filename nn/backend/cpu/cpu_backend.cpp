@@ -136,6 +136,7 @@ CpuBackend::CpuBackend(const kernels::Device& device, unsigned threads, const Va
     : choice_(checked(choice)),
       plans_(kernels::kernel_set(), device, without_libraries(choice, kLibrary, kLibrary)),
       relu_(kernels::pick_variant(kernels::kernel_set().relu, device, kernels::DType::f32)),
+      conv_(kernels::pick_variant(kernels::kernel_set().conv2d, device, kernels::DType::f32)),
       cast_(kernels::pick_variant(kernels::kernel_set().cast, device, kernels::DType::f32)) {
   set_onednn_threads(threads);
 }
@@ -168,7 +169,7 @@ std::unique_ptr<Plan> CpuBackend::plan_in_dtype(std::span<const NodeSpec> nodes,
   if (choice != kLibrary)
     if (auto plan = plans_.plan_fused(nodes)) return plan;
   if (choice == kAuto || choice == kLibrary)
-    if (auto plan = plan_with_onednn(nodes, relu_)) return plan;
+    if (auto plan = plan_with_onednn(nodes, relu_, choice == kAuto ? &conv_ : nullptr)) return plan;
   return plans_.plan(nodes);
 }
 

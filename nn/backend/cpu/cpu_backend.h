@@ -28,14 +28,17 @@ class CpuBackend final : public Backend {
   VariantChoice choice_;
   KernelPlans plans_;
   kernels::relu::Variant relu_;
+  kernels::conv2d::Variant conv_;
   kernels::cast::Variant cast_;
 };
 
 /// A plan by oneDNN for the first of `nodes`, fused with a ReLU right after it; null if the node is neither a
 /// convolution nor a product in f32, or this build has no oneDNN (no_onednn.cpp). `relu` computes the ReLU's backward
-/// pass and must outlive the plan.
+/// pass, `panels` a convolution's gradient of the weights where it is faster than oneDNN (null: never). Both must outlive
+/// the plan.
 ///
 /// Errors    DeviceError if oneDNN rejects the shapes.
-std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu);
+std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu,
+                                       const kernels::conv2d::Variant* panels);
 
 }  // namespace gradring::nn

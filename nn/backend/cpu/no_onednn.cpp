@@ -4,7 +4,10 @@
 
 namespace gradring::nn {
 
-std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>, const kernels::relu::Variant&) { return nullptr; }
+std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>, const kernels::relu::Variant&,
+                                       const kernels::conv2d::Variant*) {
+  return nullptr;
+}
 
 void set_onednn_threads(unsigned) {}
 

@@ -15,9 +15,10 @@
 
 #include "kernels/base/error.h"
 #include "kernels/base/process_limit.h"
+#include "kernels/ops/conv2d/panels.h"
 #include "kernels/runtime/cpu_level.h"
 #include "nn/backend/cpu/cpu_backend.h"
-#include "nn/backend/cpu/onednn_primitives.h"
+#include "nn/backend/cpu/onednn_conv2d.h"
 
 namespace gradring::nn {
 namespace onednn {
@@ -92,6 +93,14 @@ T second(std::span<T const> tensors) {
   return tensors.size() > 1 ? tensors[1] : nullptr;
 }
 
+/// Whether `panels` computes the gradient of the weights faster than oneDNN: of whole vectors of AVX-512, if a position of
+/// the kernel is one of several.
+bool panels_pay(const NodeSpec& node) {
+  const auto* const conv = std::get_if<Conv2d>(&node.layer);
+  return conv && conv->kernel > 1 && !conv->bias && kernels::cpu_level() == kernels::CpuLevel::x86_64_v4 &&
+         kernels::conv2d::fits_panels(conv2d_geometry(node));
+}
+
 /// A layer with weight and perhaps bias, fused with a following ReLU; backward masks dy by y > 0 in place.
 ///
 /// `Primitives` are oneDNN's for one batch size, constructed from (node, relu follows, batch), with run_forward,
@@ -99,13 +108,17 @@ T second(std::span<T const> tensors) {
 template <class Primitives>
 class WeightedPlan final : public Plan {
  public:
-  WeightedPlan(const NodeSpec& node, const kernels::relu::Variant* relu) : node_(node), relu_(relu) {
+  WeightedPlan(const NodeSpec& node, const kernels::relu::Variant* relu, const kernels::conv2d::Variant* panels)
+      : node_(node), relu_(relu), panels_(panels && panels_pay(node) ? panels : nullptr) {
     primitives_for(node.input[0]);
   }
 
   std::size_t nodes() const override { return relu_ ? 2 : 1; }
 
-  std::string description() const override { return "onednn"; }
+  std::string description() const override {
+    return panels_ ? "onednn, dw conv2d/" + std::string(panels_->name) : "onednn";
+  }
+
   void enqueue_forward(kernels::Stream& stream, const ForwardPass& pass) override {
     Primitives& primitives = primitives_for(pass.batch);
     stream.enqueue([this, &primitives, pass, w = pass.parameters[0], b = second(pass.parameters)] {
@@ -116,10 +129,15 @@ class WeightedPlan final : public Plan {
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override {
     Primitives& primitives = primitives_for(pass.batch);
     if (relu_) mask_dy(stream, pass);
+    if (panels_)
+      panels_->wgrad(stream, {.geometry = with_batch(conv2d_geometry(node_), pass.batch),
+                              .x = pass.x,
+                              .dy = pass.dy,
+                              .dw = pass.gradients[0]});
     stream.enqueue(
         [this, &primitives, pass, w = pass.parameters[0], dw = pass.gradients[0], db = second(pass.gradients)] {
           guarded(what("backward", pass.batch), [&] {
-            primitives.run_weights(pass.x, pass.dy, dw, db);
+            if (!panels_) primitives.run_weights(pass.x, pass.dy, dw, db);
             if (pass.dx) primitives.run_data(pass.dy, w, pass.dx);
           });
         });
@@ -149,7 +167,8 @@ class WeightedPlan final : public Plan {
   }
 
   NodeSpec node_;
-  const kernels::relu::Variant* relu_;  // null if no ReLU follows
+  const kernels::relu::Variant* relu_;      // null if no ReLU follows
+  const kernels::conv2d::Variant* panels_;  // computes the gradient of the weights; null: oneDNN does
   std::map<std::int64_t, std::unique_ptr<Primitives>> primitives_;
 };
 
@@ -177,15 +196,17 @@ dnnl::engine cpu_engine() {
 
 }  // namespace onednn
 
-std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu) {
+std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu,
+                                       const kernels::conv2d::Variant* panels) {
   const NodeSpec& node = nodes.front();
   if (node.dtype != kernels::DType::f32) return nullptr;
   const bool relu_follows = nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer);
   const kernels::relu::Variant* mask = relu_follows ? &relu : nullptr;
   const auto* const conv = std::get_if<Conv2d>(&node.layer);
-  if (conv && conv->groups == 1) return std::make_unique<onednn::WeightedPlan<onednn::Conv2dPrimitives>>(node, mask);
+  if (conv && conv->groups == 1)
+    return std::make_unique<onednn::WeightedPlan<onednn::Conv2dPrimitives>>(node, mask, panels);
   if (std::holds_alternative<Linear>(node.layer))
-    return std::make_unique<onednn::WeightedPlan<onednn::LinearPrimitives>>(node, mask);
+    return std::make_unique<onednn::WeightedPlan<onednn::LinearPrimitives>>(node, mask, nullptr);
   return nullptr;
 }
 

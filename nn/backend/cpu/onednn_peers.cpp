@@ -8,7 +8,7 @@
 #include "kernels/lib/variant.h"
 #include "kernels/ops/kernel_set.h"
 #include "nn/backend/cpu/cpu_backend.h"
-#include "nn/backend/cpu/onednn_primitives.h"
+#include "nn/backend/cpu/onednn_conv2d.h"
 #include "nn/backend/unfused.h"
 
 namespace gradring::nn {
@@ -90,7 +90,7 @@ class OnednnPeers final : public kernels::PeerMaker {
   }
 
   std::shared_ptr<bench::Unfused> make_unfused(const crp::Geometry& geometry, DType dtype) {
-    auto plan = plan_with_onednn(bench::conv_relu_nodes(geometry, dtype), relu_);
+    auto plan = plan_with_onednn(bench::conv_relu_nodes(geometry, dtype), relu_, nullptr);
     if (!plan) return nullptr;
     return std::make_shared<bench::Unfused>(
         bench::Unfused::Parts{.conv_relu = std::move(plan),
