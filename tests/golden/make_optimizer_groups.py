@@ -66,6 +66,15 @@ class Sgdw(torch.optim.SGD):
         return self
 
 
+def three_groups(model):
+    """--group 'conv_layers.*:lr=0.001,momentum=0.5' --group '*.bias:weight_decay=0,lr=0.05'"""
+    groups = [{"params": []}, {"params": [], "lr": 1e-3, "momentum": 0.5}, {"params": [], "lr": 0.05, "weight_decay": 0.0},
+              {"params": [], "lr": 0.05, "momentum": 0.5, "weight_decay": 0.0}]
+    for name, weight in model.named_parameters():
+        groups[name.startswith("conv_layers.") + 2 * name.endswith(".bias")]["params"].append(weight)
+    return groups
+
+
 def train(model, optimizer, after_step=lambda: None):
     given = read("convnet_step_seed0")
     images = (given["images_u8"].reshape(-1, 1, 28, 28).float() / 255 - 0.5) / 0.5
@@ -101,6 +110,7 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     make("adamw_no_bias_decay", lambda model: torch.optim.AdamW(two_groups(model), lr=1e-3, weight_decay=20))
     make("sgd_no_bias_decay", lambda model: torch.optim.SGD(two_groups(model), lr=1e-2, momentum=0.9, weight_decay=0.5))
+    make("sgd_groups", lambda model: torch.optim.SGD(three_groups(model), lr=1e-2, momentum=0.9, weight_decay=0.5))
     make("adam_betas", lambda model: torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.7, 0.9), eps=1e-3))
     make("sgdw", lambda model: Sgdw(model.parameters(), lr=1e-2, momentum=0.9, nesterov=True).with_decay(5))
     with_average()

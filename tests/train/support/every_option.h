@@ -45,6 +45,7 @@ inline std::vector<OneOption> every_option() {
           {"eps", "1e-06"},
           {"weight-decay", "0.01"},
           {"no-bias-decay", "true", {{"weight-decay", "0.01"}}},
+          {"group", "*.bias:optimizer=sgd"},
           {"ema", "0.5"},
           {"schedule", "cosine"},
           {"warmup-steps", "2"},

@@ -36,38 +36,48 @@ struct RankRig::Parts {
     return others;
   }
 
+  /// With a constant rate of each group, if there are any.
+  static train::StepSpec step_of(const data::Dataset& set, const Options& options) {
+    train::StepSpec step{.loss_scaling = options.loss_scaling,
+                         .learning_rates = options.learning_rates.empty() ? std::vector{1e-3f} : options.learning_rates,
+                         .clip_norm = options.clip_norm,
+                         .recorded = options.recorded};
+    if (options.optimizer.groups.empty()) return step;
+    const auto parameters = nn::parameters_of(nn::make_model(options.model, set.shape(), set.classes()));
+    const auto groups = train::parameter_groups(parameters, options.optimizer).groups;
+    step.learning_rates = train::learning_rates(groups, {}, step.learning_rates.front(), {.total = 1, .of_epoch = 1});
+    step.groups = groups.size();
+    return step;
+  }
+
   Parts(comm::ProcessGroup& group, const data::Dataset& set, const Options& options)
       : dataset(set),
         device(options.device ? *options.device : own_device),
         backend(options.decorate ? options.decorate(make_backend(options.backend, device))
                                  : make_backend(options.backend, device)),
         max_batch(options.max_batch),
-        replica(
-            {.model = options.model,
-             .batch_size = options.max_batch,
-             .precision = options.precision,
-             .checkpointing = options.checkpointing,
-             .step = {.loss_scaling = options.loss_scaling,
-                      .learning_rates = options.learning_rates.empty() ? std::vector{1e-3f} : options.learning_rates,
-                      .clip_norm = options.clip_norm,
-                      .recorded = options.recorded},
-             .optimizer = options.optimizer,
-             .buckets = options.buckets,
-             .wire = options.wire,
-             .zero = options.zero,
-             .accumulates = options.accumulates,
-             .sync_every_pass = options.sync_every_pass,
-             .sync_batch_norm = options.sync_batch_norm,
-             .overlap = options.overlap,
-             .devices = options.devices,
-             .seed = options.seed},
-            {.device = device,
-             .kernels = kernels,
-             .backend = *backend,
-             .group = group,
-             .sample = set.shape(),
-             .classes = set.classes(),
-             .others = make_others(options)}),
+        replica({.model = options.model,
+                 .batch_size = options.max_batch,
+                 .precision = options.precision,
+                 .checkpointing = options.checkpointing,
+                 .step = step_of(set, options),
+                 .optimizer = options.optimizer,
+                 .buckets = options.buckets,
+                 .wire = options.wire,
+                 .zero = options.zero,
+                 .accumulates = options.accumulates,
+                 .sync_every_pass = options.sync_every_pass,
+                 .sync_batch_norm = options.sync_batch_norm,
+                 .overlap = options.overlap,
+                 .devices = options.devices,
+                 .seed = options.seed},
+                {.device = device,
+                 .kernels = kernels,
+                 .backend = *backend,
+                 .group = group,
+                 .sample = set.shape(),
+                 .classes = set.classes(),
+                 .others = make_others(options)}),
         batch({.dataset = set,
                .device = device,
                .kernels = kernels,

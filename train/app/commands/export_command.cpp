@@ -136,15 +136,19 @@ TorchOptimizer saved_optimizer(const NamedTensors& named, const nn::Model& model
   const TrainConfig config = saved_config(named.contents, named.from);
   const TrainingState state = from_checkpoint(named.contents, named.from);
   const std::int32_t applied = state.replica.step.applied_steps;
-  double rate = 0;
+  const std::vector<nn::Parameter> parameters = nn::parameters_of(model);
+  ParameterGroups groups;
+  std::vector<double> rates;
   try {
-    rate = saved_schedule(named.contents, config).at(applied);
+    groups = parameter_groups(parameters, config.optimizer);
+    const RateSchedule schedule = saved_schedule(named.contents, config);
+    for (const ParameterGroup& group : groups.groups) rates.push_back(schedule.at(group, applied));
   } catch (const InvalidArgument& error) {
-    throw CheckpointError(named.from, fmt::format("has an invalid schedule: {}", error.what()),
+    throw CheckpointError(named.from, fmt::format("has an invalid schedule or parameter group: {}", error.what()),
                           "use another checkpoint");
   }
-  return to_torch_optimizer({.state = state.replica.state, .applied_steps = applied}, config.optimizer, rate,
-                            nn::parameters_of(model), named.from);
+  return to_torch_optimizer({.state = state.replica.state, .applied_steps = applied}, groups, rates, parameters,
+                            named.from);
 }
 
 void write_optimizer(FileSystem& files, const fs::path& path, const Exported& exported) {

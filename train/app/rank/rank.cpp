@@ -146,7 +146,10 @@ void begin_training(Trainer& trainer, const TrainConfig& config, comm::ProcessGr
                       std::back_inserter(start.remarks));
   if (agreed != "resume") return;
   const fs::path from = start.resume ? start.resume->from : fs::path();
-  if (start.resume) check_same_model(saved, from, config, trainer.replica().model());
+  if (start.resume) {
+    check_same_model(saved, from, config, trainer.replica().model());
+    check_same_groups(saved, from, config);
+  }
   trainer.resume(start.resume ? std::move(*start.resume) : ResumePoint());
   if (!start.resume) return;
   for (const std::string& change :

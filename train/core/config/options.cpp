@@ -11,6 +11,7 @@
 #include "data/datasets/open_dataset.h"
 #include "kernels/base/nearest_name.h"
 #include "nn/models/model.h"
+#include "train/core/config/group_option.h"
 #include "train/core/config/option_rows.h"
 
 namespace gradring::train {
@@ -135,12 +136,15 @@ Options batch_options() {
   };
 }
 
-Betas parse_betas(std::string_view name, std::string_view given) {
-  const std::size_t comma = given.find(',');
-  if (comma == std::string_view::npos) throw bad_value(name, given, "must be two numbers, such as 0.9,0.999");
-  const Betas betas{parse_number(name, given.substr(0, comma), 0), parse_number(name, given.substr(comma + 1), 0)};
-  if (betas.first >= 1 || betas.second >= 1) throw bad_value(name, given, "must be two numbers below 1");
-  return betas;
+TrainOption group_option() {
+  TrainOption group =
+      option("group", "PATTERN:KEY=VALUE,...",
+             "options of the parameters whose names match a pattern, such as '*.bias:weight_decay=0,lr=0.01' "
+             "(docs/parameter_groups.md); may be repeated, later ones override",
+             in(&TrainConfig::optimizer, &OptimizerSpec::groups), parse_groups,
+             [](const std::vector<GroupOverride>& groups) { return quoted(show_groups(groups)); });
+  group.separator = kBetweenGroups;
+  return group;
 }
 
 Options optimizer_options() {
@@ -155,7 +159,7 @@ Options optimizer_options() {
       flag_option("nesterov", "Nesterov momentum (sgd, sgdw)", in(&TrainConfig::optimizer, &OptimizerSpec::nesterov)),
       option("betas", "F,F", "decays of the means of gradients and of squared gradients (adam, adamw)",
              in(&TrainConfig::optimizer, &OptimizerSpec::betas), parse_betas,
-             [](const Betas& betas) { return quoted(fmt::format("{},{}", betas.first, betas.second)); }),
+             [](const Betas& betas) { return quoted(show_betas(betas)); }),
       number_option("eps", "number added to the root of the second mean (adam, adamw)",
                     in(&TrainConfig::optimizer, &OptimizerSpec::epsilon)),
       number_option("weight-decay",
@@ -163,6 +167,7 @@ Options optimizer_options() {
                     in(&TrainConfig::optimizer, &OptimizerSpec::weight_decay)),
       flag_option("no-bias-decay", "exclusion of biases from weight decay",
                   in(&TrainConfig::optimizer, &OptimizerSpec::no_bias_decay)),
+      resumed(OnResume::must_fit, group_option()),
       resumed(OnResume::must_fit, number_option("ema",
                                                 "decay of an exponential moving average of the weights, evaluated "
                                                 "beside them, such as 0.999; 0: no average",

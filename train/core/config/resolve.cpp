@@ -9,6 +9,7 @@
 #include "data/datasets/open_dataset.h"
 #include "kernels/base/file.h"
 #include "train/core/config/option_sources.h"
+#include "train/core/ddp/parameter_groups.h"
 #include "train/options/path_value.h"
 #include "train/options/usage_error.h"
 
@@ -114,9 +115,13 @@ nn::ModelText named_model(const std::string& name) {
   return model_of(config);
 }
 
-void check_model(const TrainConfig& config) {
+nn::Model model_for(const TrainConfig& config) {
   const data::KnownSet& set = data::known_set(config.dataset);
-  nn::make_model(model_of(config), set.sample, std::ssize(set.classes));
+  return nn::make_model(model_of(config), set.sample, std::ssize(set.classes));
+}
+
+void check_model(const TrainConfig& config) {
+  parameter_groups(nn::parameters_of(model_for(config)), config.optimizer);
 }
 
 ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,

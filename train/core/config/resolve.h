@@ -32,9 +32,13 @@ std::string read_model_file(const std::string& path);
 /// Errors    UsageError as read_model_file, and for an unknown name: suggests the nearest.
 nn::ModelText named_model(const std::string& name);
 
-/// Checks that the model takes the images of the dataset.
+/// The model for the images and classes of the dataset.
 ///
 /// Errors    InvalidArgument, as nn::make_model.
+nn::Model model_for(const TrainConfig& config);
+/// Checks that there is one, and that the parameter groups fit it.
+///
+/// Errors    also as parameter_groups.
 void check_model(const TrainConfig& config);
 
 /// Resolves every option: command line before GRADRING_* variables, the file and the default. If --steps is given and

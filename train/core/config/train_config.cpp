@@ -137,6 +137,9 @@ void validate(const TrainConfig& config) {
   require(schedule.kind == ScheduleKind::linear || schedule.kind == ScheduleKind::cosine || schedule.least == 0,
           "--min-lr requires --schedule linear or cosine");
   require(schedule.least <= config.learning_rate, "--min-lr is above --lr: lower it");
+  for (const GroupOverride& group : optimizer.groups)
+    require(schedule.least <= group.learning_rate.value_or(config.learning_rate),
+            fmt::format("--min-lr is above the lr of --group '{}': lower it", group.pattern));
   require(schedule.kind != ScheduleKind::one_cycle || schedule.warmup_steps == 0,
           "--schedule one-cycle includes a warm-up: leave out --warmup-steps");
 }

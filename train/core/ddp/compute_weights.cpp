@@ -27,7 +27,7 @@ const std::byte* end_of(const UpdateSlice& slice) {
 }
 
 bool are_neighbours(const UpdateSlice& a, const UpdateSlice& b) {
-  return a.decays == b.decays && a.weights + a.elements == b.weights && a.gradients + a.elements == b.gradients &&
+  return a.group == b.group && a.weights + a.elements == b.weights && a.gradients + a.elements == b.gradients &&
          a.state_offset + a.elements == b.state_offset && (!a.copy.data || end_of(a) == b.copy.data);
 }
 
@@ -159,15 +159,8 @@ std::unique_ptr<BucketMemory> PrefetchedWeights::gather_whole(kernels::Stream& s
   return train::gather_whole(parts_, master_, memory_.dtype(), stream);
 }
 
-std::vector<bool> decaying(std::span<const nn::Parameter> parameters, const OptimizerSpec& optimizer) {
-  std::vector<bool> decays;
-  for (const nn::Parameter& parameter : parameters)
-    decays.push_back(!optimizer.no_bias_decay || parameter.torch_shape.rank() > 1);
-  return decays;
-}
-
 std::vector<UpdateSlice> update_slices(const Shards& shards, const ComputeWeights& weights,
-                                       const ShardPointers& gradients, const std::vector<bool>& decaying) {
+                                       const ShardPointers& gradients, std::span<const int> group_of) {
   std::vector<UpdateSlice> slices;
   for (int bucket = 0; bucket < shards.layout().buckets(); ++bucket) {
     const auto b = static_cast<std::size_t>(bucket);
@@ -179,7 +172,7 @@ std::vector<UpdateSlice> update_slices(const Shards& shards, const ComputeWeight
                             .elements = packed.elements};
     for (const auto& [parameter, slice] : shards.parts(bucket)) {
       UpdateSlice part = part_of(whole, slice);
-      part.decays = decaying[static_cast<std::size_t>(parameter)];
+      part.group = group_of[static_cast<std::size_t>(parameter)];
       add(part, slices);
     }
   }

@@ -143,12 +143,9 @@ class PrefetchedWeights final : public ComputeWeights, private nn::StepObserver 
 std::unique_ptr<BucketMemory> gather_whole(const WeightParts& parts, const ShardPointers& shards, kernels::DType dtype,
                                            kernels::Stream& stream);
 
-/// Whether weight decay applies to each parameter: PyTorch's usual two parameter groups, if biases do not decay.
-std::vector<bool> decaying(std::span<const nn::Parameter> parameters, const OptimizerSpec& optimizer);
-
-/// What this rank's optimizer updates: its shards, split where weight decay begins or ends; neighbours are merged.
-/// Optimizer state is packed.
+/// What this rank's optimizer updates: its shards, split where parameters of another group begin; neighbours are merged.
+/// Optimizer state is packed. `group_of` has the parameter group of each parameter.
 std::vector<UpdateSlice> update_slices(const Shards& shards, const ComputeWeights& weights,
-                                       const ShardPointers& gradients, const std::vector<bool>& decaying);
+                                       const ShardPointers& gradients, std::span<const int> group_of);
 
 }  // namespace gradring::train

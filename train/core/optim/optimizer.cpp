@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <numbers>
@@ -25,72 +26,98 @@ kernels::Buffer make_state(kernels::Device& device, std::size_t elements) {
   return state;
 }
 
-template <class Hyper>
-Hyper hyper_for(const UpdateSlice& slice, Hyper hyper) {
-  if (!slice.decays) hyper.weight_decay = 0;
-  return hyper;
-}
+bool is_adam(const ParameterGroup& group) { return !group.frozen && train::is_adam(group.options.kind); }
+bool has_momentum(const ParameterGroup& group) { return !group.frozen && group.options.momentum != 0; }
 
-class Adam final : public Optimizer {
+/// Updates each slice by the kernel of its parameter group. Adam's first moment and the momentum of SGD share memory.
+class GroupedOptimizer final : public Optimizer {
  public:
-  Adam(const kernels::adam::Hyper& hyper, const kernels::adam::Variant& kernel, kernels::Device& device,
-       std::size_t elements)
-      : hyper_(hyper), kernel_(kernel), m_(make_state(device, elements)), v_(make_state(device, elements)) {}
+  GroupedOptimizer(std::span<const ParameterGroup> groups, const kernels::KernelSet& kernels, kernels::Device& device,
+                   std::size_t elements)
+      : groups_(groups.begin(), groups.end()),
+        adam_(kernels::pick_variant(kernels.adam, device, kernels::DType::f32)),
+        sgd_(kernels::pick_variant(kernels.sgd, device, kernels::DType::f32)) {
+    const bool any_adam = std::ranges::any_of(groups_, [](const ParameterGroup& group) { return is_adam(group); });
+    if (any_adam || std::ranges::any_of(groups_, has_momentum)) first_ = make_state(device, elements);
+    if (any_adam) second_ = make_state(device, elements);
+  }
 
-  void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices, const StepState* state) override {
-    for (const UpdateSlice& slice : slices)
-      kernel_.run(stream, {.elements = slice.elements,
-                           .weights = slice.weights,
-                           .gradients = slice.gradients,
-                           .m = m_.as<float>() + slice.state_offset,
-                           .v = v_.as<float>() + slice.state_offset,
-                           .state = state,
-                           .hyper = hyper_for(slice, hyper_),
-                           .copy_dtype = slice.copy.dtype,
-                           .copy = slice.copy.data});
+  void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices, const StepState* state,
+                    const float* learning_rates) override {
+    for (const UpdateSlice& slice : slices) {
+      const ParameterGroup& group = groups_[static_cast<std::size_t>(slice.group)];
+      if (group.frozen) continue;
+      is_adam(group) ? enqueue_adam(stream, slice, state, learning_rates + slice.group)
+                     : enqueue_sgd(stream, slice, state, learning_rates + slice.group);
+    }
   }
   std::vector<OptimizerState> states() override {
-    return {{"exp_avg", m_.as<float>()}, {"exp_avg_sq", v_.as<float>()}};
+    std::vector<OptimizerState> states;
+    if (first_.size() > 0)
+      states.push_back({names([](const ParameterGroup& group) {
+                          return is_adam(group) ? "exp_avg" : has_momentum(group) ? "momentum_buffer" : "";
+                        }),
+                        first_.as<float>()});
+    if (second_.size() > 0)
+      states.push_back(
+          {names([](const ParameterGroup& group) { return is_adam(group) ? "exp_avg_sq" : ""; }), second_.as<float>()});
+    return states;
   }
-  std::size_t bytes() const override { return m_.size() + v_.size(); }
+  std::size_t bytes() const override { return first_.size() + second_.size(); }
 
  private:
-  kernels::adam::Hyper hyper_;
-  kernels::adam::Variant kernel_;
-  kernels::Buffer m_;
-  kernels::Buffer v_;
+  std::vector<std::string> names(const char* (*name_of)(const ParameterGroup&)) const {
+    std::vector<std::string> all;
+    for (const ParameterGroup& group : groups_) all.emplace_back(name_of(group));
+    return all;
+  }
+  const OptimizerSpec& options(const UpdateSlice& slice) const {
+    return groups_[static_cast<std::size_t>(slice.group)].options;
+  }
+  void enqueue_adam(kernels::Stream& stream, const UpdateSlice& slice, const StepState* state, const float* rate) {
+    const OptimizerSpec& spec = options(slice);
+    adam_.run(stream, {.elements = slice.elements,
+                       .weights = slice.weights,
+                       .gradients = slice.gradients,
+                       .m = first_.as<float>() + slice.state_offset,
+                       .v = second_.as<float>() + slice.state_offset,
+                       .state = state,
+                       .learning_rate = rate,
+                       .hyper = {.beta1 = spec.betas.first,
+                                 .beta2 = spec.betas.second,
+                                 .epsilon = spec.epsilon,
+                                 .weight_decay = spec.weight_decay,
+                                 .decoupled = spec.kind == OptimizerKind::adamw},
+                       .copy_dtype = slice.copy.dtype,
+                       .copy = slice.copy.data});
+  }
+  void enqueue_sgd(kernels::Stream& stream, const UpdateSlice& slice, const StepState* state, const float* rate) {
+    const OptimizerSpec& spec = options(slice);
+    sgd_.run(stream, {.elements = slice.elements,
+                      .weights = slice.weights,
+                      .gradients = slice.gradients,
+                      .momentum_buffer = spec.momentum != 0 ? first_.as<float>() + slice.state_offset : nullptr,
+                      .state = state,
+                      .learning_rate = rate,
+                      .hyper = {.momentum = spec.momentum,
+                                .dampening = spec.dampening,
+                                .weight_decay = spec.weight_decay,
+                                .nesterov = spec.nesterov,
+                                .decoupled = spec.kind == OptimizerKind::sgdw},
+                      .copy_dtype = slice.copy.dtype,
+                      .copy = slice.copy.data});
+  }
+
+  std::vector<ParameterGroup> groups_;
+  kernels::adam::Variant adam_;
+  kernels::sgd::Variant sgd_;
+  kernels::Buffer first_;   // exp_avg or momentum_buffer
+  kernels::Buffer second_;  // exp_avg_sq
 };
 
-class Sgd final : public Optimizer {
- public:
-  Sgd(const kernels::sgd::Hyper& hyper, const kernels::sgd::Variant& kernel, kernels::Device& device,
-      std::size_t elements)
-      : hyper_(hyper), kernel_(kernel) {
-    if (hyper.momentum != 0) momentum_ = make_state(device, elements);
-  }
-
-  void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices, const StepState* state) override {
-    for (const UpdateSlice& slice : slices)
-      kernel_.run(stream,
-                  {.elements = slice.elements,
-                   .weights = slice.weights,
-                   .gradients = slice.gradients,
-                   .momentum_buffer = momentum_.size() > 0 ? momentum_.as<float>() + slice.state_offset : nullptr,
-                   .state = state,
-                   .hyper = hyper_for(slice, hyper_),
-                   .copy_dtype = slice.copy.dtype,
-                   .copy = slice.copy.data});
-  }
-  std::vector<OptimizerState> states() override {
-    if (momentum_.size() == 0) return {};
-    return {{"momentum_buffer", momentum_.as<float>()}};
-  }
-  std::size_t bytes() const override { return momentum_.size(); }
-
- private:
-  kernels::sgd::Hyper hyper_;
-  kernels::sgd::Variant kernel_;
-  kernels::Buffer momentum_;  // empty without momentum
+struct EmaSpec {
+  double decay = 0;
+  std::size_t groups = 0;  // parameter groups
 };
 
 /// Averages the weights that another optimizer updates, slice by slice, so the average is sharded as they are. It
@@ -98,56 +125,38 @@ class Sgd final : public Optimizer {
 /// AveragedModel does.
 class Ema final : public Optimizer {
  public:
-  Ema(std::unique_ptr<Optimizer> inner, double decay, const kernels::ema::Variant& kernel, kernels::Device& device,
-      std::size_t elements)
-      : inner_(std::move(inner)), decay_(decay), kernel_(kernel), average_(make_state(device, elements)) {}
+  Ema(std::unique_ptr<Optimizer> inner, const EmaSpec& spec, const kernels::ema::Variant& kernel,
+      kernels::Device& device, std::size_t elements)
+      : inner_(std::move(inner)), spec_(spec), kernel_(kernel), average_(make_state(device, elements)) {}
 
   void enqueue_begin(kernels::Stream& stream, std::span<const UpdateSlice> slices) override {
     inner_->enqueue_begin(stream, slices);
     for (const UpdateSlice& slice : slices)
       stream.enqueue_copy(average_.as<float>() + slice.state_offset, slice.weights, slice.elements * sizeof(float));
   }
-  void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices, const StepState* state) override {
-    inner_->enqueue_step(stream, slices, state);
+  void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices, const StepState* state,
+                    const float* learning_rates) override {
+    inner_->enqueue_step(stream, slices, state, learning_rates);
     for (const UpdateSlice& slice : slices)
       kernel_.run(stream, {.elements = slice.elements,
                            .weights = slice.weights,
                            .average = average_.as<float>() + slice.state_offset,
                            .state = state,
-                           .decay = decay_});
+                           .decay = spec_.decay});
   }
   std::vector<OptimizerState> states() override {
     std::vector<OptimizerState> states = inner_->states();
-    states.push_back({std::string(kEmaState), average_.as<float>()});
+    states.push_back({std::vector(spec_.groups, std::string(kEmaState)), average_.as<float>()});
     return states;
   }
   std::size_t bytes() const override { return inner_->bytes() + average_.size(); }
 
  private:
   std::unique_ptr<Optimizer> inner_;
-  double decay_;
+  EmaSpec spec_;
   kernels::ema::Variant kernel_;
   kernels::Buffer average_;
 };
-
-std::unique_ptr<Optimizer> make_plain(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
-                                      kernels::Device& device, std::size_t elements) {
-  const auto pick = [&device](const auto& table) { return kernels::pick_variant(table, device, kernels::DType::f32); };
-  if (is_adam(spec.kind)) {
-    const kernels::adam::Hyper hyper{.beta1 = spec.betas.first,
-                                     .beta2 = spec.betas.second,
-                                     .epsilon = spec.epsilon,
-                                     .weight_decay = spec.weight_decay,
-                                     .decoupled = spec.kind == OptimizerKind::adamw};
-    return std::make_unique<Adam>(hyper, pick(kernels.adam), device, elements);
-  }
-  const kernels::sgd::Hyper hyper{.momentum = spec.momentum,
-                                  .dampening = spec.dampening,
-                                  .weight_decay = spec.weight_decay,
-                                  .nesterov = spec.nesterov,
-                                  .decoupled = spec.kind == OptimizerKind::sgdw};
-  return std::make_unique<Sgd>(hyper, pick(kernels.sgd), device, elements);
-}
 
 constexpr std::int64_t kMostListed = 1 << 24;
 // OneCycleLR's defaults.
@@ -181,12 +190,13 @@ void check_warmup(const ScheduleSpec& spec, std::int64_t steps) {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
-                                          kernels::Device& device, std::size_t elements) {
-  auto optimizer = make_plain(spec, kernels, device, elements);
-  if (spec.ema == 0) return optimizer;
+std::unique_ptr<Optimizer> make_optimizer(std::span<const ParameterGroup> groups, double ema,
+                                          const kernels::KernelSet& kernels, kernels::Device& device,
+                                          std::size_t elements) {
+  auto optimizer = std::make_unique<GroupedOptimizer>(groups, kernels, device, elements);
+  if (ema == 0) return optimizer;
   const auto kernel = kernels::pick_variant(kernels.ema, device, kernels::DType::f32);
-  return std::make_unique<Ema>(std::move(optimizer), spec.ema, kernel, device, elements);
+  return std::make_unique<Ema>(std::move(optimizer), EmaSpec{ema, groups.size()}, kernel, device, elements);
 }
 
 double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t steps, std::int64_t step) {
@@ -218,6 +228,44 @@ std::vector<float> learning_rates(const ScheduleSpec& spec, double peak, std::in
   for (std::int64_t step = 0; step < count; ++step)
     rates[static_cast<std::size_t>(step)] = static_cast<float>(learning_rate_at(spec, peak, steps, step));
   return rates;
+}
+
+namespace {
+
+/// The steps in which a group is trained.
+std::int64_t steps_of(const ParameterGroup& group, const TrainingSteps& steps) {
+  if (group.epochs == 0) return steps.total;
+  const double trained = std::round(group.epochs * static_cast<double>(steps.of_epoch));
+  return static_cast<std::int64_t>(std::clamp(trained, 1.0, static_cast<double>(steps.total)));
+}
+
+}  // namespace
+
+double learning_rate_at(const ParameterGroup& group, const ScheduleSpec& spec, double peak, const TrainingSteps& steps,
+                        std::int64_t step) {
+  const std::int64_t trained = steps_of(group, steps);
+  return step < trained ? learning_rate_at(spec, group.learning_rate.value_or(peak), trained, step) : 0;
+}
+
+std::vector<float> learning_rates(std::span<const ParameterGroup> groups, const ScheduleSpec& spec, double peak,
+                                  const TrainingSteps& steps) {
+  std::vector<std::vector<float>> tables;
+  std::size_t count = 1;
+  for (const ParameterGroup& group : groups) {
+    const std::int64_t trained = steps_of(group, steps);
+    auto& table = tables.emplace_back(learning_rates(spec, group.learning_rate.value_or(peak), trained));
+    if (trained < steps.total) {
+      table.resize(static_cast<std::size_t>(trained), table.back());
+      table.push_back(0);
+    }
+    count = std::max(count, table.size());
+  }
+  std::vector<float> all;
+  for (std::vector<float>& table : tables) {
+    table.resize(count, table.back());  // the last rate holds
+    all.insert(all.end(), table.begin(), table.end());
+  }
+  return all;
 }
 
 }  // namespace gradring::train

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,7 +27,7 @@ struct RoundedCopy {
 
 /// A tensor that an optimizer keeps between steps: one float per weight.
 struct OptimizerState {
-  std::string name;  ///< PyTorch's: exp_avg, momentum_buffer, ...
+  std::vector<std::string> names;  ///< by parameter group, PyTorch's: exp_avg, momentum_buffer, ...; empty: unused
   float* data = nullptr;
 };
 
@@ -37,7 +38,7 @@ struct UpdateSlice {
   RoundedCopy copy;
   std::size_t state_offset = 0;  ///< of their optimizer state, in elements
   std::size_t elements = 0;
-  bool decays = true;  ///< weight decay applies
+  int group = 0;  ///< of the parameter groups
 };
 
 /// The state that --ema keeps: an average of the weights.
@@ -53,9 +54,10 @@ class Optimizer {
   /// To be called after weights were initialized or loaded.
   virtual void enqueue_begin(kernels::Stream& /*stream*/, std::span<const UpdateSlice> /*slices*/) {}
   /// weights -= update(gradients * state->gradient_scale), and copy = weights, unless state->non_finite. `state` is in
-  /// device memory; the caller advances its count of applied steps afterwards.
+  /// device memory; the caller advances its count of applied steps afterwards. So are `learning_rates`, one for each
+  /// parameter group.
   virtual void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
-                            const kernels::step_state::StepState* state) = 0;
+                            const kernels::step_state::StepState* state, const float* learning_rates) = 0;
   /// All state, in device memory: to be saved or overwritten between steps.
   virtual std::vector<OptimizerState> states() = 0;
   /// Device memory of the state.
@@ -75,6 +77,22 @@ struct Betas {
   bool operator==(const Betas&) const = default;
 };
 
+/// Options of the parameters whose names match a pattern (--group). Those that are missing are the run's.
+struct GroupOverride {
+  std::string pattern;
+  std::optional<OptimizerKind> kind = {};
+  std::optional<double> learning_rate = {};
+  std::optional<double> momentum = {};
+  std::optional<double> dampening = {};
+  std::optional<bool> nesterov = {};
+  std::optional<Betas> betas = {};
+  std::optional<double> epsilon = {};
+  std::optional<double> weight_decay = {};
+  std::optional<double> epochs = {};
+  std::optional<bool> frozen = {};
+  bool operator==(const GroupOverride&) const = default;
+};
+
 /// The user's choice of an optimizer. Validation rejects values that the optimizer does not use.
 struct OptimizerSpec {
   OptimizerKind kind{};
@@ -84,18 +102,33 @@ struct OptimizerSpec {
   Betas betas;
   double epsilon = 1e-8;
   double weight_decay = 0;
-  bool no_bias_decay = false;  ///< biases do not decay
-  double ema = 0;              ///< decay of an average of the weights; 0: no average
+  bool no_bias_decay = false;              ///< biases do not decay
+  double ema = 0;                          ///< decay of an average of the weights; 0: no average
+  std::vector<GroupOverride> groups = {};  ///< a later one overrides an earlier one
+  bool operator==(const OptimizerSpec&) const = default;
 };
 
-/// An optimizer of `elements` weights: Adam and SGD (L2 in the gradient), AdamW and SGDW (decoupled decay), with PyTorch's
-/// numbers (SGDW: timm's); with spec.ema, an exponential moving average of the weights besides.
+/// An entry of PyTorch's param_groups: parameters that are updated alike.
+struct ParameterGroup {
+  OptimizerSpec options;                     ///< without ema, groups and no_bias_decay
+  std::optional<double> learning_rate = {};  ///< peak; missing: the run's
+  double epochs = 0;                         ///< trained for the first ones only; 0: for all
+  bool frozen = false;                       ///< not trained
+  bool operator==(const ParameterGroup&) const = default;
+};
+
+/// An optimizer of `elements` weights in parameter groups: Adam and SGD (L2 in the gradient), AdamW and SGDW (decoupled
+/// decay), with PyTorch's numbers (SGDW: timm's); with a decay `ema`, an exponential moving average of the weights
+/// besides.
+///
+/// Memory    two floats per weight if a group needs Adam's, else one if a group has momentum.
 ///
 /// Errors    DeviceError if there is no memory for the state.
 /// Source    Kingma, Ba: "Adam", 2015; Loshchilov, Hutter: "Decoupled weight decay regularization", 2019;
 ///           torch.optim.swa_utils.AveragedModel with an avg_fn.
-std::unique_ptr<Optimizer> make_optimizer(const OptimizerSpec& spec, const kernels::KernelSet& kernels,
-                                          kernels::Device& device, std::size_t elements);
+std::unique_ptr<Optimizer> make_optimizer(std::span<const ParameterGroup> groups, double ema,
+                                          const kernels::KernelSet& kernels, kernels::Device& device,
+                                          std::size_t elements);
 
 enum class ScheduleKind : std::uint8_t {
   constant,
@@ -144,5 +177,20 @@ double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t step
 ///
 /// Errors    InvalidArgument also for more than 16,777,216 steps.
 std::vector<float> learning_rates(const ScheduleSpec& spec, double peak, std::int64_t steps);
+
+/// The steps of a training, and of an epoch.
+struct TrainingSteps {
+  std::int64_t total = 0;
+  std::int64_t of_epoch = 0;
+};
+
+/// The learning rate of a group in a step. A group with `epochs` has the schedule of a training of that length, and then
+/// the rate 0. `peak` is the run's.
+double learning_rate_at(const ParameterGroup& group, const ScheduleSpec& spec, double peak, const TrainingSteps& steps,
+                        std::int64_t step);
+
+/// A table of each group: [groups, count].
+std::vector<float> learning_rates(std::span<const ParameterGroup> groups, const ScheduleSpec& spec, double peak,
+                                  const TrainingSteps& steps);
 
 }  // namespace gradring::train

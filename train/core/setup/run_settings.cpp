@@ -7,6 +7,7 @@
 
 #include "comm/process_group.h"
 #include "nn/models/toml_text.h"
+#include "train/core/config/group_option.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/training_state.h"
 #include "train/records/checkpoint/error.h"
@@ -104,6 +105,17 @@ void check_same_model(const Checkpoint& checkpoint, const std::filesystem::path&
   if (difference.empty()) return;
   throw CheckpointError(from, "was saved by a training of another model: " + difference,
                         "resume with --model and the file as it was, or start a new training with --weights");
+}
+
+void check_same_groups(const Checkpoint& checkpoint, const std::filesystem::path& from, const TrainConfig& config) {
+  if (!saved_settings(checkpoint)) return;  // of another program
+  const std::string before = saved_setting(checkpoint, "group"), now = show_groups(config.optimizer.groups);
+  if (before == now) return;
+  const auto shown = [](const std::string& groups) {
+    return groups.empty() ? std::string("without --group") : fmt::format("with --group '{}'", groups);
+  };
+  throw CheckpointError(from, fmt::format("was saved by a training {}, this run is {}", shown(before), shown(now)),
+                        "resume with the groups of that run, or start a new training with --weights");
 }
 
 std::string step_change(const Checkpoint& checkpoint, const TrainConfig& config, int ranks) {

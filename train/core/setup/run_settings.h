@@ -41,6 +41,11 @@ nn::ModelText saved_model(const Checkpoint& checkpoint);
 void check_same_model(const Checkpoint& checkpoint, const std::filesystem::path& from, const TrainConfig& config,
                       const nn::Model& model);
 
+/// Checks that the run that saved a checkpoint had the parameter groups of this one (--group).
+///
+/// Errors    CheckpointError with `from`, which shows both.
+void check_same_groups(const Checkpoint& checkpoint, const std::filesystem::path& from, const TrainConfig& config);
+
 /// A remark if a step has another number of samples than in the run that saved the checkpoint, often because the number
 /// of ranks has changed. Empty if the numbers are equal or unknown.
 ///
@@ -56,12 +61,14 @@ TrainConfig saved_config(const Checkpoint& checkpoint, const std::filesystem::pa
 struct RateSchedule {
   ScheduleSpec spec;
   double peak = 0;
-  std::int64_t steps = 1;  ///< planned
+  std::int64_t steps = 1;     ///< planned
+  std::int64_t of_epoch = 1;  ///< steps
 
   /// The rate of the step after `applied` ones. After the last planned step its rate stays, as on the device.
   ///
   /// Errors    as learning_rate_at.
   double at(std::int64_t applied) const;
+  double at(const ParameterGroup& group, std::int64_t applied) const;
 };
 
 /// The schedule of the run that saved a checkpoint. Versions that did not record its steps are taken to have used the

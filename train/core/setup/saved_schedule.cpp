@@ -25,11 +25,16 @@ std::int64_t count_in(const nlohmann::ordered_json& json, const char* name) {
   return is_count ? std::max<std::int64_t>(1, found->get<std::int64_t>()) : 1;
 }
 
-std::int64_t estimated_steps(const TrainConfig& config, const nlohmann::ordered_json& about) {
-  static constexpr std::int64_t kMost = std::int64_t{1} << 40;
+constexpr std::int64_t kMost = std::int64_t{1} << 40;
+
+std::int64_t steps_of_epoch(const nlohmann::ordered_json& about) {
   const std::int64_t samples = std::min(kMost, count_in(about.value("order", nlohmann::ordered_json()), "samples"));
   const std::int64_t of_step = std::min(kMost, count_in(about, kSamplesOfStep));
-  const std::int64_t of_epoch = (samples + of_step - 1) / of_step;
+  return (samples + of_step - 1) / of_step;
+}
+
+std::int64_t estimated_steps(const TrainConfig& config, const nlohmann::ordered_json& about) {
+  const std::int64_t of_epoch = steps_of_epoch(about);
   const std::int64_t epochs = std::min(config.epochs, kMost / of_epoch);
   const std::int64_t of_epochs = epochs > 0 ? epochs * of_epoch : std::numeric_limits<std::int64_t>::max();
   return std::max<std::int64_t>(1, config.steps > 0 ? std::min(config.steps, of_epochs) : of_epochs);
@@ -73,11 +78,17 @@ double RateSchedule::at(std::int64_t applied) const {
   return learning_rate_at(spec, peak, steps, std::clamp<std::int64_t>(applied, 0, steps - 1));
 }
 
+double RateSchedule::at(const ParameterGroup& group, std::int64_t applied) const {
+  return learning_rate_at(group, spec, peak, {.total = steps, .of_epoch = of_epoch},
+                          std::clamp<std::int64_t>(applied, 0, steps - 1));
+}
+
 RateSchedule saved_schedule(const Checkpoint& checkpoint, const TrainConfig& saved) {
   const nlohmann::ordered_json& about = *checkpoint.about;
   return {.spec = saved.schedule,
           .peak = saved.learning_rate,
-          .steps = about.contains(kTotalSteps) ? count_in(about, kTotalSteps) : estimated_steps(saved, about)};
+          .steps = about.contains(kTotalSteps) ? count_in(about, kTotalSteps) : estimated_steps(saved, about),
+          .of_epoch = steps_of_epoch(about)};
 }
 
 std::string describe_rate_change(const RateChange& change) try {

@@ -105,7 +105,9 @@ void resume_in_place(Start& start, const fs::path& run_dir, FileSystem& files, b
 void take_optimizer(Start& start, const TrainConfig& config, FileSystem& files) {
   start.weights->optimizer = read_torch_optimizer(files, config.optimizer_state);
   start.weights->optimizer_from = config.optimizer_state;
-  std::ranges::move(optimizer_differences(*start.weights->optimizer, config), std::back_inserter(start.remarks));
+  const ParameterGroups groups = parameter_groups(nn::parameters_of(model_for(config)), config.optimizer);
+  std::ranges::move(optimizer_differences(*start.weights->optimizer, groups.groups, config.learning_rate),
+                    std::back_inserter(start.remarks));
 }
 
 Start find(const TrainConfig& config, const std::optional<fs::path>& run_dir, FileSystem& files, bool restarted) {

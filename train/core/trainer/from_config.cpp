@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "train/core/config/resolve.h"
+#include "train/core/ddp/parameter_groups.h"
 #include "train/core/optim/optimizer.h"
 #include "train/options/usage_error.h"
 
@@ -130,12 +132,17 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
   const std::int64_t steps = total_steps(config, sampler);
   const kernels::DType precision = dtype_of(config.precision, device.id());
   check_options(config, precision, steps);
+  std::vector<ParameterGroup> groups(1);  // with one table for all, unless --group gives others
+  if (!config.optimizer.groups.empty())
+    groups = parameter_groups(nn::parameters_of(model_for(config)), config.optimizer).groups;
   return {.model = model_of(config),
           .batch_size = sizes.pass,
           .precision = precision,
           .checkpointing = config.checkpointing,
           .step = {.loss_scaling = loss_scaling_for(config, precision),
-                   .learning_rates = learning_rates(config.schedule, config.learning_rate, steps),
+                   .learning_rates = learning_rates(groups, config.schedule, config.learning_rate,
+                                                    {.total = steps, .of_epoch = sampler.steps()}),
+                   .groups = groups.size(),
                    .clip_norm = config.clip_norm,
                    .recorded = records_steps(config, device),
                    .seed = config.seed},

@@ -93,8 +93,9 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanWorld& world
   const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
   const Shards shards = replica_shards(replica.zero, layout, spec.world_size, 0);
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
-  const auto optimizer =
-      make_optimizer(replica.optimizer, world.kernels, ledger.on(MemoryClass::optimizer), shards.elements());
+  const ParameterGroups groups = parameter_groups(nn::parameters_of(model), replica.optimizer);
+  const auto optimizer = make_optimizer(groups.groups, replica.optimizer.ema, world.kernels,
+                                        ledger.on(MemoryClass::optimizer), shards.elements());
   const ReplicaBuffers buffers(replica, {.kernels = world.kernels,
                                          .group = group,
                                          .ledger = ledger,
@@ -105,7 +106,7 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanWorld& world
   plan_batches(spec, world, ledger.on(MemoryClass::batches));
   const auto gathered =
       ledger.hold(MemoryClass::gradients, replica.devices > 1 ? DataParallel::gathered_bytes(layout) : 0);
-  const auto step = ledger.hold(MemoryClass::step, TrainStep::memory_bytes(replica.step.learning_rates.size()));
+  const auto step = ledger.hold(MemoryClass::step, TrainStep::memory_bytes(for_groups(replica.step, groups)));
   const auto statistics = ledger.hold(MemoryClass::step, programs.statistics);
   const auto averages = ledger.hold(MemoryClass::parameters, averaged_weight_bytes(replica, shards));
   MemoryTable table = ledger.peaks();

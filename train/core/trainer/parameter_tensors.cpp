@@ -27,6 +27,11 @@ std::vector<float> floats_of(const TensorRecord& tensor, const std::filesystem::
   return {values.begin(), values.end()};
 }
 
+TensorInfo tensor_of(const nn::Parameter& parameter) {
+  const auto extents = parameter.torch_shape.extents();
+  return {parameter.name, TensorType::f32, {extents.begin(), extents.end()}};
+}
+
 bool is_non_finite(double value) { return !std::isfinite(static_cast<float>(value)); }
 
 /// An infinite second moment only makes a step of 0; of a negative one there is no root.
@@ -36,25 +41,23 @@ bool is_second_moment(const TensorRecord& tensor) { return tensor.name.starts_wi
 
 }  // namespace
 
-std::vector<TensorInfo> parameter_tensors(std::span<const nn::Parameter> parameters, std::string_view prefix) {
+std::vector<TensorInfo> parameter_tensors(std::span<const nn::Parameter> parameters) {
   std::vector<TensorInfo> tensors;
-  for (const nn::Parameter& parameter : parameters) {
-    const auto extents = parameter.torch_shape.extents();
-    tensors.push_back({std::string(prefix) + parameter.name, TensorType::f32, {extents.begin(), extents.end()}});
-  }
+  for (const nn::Parameter& parameter : parameters)
+    if (!parameter.name.empty()) tensors.push_back(tensor_of(parameter));
   return tensors;
 }
 
-std::vector<TensorRecord> save_parameters(std::span<const nn::Parameter> parameters, const nn::Arena& arena,
-                                          std::string_view prefix) {
+std::vector<TensorRecord> save_parameters(std::span<const nn::Parameter> parameters, const nn::Arena& arena) {
   std::vector<TensorRecord> records;
   std::vector<float> torch;
-  for (TensorInfo& info : parameter_tensors(parameters, prefix)) {
-    const std::span<const float> ours = slice(arena, records.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].name.empty()) continue;
+    const std::span<const float> ours = slice(arena, i);
     torch.resize(ours.size());
-    nn::to_torch_order(parameters[records.size()], ours, torch);
+    nn::to_torch_order(parameters[i], ours, torch);
     const auto bytes = std::as_bytes(std::span(torch));
-    records.push_back({std::move(info), {bytes.begin(), bytes.end()}});
+    records.push_back({tensor_of(parameters[i]), {bytes.begin(), bytes.end()}});
   }
   return records;
 }
@@ -76,11 +79,9 @@ std::vector<ParameterValues> named_values(std::span<const nn::Parameter> paramet
 
 std::vector<std::vector<float>> parameter_values(std::span<const TensorRecord> tensors,
                                                  const std::filesystem::path& path,
-                                                 std::span<const nn::Parameter> parameters, std::string_view prefix) {
-  std::vector<TensorInfo> candidates = infos_of(tensors);
-  std::erase_if(candidates, [&](const TensorInfo& tensor) { return !tensor.name.starts_with(prefix); });
-  const std::vector<TensorInfo> expected = parameter_tensors(parameters, prefix);
-  if (const auto differences = compare_tensors(expected, candidates); !differences.empty())
+                                                 std::span<const nn::Parameter> parameters) {
+  const std::vector<TensorInfo> expected = parameter_tensors(parameters);
+  if (const auto differences = compare_tensors(expected, infos_of(tensors)); !differences.empty())
     throw CheckpointError(path, differences.to_string(), "it belongs to another model: select that model with --model");
   std::vector<std::vector<float>> values;
   for (const TensorInfo& tensor : expected)
@@ -89,9 +90,10 @@ std::vector<std::vector<float>> parameter_values(std::span<const TensorRecord> t
 }
 
 void load_parameters(std::span<const TensorRecord> tensors, const std::filesystem::path& path,
-                     std::span<const nn::Parameter> parameters, const nn::Arena& arena, std::string_view prefix) {
-  const auto values = parameter_values(tensors, path, parameters, prefix);  // all converted before one is written
-  for (std::size_t i = 0; i < values.size(); ++i) nn::from_torch_order(parameters[i], values[i], slice(arena, i));
+                     std::span<const nn::Parameter> parameters, const nn::Arena& arena) {
+  const auto values = parameter_values(tensors, path, parameters);  // all converted before one is written
+  for (std::size_t i = 0, next = 0; i < parameters.size(); ++i)
+    if (!parameters[i].name.empty()) nn::from_torch_order(parameters[i], values[next++], slice(arena, i));
 }
 
 SplitRecords split_records(std::span<const TensorRecord> records, std::span<const nn::Parameter> others) {

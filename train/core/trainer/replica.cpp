@@ -50,18 +50,37 @@ nn::Model checked(nn::Model model, const ReplicaSpec& spec) {
   return model;
 }
 
-std::string prefix_of(const OptimizerState& state) { return state.name + "."; }
+/// The parameters, named as the tensors of a state: "exp_avg.conv1.weight"; without a name where a group has no such
+/// state.
+std::vector<nn::Parameter> named_after(const OptimizerState& state, std::span<const nn::Parameter> parameters,
+                                       const ParameterGroups& groups) {
+  std::vector<nn::Parameter> named(parameters.begin(), parameters.end());
+  for (std::size_t i = 0; i < named.size(); ++i) {
+    const std::string& name = state.names[static_cast<std::size_t>(groups.of_parameter[i])];
+    named[i].name = name.empty() ? "" : name + "." + named[i].name;
+  }
+  return named;
+}
 
-/// Errors    CheckpointError unless `tensors` are exactly those states.
-void check_optimizer(std::span<const nn::Parameter> parameters, std::span<const OptimizerState> states,
-                     std::span<const TensorRecord> tensors, const std::filesystem::path& from) {
+/// Errors    CheckpointError unless `tensors` are exactly those of the states.
+void check_optimizer(std::span<const std::vector<nn::Parameter>> states, std::span<const TensorRecord> tensors,
+                     const std::filesystem::path& from) {
   std::vector<TensorInfo> expected;
-  for (const OptimizerState& state : states)
-    std::ranges::move(parameter_tensors(parameters, prefix_of(state)), std::back_inserter(expected));
+  for (const std::vector<nn::Parameter>& state : states)
+    std::ranges::move(parameter_tensors(state), std::back_inserter(expected));
   const TensorDifferences differences = compare_tensors(expected, infos_of(tensors));
   if (!differences.empty())
     throw CheckpointError(from, differences.to_string(),
-                          "use the --optimizer, --momentum and --ema of the run that saved it");
+                          "use the --optimizer, --momentum, --group and --ema of the run that saved it");
+}
+
+/// The tensors of `tensors` that `named` names.
+std::vector<TensorRecord> records_in(std::span<const TensorRecord> tensors, std::span<const nn::Parameter> named) {
+  std::vector<TensorRecord> found;
+  std::ranges::copy_if(tensors, std::back_inserter(found), [&](const TensorRecord& tensor) {
+    return std::ranges::find(named, tensor.name, &nn::Parameter::name) != named.end();
+  });
+  return found;
 }
 
 }  // namespace
@@ -70,6 +89,15 @@ nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
                                std::span<const nn::Parameter> parameters, int world_size) {
   return nn::ArenaLayout(parameters, make_buckets(parameters, nn::Program::ready_order(model), spec.buckets),
                          kShardElements * static_cast<std::size_t>(world_size), TrainStep::kPiggybackedScalars);
+}
+
+StepSpec for_groups(StepSpec step, const ParameterGroups& groups) {
+  if (step.groups == groups.groups.size()) return step;
+  check(step.groups == 1, "a step has other parameter groups than its replica");
+  const std::vector<float> table = step.learning_rates;
+  for (; step.groups < groups.groups.size(); ++step.groups)
+    step.learning_rates.insert(step.learning_rates.end(), table.begin(), table.end());
+  return step;
 }
 
 Shards replica_shards(int zero, const nn::ArenaLayout& layout, int world_size, int rank) {
@@ -126,6 +154,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
       memory_(world.device),
       model_(checked(nn::make_model(spec.model, world.sample, world.classes), spec)),
       parameters_(nn::parameters_of(model_)),
+      groups_(parameter_groups(parameters_, spec.optimizer)),
       layout_(replica_layout(spec, model_, parameters_, world.group.world_size())),
       shards_(replica_shards(spec.zero, layout_, world.group.world_size(), world.group.rank())),
       cast_(kernels::pick_variant(world.kernels.cast, world.device, spec.precision)),
@@ -134,9 +163,9 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
       program_(model_, spec.batch_of_device(), nn::ProgramMode::training, world.backend,
                {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.precision,
                spec.checkpointing, spec.sync_batch_norm ? &statistics_ : nullptr),
-      optimizer_(decorated(
-          decorators.optimizer,
-          make_optimizer(spec.optimizer, world.kernels, memory_.on(MemoryClass::optimizer), shards_.elements()))),
+      optimizer_(
+          decorated(decorators.optimizer, make_optimizer(groups_.groups, spec.optimizer.ema, world.kernels,
+                                                         memory_.on(MemoryClass::optimizer), shards_.elements()))),
       stream_(decorated(decorators.stream, world.device.make_stream(kernels::StreamMode::in_place))),
       buffers_(spec, {.kernels = world.kernels,
                       .group = world.group,
@@ -145,24 +174,24 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
                       .shards = shards_,
                       .model = model_,
                       .slots = slots_for(layout_, program_)}),
-      slices_(
-          update_slices(shards_, *buffers_.weights, buffers_.reducer->sums(), decaying(parameters_, spec.optimizer))),
+      slices_(update_slices(shards_, *buffers_.weights, buffers_.reducer->sums(), groups_.of_parameter)),
       transfer_({.device = world.device,
                  .group = world.group,
                  .stream = *stream_,
                  .staging = buffers_.gradients,
                  .shards = shards_}),
       data_parallel_(make_data_parallel(spec, world)),
-      step_(spec.step, {.device = memory_.on(MemoryClass::step),
-                        .stream = *stream_,
-                        .kernels = world.kernels,
-                        .program = data_parallel_ ? static_cast<nn::StepProgram&>(*data_parallel_) : program_,
-                        .weights = *buffers_.weights,
-                        .ddp = buffers_.ddp,
-                        .reducer = *buffers_.reducer,
-                        .check = buffers_.check,
-                        .optimizer = *optimizer_,
-                        .slices = slices_}) {
+      step_(for_groups(spec.step, groups_),
+            {.device = memory_.on(MemoryClass::step),
+             .stream = *stream_,
+             .kernels = world.kernels,
+             .program = data_parallel_ ? static_cast<nn::StepProgram&>(*data_parallel_) : program_,
+             .weights = *buffers_.weights,
+             .ddp = buffers_.ddp,
+             .reducer = *buffers_.reducer,
+             .check = buffers_.check,
+             .optimizer = *optimizer_,
+             .slices = slices_}) {
   statistics_.connect(memory_.on(MemoryClass::step), buffers_.ddp);
   buffers_.held.push_back(memory_.hold(MemoryClass::step, statistics_.bytes()));
   initialize_weights(spec.seed, {}, world.group.after_collectives());
@@ -237,7 +266,8 @@ WholeWeights Replica::with_buffers(WholeWeights weights) {
 
 std::optional<WholeWeights> Replica::averaged_weights() {
   const std::vector<OptimizerState> states = optimizer_->states();
-  const auto found = std::ranges::find(states, kEmaState, &OptimizerState::name);
+  const auto found =
+      std::ranges::find_if(states, [](const OptimizerState& state) { return state.names.front() == kEmaState; });
   if (found == states.end()) return std::nullopt;
   if (averages_are_read_in_place(shards_, program_.dtype()))
     return with_buffers(
@@ -258,31 +288,34 @@ ReplicaBytes Replica::bytes() const {
           .optimizer = optimizer_->bytes()};
 }
 
-std::vector<TensorRecord> Replica::records_of(const kernels::Buffer& host, std::string_view prefix) const {
+std::vector<TensorRecord> Replica::records_of(std::span<const nn::Parameter> named, const kernels::Buffer& host) const {
   if (group_.rank() != 0) return {};
-  return save_parameters(parameters_, {layout_, host.as<float>()}, prefix);
+  return save_parameters(named, {layout_, host.as<float>()});
 }
 
 ReplicaState Replica::save(Deadline deadline) {
   ReplicaState saved{.model = {}, .state = {}, .step = step_.state(deadline)};
-  saved.model = records_of(weights_on_host(deadline), "");
+  saved.model = records_of(parameters_, weights_on_host(deadline));
   if (group_.rank() == 0)
     std::ranges::move(
         save_parameters(buffers_.of_model.tensors(), buffers_.of_model.arena(buffers_.of_model.on_host(deadline))),
         std::back_inserter(saved.model));
   for (const OptimizerState& state : optimizer_->states())
-    std::ranges::move(records_of(transfer_.gather(shards_of(state), deadline), prefix_of(state)),
-                      std::back_inserter(saved.state));
+    std::ranges::move(
+        records_of(named_after(state, parameters_, groups_), transfer_.gather(shards_of(state), deadline)),
+        std::back_inserter(saved.state));
   return saved;
 }
 
 void Replica::load(const ReplicaState& state, const std::filesystem::path& from, Deadline deadline) {
   const std::vector<OptimizerState> optimizer = optimizer_->states();
   load_weights(state.model, from, deadline);  // first: those of another model have another optimizer's state, too
-  if (group_.rank() == 0) check_optimizer(parameters_, optimizer, state.state, from);
+  std::vector<std::vector<nn::Parameter>> named;
+  for (const OptimizerState& each : optimizer) named.push_back(named_after(each, parameters_, groups_));
+  if (group_.rank() == 0) check_optimizer(named, state.state, from);
   check_optimizer_values(state.state, from);
-  for (const OptimizerState& each : optimizer)
-    load_shards(shards_of(each), state.state, from, prefix_of(each), deadline);
+  for (std::size_t i = 0; i < optimizer.size(); ++i)
+    load_shards(shards_of(optimizer[i]), named[i], records_in(state.state, named[i]), from, deadline);
   step_.set_state(state.step, deadline);
 }
 
@@ -290,16 +323,16 @@ void Replica::load_weights(std::span<const TensorRecord> of_rank_0, const std::f
                            Deadline deadline) {
   check_finite_weights(of_rank_0, from);
   const SplitRecords split = split_records(of_rank_0, buffers_.of_model.tensors());
-  load_shards(buffers_.weights->master(), split.first, from, "", deadline);
+  load_shards(buffers_.weights->master(), parameters_, split.first, from, deadline);
   buffers_.of_model.load(split.others, from, deadline);
   enqueue_begin();
 }
 
 /// Fills the shards of all ranks from rank 0's tensors.
-void Replica::load_shards(const ShardPointers& to, std::span<const TensorRecord> tensors,
-                          const std::filesystem::path& from, std::string_view prefix, Deadline deadline) {
+void Replica::load_shards(const ShardPointers& to, std::span<const nn::Parameter> named,
+                          std::span<const TensorRecord> tensors, const std::filesystem::path& from, Deadline deadline) {
   const kernels::Buffer host = host_arena();
-  if (group_.rank() == 0) load_parameters(tensors, from, parameters_, {layout_, host.as<float>()}, prefix);
+  if (group_.rank() == 0) load_parameters(tensors, from, named, {layout_, host.as<float>()});
   transfer_.scatter(host.as<float>(), to, deadline);
 }
 

@@ -21,6 +21,7 @@
 #include "train/core/ddp/gathered_statistics.h"
 #include "train/core/ddp/gradient_reducer.h"
 #include "train/core/ddp/non_finite_check.h"
+#include "train/core/ddp/parameter_groups.h"
 #include "train/core/optim/optimizer.h"
 #include "train/core/trainer/model_buffers.h"
 #include "train/core/trainer/train_step.h"
@@ -69,6 +70,9 @@ struct ReplicaWorld {
   std::int64_t classes = 0;
   std::span<const FurtherDevice> others = {};  ///< ReplicaSpec::devices without the first
 };
+
+/// A step's options with as many tables of learning rates as there are groups.
+StepSpec for_groups(StepSpec step, const ParameterGroups& groups);
 
 /// This rank's shards of the optimizer state: everything without ZeRO.
 Shards replica_shards(int zero, const nn::ArenaLayout& layout, int world_size, int rank);
@@ -141,6 +145,7 @@ class Replica {
 
   const nn::Model& model() const { return model_; }
   const std::vector<nn::Parameter>& parameters() const { return parameters_; }
+  const ParameterGroups& groups() const { return groups_; }
   const nn::ArenaLayout& layout() const { return layout_; }
   /// All weights that layers read, with rank 0's buffers, valid for work on stream(). With ZeRO 3 a copy, owned by the
   /// result. Collective with ZeRO 3 or buffers.
@@ -196,15 +201,16 @@ class Replica {
   kernels::Buffer host_arena();
   /// This rank's shards of an optimizer state.
   ShardPointers shards_of(const OptimizerState& state) const { return packed_shards(shards_, state.data); }
-  std::vector<TensorRecord> records_of(const kernels::Buffer& host, std::string_view prefix) const;
-  void load_shards(const ShardPointers& to, std::span<const TensorRecord> tensors, const std::filesystem::path& from,
-                   std::string_view prefix, Deadline deadline);
+  std::vector<TensorRecord> records_of(std::span<const nn::Parameter> named, const kernels::Buffer& host) const;
+  void load_shards(const ShardPointers& to, std::span<const nn::Parameter> named, std::span<const TensorRecord> tensors,
+                   const std::filesystem::path& from, Deadline deadline);
 
   kernels::Device& device_;
   comm::ProcessGroup& group_;
   MemoryLedger memory_;
   nn::Model model_;
   std::vector<nn::Parameter> parameters_;
+  ParameterGroups groups_;
   nn::ArenaLayout layout_;
   Shards shards_;
   kernels::cast::Variant cast_;

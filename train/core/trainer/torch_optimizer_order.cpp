@@ -24,6 +24,12 @@ Order model_order(std::size_t count) {
   return order;
 }
 
+Order weights_first(std::span<const nn::Parameter> parameters) {
+  Order order = model_order(parameters.size());
+  std::ranges::stable_partition(order, [&](std::size_t i) { return !is_bias(parameters[i]); });
+  return order;
+}
+
 Order biases_first(std::span<const nn::Parameter> parameters) {
   Order order = model_order(parameters.size());
   std::ranges::stable_partition(order, [&](std::size_t i) { return is_bias(parameters[i]); });
@@ -128,12 +134,6 @@ Order order_in(const TorchOptimizer& optimizer, const std::vector<std::int64_t>&
 }  // namespace
 
 bool is_bias(const nn::Parameter& parameter) { return parameter.torch_shape.rank() == 1; }
-
-std::vector<std::size_t> weights_first(std::span<const nn::Parameter> parameters) {
-  Order order = model_order(parameters.size());
-  std::ranges::stable_partition(order, [&](std::size_t i) { return !is_bias(parameters[i]); });
-  return order;
-}
 
 std::vector<std::int64_t> numbers_in(const TorchOptimizer& optimizer) {
   std::vector<std::int64_t> numbers;

@@ -18,7 +18,9 @@ namespace fs = std::filesystem;
 constexpr double kMostApplied = 2e9;
 
 /// The states that PyTorch's optimizer has for each parameter.
-std::vector<std::string> state_names(const OptimizerSpec& spec) {
+std::vector<std::string> state_names(const ParameterGroup& group) {
+  const OptimizerSpec& spec = group.options;
+  if (group.frozen) return {};
   if (!is_adam(spec.kind))
     return spec.momentum == 0 ? std::vector<std::string>{} : std::vector<std::string>{"momentum_buffer"};
   return {"exp_avg", "exp_avg_sq"};
@@ -54,11 +56,35 @@ TensorRecord scalar(const char* name, float value) {
   return {{name, TensorType::f32, {}}, {bytes.begin(), bytes.end()}};
 }
 
-std::vector<TensorInfo> expected_tensors(const OptimizerSpec& spec, std::span<const nn::Parameter> parameters) {
+std::vector<TensorInfo> expected_tensors(const ParameterGroups& groups, std::span<const nn::Parameter> parameters) {
   std::vector<TensorInfo> expected;
-  for (const std::string& state : state_names(spec))
-    std::ranges::move(parameter_tensors(parameters, state + "."), std::back_inserter(expected));
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    for (const std::string& state : state_names(groups.of(i)))
+      for (TensorInfo& tensor : parameter_tensors(parameters.subspan(i, 1))) {
+        tensor.name.insert(0, state + ".");
+        expected.push_back(std::move(tensor));
+      }
   return expected;
+}
+
+/// Errors    CheckpointError unless one optimizer of PyTorch can have all groups.
+void check_one_optimizer(std::span<const ParameterGroup> groups, const fs::path& from) {
+  const auto other = std::ranges::find_if(groups, [&](const ParameterGroup& group) {
+    return is_adam(group.options.kind) != is_adam(groups.front().options.kind);
+  });
+  if (other != groups.end())
+    throw CheckpointError(from,
+                          fmt::format("has parameter groups of {} and {}, which PyTorch keeps in two optimizers",
+                                      word_of(groups.front().options.kind), word_of(other->options.kind)),
+                          "go on with the weights alone");
+}
+
+std::vector<nn::Parameter> trained_parameters(const ParameterGroups& groups,
+                                              std::span<const nn::Parameter> parameters) {
+  std::vector<nn::Parameter> trained;
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (!groups.of(i).frozen) trained.push_back(parameters[i]);
+  return trained;
 }
 
 void check_options(const TorchOptimizer& optimizer, const fs::path& from) {
@@ -80,8 +106,9 @@ std::int32_t steps_in(const TensorRecord& tensor, const fs::path& from) {
 ///
 /// Returns   its number of steps; -1: not counted.
 std::int32_t take_states(const std::vector<TensorRecord>& tensors, const nn::Parameter& parameter,
-                         const OptimizerSpec& spec, std::vector<TensorRecord>& taken, const fs::path& from) {
-  const std::vector<std::string> known = state_names(spec);
+                         const ParameterGroup& group, std::vector<TensorRecord>& taken, const fs::path& from) {
+  const OptimizerSpec& spec = group.options;
+  const std::vector<std::string> known = state_names(group);
   std::int32_t steps = -1;
   for (const TensorRecord& tensor : tensors) {
     if (tensor.name == kOptimizerStep) {
@@ -111,50 +138,58 @@ bool is_different(const TorchOptimizer::Value& a, const TorchOptimizer::Value& b
 
 }  // namespace
 
-TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const OptimizerSpec& spec, double learning_rate,
-                                  std::span<const nn::Parameter> parameters, const fs::path& from) {
+TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const ParameterGroups& groups,
+                                  std::span<const double> learning_rates, std::span<const nn::Parameter> parameters,
+                                  const fs::path& from) {
+  check_one_optimizer(groups.groups, from);
   std::vector<TensorInfo> found = infos_of(stepped.state);
   std::erase_if(found, [](const TensorInfo& tensor) { return tensor.name.starts_with(std::string(kEmaState) + "."); });
-  if (const auto differences = compare_tensors(expected_tensors(spec, parameters), found); !differences.empty())
+  if (const auto differences = compare_tensors(expected_tensors(groups, parameters), found); !differences.empty())
     throw CheckpointError(from, differences.to_string(), "it contradicts its settings: use another checkpoint");
-  const std::vector<std::size_t> order = weights_first(parameters);
-  const bool splits = spec.no_bias_decay;
   TorchOptimizer optimizer;
-  optimizer.groups.push_back({options_of(spec, learning_rate), {}});
-  if (splits) {
-    OptimizerSpec without = spec;
-    without.weight_decay = 0;
-    optimizer.groups.push_back({options_of(without, learning_rate), {}});
-  }
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    const nn::Parameter& parameter = parameters[splits ? order[i] : i];
-    const auto number = static_cast<std::int64_t>(i);
-    optimizer.groups[splits && is_bias(parameter) ? 1 : 0].parameters.push_back(number);
-    if (stepped.applied_steps == 0 || state_names(spec).empty()) continue;
-    std::vector<TensorRecord>& tensors = optimizer.state[number];
-    if (is_adam(spec.kind)) tensors.push_back(scalar(kOptimizerStep, static_cast<float>(stepped.applied_steps)));
-    for (const std::string& state : state_names(spec)) {
-      tensors.push_back(*std::ranges::find(stepped.state, state + "." + parameter.name, &TensorRecord::name));
-      tensors.back().name = state;
+  std::int64_t number = 0;
+  for (std::size_t g = 0; g < groups.groups.size(); ++g) {
+    const ParameterGroup& group = groups.groups[g];
+    TorchOptimizer::Group made{options_of(group.options, learning_rates[g]), {}};
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (group.frozen || groups.of_parameter[i] != static_cast<int>(g)) continue;
+      made.parameters.push_back(number);
+      const std::vector<std::string> states = state_names(group);
+      std::vector<TensorRecord> tensors;
+      if (is_adam(group.options.kind))
+        tensors.push_back(scalar(kOptimizerStep, static_cast<float>(stepped.applied_steps)));
+      for (const std::string& state : states) {
+        tensors.push_back(*std::ranges::find(stepped.state, state + "." + parameters[i].name, &TensorRecord::name));
+        tensors.back().name = state;
+      }
+      if (stepped.applied_steps > 0 && !states.empty()) optimizer.state[number] = std::move(tensors);
+      ++number;
     }
+    if (!made.parameters.empty()) optimizer.groups.push_back(std::move(made));
   }
   return optimizer;
 }
 
-SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const OptimizerSpec& spec,
+SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const ParameterGroups& groups,
                                       std::span<const nn::Parameter> parameters, const fs::path& from) {
+  check_one_optimizer(groups.groups, from);
   check_options(optimizer, from);
+  const std::vector<nn::Parameter> trained = trained_parameters(groups, parameters);
   const std::vector<std::int64_t> numbers = numbers_in(optimizer);
-  const std::vector<std::size_t> order = match_parameters(optimizer, parameters, from);
+  const std::vector<std::size_t> order = match_parameters(optimizer, trained, from);
   SteppedOptimizer stepped;
   std::set<std::int32_t> steps;
   for (std::size_t i = 0; i < numbers.size(); ++i)
-    if (const auto state = optimizer.state.find(numbers[i]); state != optimizer.state.end())
-      steps.insert(take_states(state->second, parameters[order[i]], spec, stepped.state, from));
+    if (const auto state = optimizer.state.find(numbers[i]); state != optimizer.state.end()) {
+      const nn::Parameter& parameter = trained[order[i]];
+      const auto index = std::ranges::find(parameters, parameter.name, &nn::Parameter::name) - parameters.begin();
+      steps.insert(
+          take_states(state->second, parameter, groups.of(static_cast<std::size_t>(index)), stepped.state, from));
+    }
   if (steps.size() > 1) refuse_optimizer(from, "has parameters after different numbers of steps");
-  const std::vector<TensorInfo> expected = expected_tensors(spec, parameters);
-  if (stepped.state.empty() && (steps.empty() || !is_adam(spec.kind))) {  // no step was made, or without momentum
-    stepped.state = zeros(expected);
+  const std::vector<TensorInfo> expected = expected_tensors(groups, parameters);
+  if (stepped.state.empty() && (steps.empty() || !is_adam(groups.groups.front().options.kind))) {
+    stepped.state = zeros(expected);  // no step was made, or without momentum
     return stepped;
   }
   if (const auto differences = compare_tensors(expected, infos_of(stepped.state)); !differences.empty())
@@ -163,16 +198,26 @@ SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const Opt
   return stepped;
 }
 
-std::vector<std::string> optimizer_differences(const TorchOptimizer& optimizer, const TrainConfig& config) {
+std::vector<std::string> optimizer_differences(const TorchOptimizer& optimizer, std::span<const ParameterGroup> groups,
+                                               double learning_rate) {
+  using NamedValue = std::pair<std::string, TorchOptimizer::Value>;
   std::vector<std::string> differences;
-  const auto here = options_of(config.optimizer, config.learning_rate);
+  const std::vector<NamedValue> here = options_of(groups.front().options, learning_rate);
+  const auto some_group_has = [&](const NamedValue& option) {
+    return std::ranges::any_of(groups, [&](const ParameterGroup& group) {
+      const auto own = options_of(group.options, group.learning_rate.value_or(learning_rate));
+      return std::ranges::any_of(own, [&](const NamedValue& other) {
+        return other.first == option.first && !is_different(other.second, option.second);
+      });
+    });
+  };
   for (const TorchOptimizer::Group& group : optimizer.groups)
     for (const auto& [name, value] : group.options) {
-      const auto own = std::ranges::find(here, name, &std::pair<std::string, TorchOptimizer::Value>::first);
+      const auto own = std::ranges::find(here, name, &NamedValue::first);
       const bool is_of_computation =
           name == "foreach" || name == "fused" || name == "capturable" || name == "differentiable";
       const bool is_bias_group = &group != &optimizer.groups.front() && name == "weight_decay";
-      if (own == here.end() || is_of_computation || is_bias_group || !is_different(value, own->second)) continue;
+      if (own == here.end() || is_of_computation || is_bias_group || some_group_has({name, value})) continue;
       std::string difference = fmt::format("the optimizer state has {} {}, this run uses {}", name, to_string(value),
                                            to_string(own->second));
       if (std::ranges::find(differences, difference) == differences.end())  // groups mostly share their options

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "nn/layers/parameter.h"
-#include "train/core/config/train_config.h"
+#include "train/core/ddp/parameter_groups.h"
 #include "train/records/checkpoint/tensor_record.h"
 #include "train/records/checkpoint/torch_optimizer.h"
 
@@ -21,35 +21,35 @@ struct SteppedOptimizer {
   std::int32_t applied_steps = 0;
 };
 
-/// As torch.optim.Adam, AdamW or SGD saves it, whose parameters are those of the model in PyTorch's order. With
-/// --no-bias-decay it has two groups: the weights, then the biases. `learning_rate` is that of the next step. Averaged
-/// weights (--ema) are left out.
+/// As torch.optim.Adam, AdamW or SGD (or timm's SGDW) saves it: the parameter groups in their order, each with its
+/// parameters in PyTorch's order. `learning_rates` are those of the groups in the next step. Averaged weights (--ema) and
+/// frozen parameters are left out.
 ///
-/// Errors    CheckpointError with `from` unless `stepped` is the state of that optimizer and these parameters.
-TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const OptimizerSpec& spec, double learning_rate,
-                                  std::span<const nn::Parameter> parameters, const std::filesystem::path& from);
+/// Errors    CheckpointError with `from` unless `stepped` is the state of these groups and parameters, or if an optimizer
+///           of PyTorch cannot have these groups together.
+TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const ParameterGroups& groups,
+                                  std::span<const double> learning_rates, std::span<const nn::Parameter> parameters,
+                                  const std::filesystem::path& from);
 
 /// The inverse. Parameters are matched by their names, where the file has them (ParameterNames::rename makes them the
 /// model's). Otherwise they may be in the model's order or, in any groups, weights before biases or biases before
 /// weights: shapes tell. Any other order is found by the shapes, if no two parameters of the model have the same one. SGD
-/// does not count its steps, which then count as one: momentum goes on.
+/// does not count its steps, which then count as one: momentum goes on. Frozen parameters are not in the file.
 ///
 /// Errors    CheckpointError with `from`: another number of parameters, a name or shape that the model lacks, an order
 ///           that shapes do not tell, a state that the optimizer lacks or that is missing, of another shape, or after
 ///           different numbers of steps; amsgrad or maximize.
-SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const OptimizerSpec& spec,
+SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const ParameterGroups& groups,
                                       std::span<const nn::Parameter> parameters, const std::filesystem::path& from);
 
-/// The options of the file that this run does not take over, where they differ: one text each, for a remark.
-std::vector<std::string> optimizer_differences(const TorchOptimizer& optimizer, const TrainConfig& config);
+/// The options of the file that no group of this run has: one text each, for a remark. `learning_rate` is the run's.
+std::vector<std::string> optimizer_differences(const TorchOptimizer& optimizer, std::span<const ParameterGroup> groups,
+                                               double learning_rate);
 
 /// The state that counts the steps: a number, unlike the others.
 inline constexpr const char* kOptimizerStep = "step";
 
 bool is_bias(const nn::Parameter& parameter);
-
-/// Indices of the parameters: weights before biases.
-std::vector<std::size_t> weights_first(std::span<const nn::Parameter> parameters);
 
 /// The parameter numbers of all groups, in order.
 std::vector<std::int64_t> numbers_in(const TorchOptimizer& optimizer);

@@ -23,9 +23,10 @@ constexpr std::size_t kSlots = TrainStep::kMostAhead + 1;
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-std::size_t bytes_of(const std::vector<float>& values) {
-  check(!values.empty(), "a step has no learning rate: give at least one");
-  return values.size() * sizeof(float);
+std::size_t bytes_of_rates(const StepSpec& spec) {
+  check(!spec.learning_rates.empty() && spec.groups > 0 && spec.learning_rates.size() % spec.groups == 0,
+        "a step has no learning rate, or not as many for each parameter group");
+  return spec.learning_rates.size() * sizeof(float);
 }
 
 }  // namespace
@@ -38,8 +39,9 @@ TrainStep::TrainStep(StepSpec spec, const StepParts& parts)
       state_(parts.device.allocate(sizeof(StepState))),
       report_(parts.device.allocate(sizeof(Report))),
       host_state_(parts.device.allocate(sizeof(StepState), MemoryKind::pinned)),
-      host_rates_(parts.device.allocate(bytes_of(spec_.learning_rates), MemoryKind::pinned)),
-      rates_(parts.device.allocate(bytes_of(spec_.learning_rates))),
+      host_rates_(parts.device.allocate(bytes_of_rates(spec_), MemoryKind::pinned)),
+      rates_(parts.device.allocate(bytes_of_rates(spec_))),
+      group_rates_(parts.device.allocate(spec_.groups * sizeof(float))),
       host_reports_(parts.device.allocate(kSlots * sizeof(Report), MemoryKind::pinned)),
       clock_(parts.ddp) {
   for (std::size_t i = 0; i < kSlots; ++i)
@@ -51,8 +53,9 @@ TrainStep::TrainStep(StepSpec spec, const StepParts& parts)
   parts_.reducer.set_loss_scale(&device_state()->loss_scale);
 }
 
-std::size_t TrainStep::memory_bytes(std::size_t learning_rates) {
-  return sizeof(std::int32_t) + sizeof(StepState) + sizeof(Report) + learning_rates * sizeof(float);
+std::size_t TrainStep::memory_bytes(const StepSpec& spec) {
+  return sizeof(std::int32_t) + sizeof(StepState) + sizeof(Report) +
+         (spec.learning_rates.size() + spec.groups) * sizeof(float);
 }
 
 void TrainStep::enqueue_work(DeviceBatch& batch, const Shape& shape) {
@@ -111,10 +114,12 @@ void TrainStep::enqueue_update() {
   parts_.check.enqueue(stream, device_state());
   counter_.prepare(stream, {.state = device_state(),
                             .learning_rates = rates_.as<float>(),
-                            .count = static_cast<std::int32_t>(spec_.learning_rates.size()),
+                            .count = static_cast<std::int32_t>(spec_.learning_rates.size() / spec_.groups),
                             .sum_of_squares = parts_.check.sum_of_squares(),
-                            .most_norm = spec_.clip_norm > 0 ? static_cast<float>(spec_.clip_norm) : kInfinity});
-  parts_.optimizer.enqueue_step(stream, parts_.slices, device_state());
+                            .most_norm = spec_.clip_norm > 0 ? static_cast<float>(spec_.clip_norm) : kInfinity,
+                            .groups = static_cast<std::int32_t>(spec_.groups),
+                            .rates = group_rates_.as<float>()});
+  parts_.optimizer.enqueue_step(stream, parts_.slices, device_state(), group_rates_.as<float>());
   parts_.ddp.enqueue_in_line([this](auto& line) { parts_.weights.enqueue_gather(line); });
   clock_.end(phases_.optimizer);
   parts_.ddp.enqueue_end_of_step();

@@ -43,8 +43,10 @@ inline constexpr float kLeastLossScale = 1.0f / 65536;
 /// How a step updates the weights.
 struct StepSpec {
   LossScaling loss_scaling;
-  std::vector<float> learning_rates = {1e-3f};  ///< of applied steps; the last one holds on
-  double clip_norm = 0;                         ///< global norm of the gradients; 0: no clipping
+  /// Of applied steps, the last of which holds on: a table for each parameter group, or one for all.
+  std::vector<float> learning_rates = {1e-3f};
+  std::size_t groups = 1;  ///< tables of equal length
+  double clip_norm = 0;    ///< global norm of the gradients; 0: no clipping
   bool recorded = false;   ///< passes of one shape are recorded once and launched as one (a CUDA graph)
   std::uint64_t seed = 0;  ///< of layers that draw random numbers
 };
@@ -167,7 +169,7 @@ class TrainStep {
   StepResult run(const Input& input, Deadline deadline);
 
   /// Its device memory.
-  static std::size_t memory_bytes(std::size_t learning_rates);
+  static std::size_t memory_bytes(const StepSpec& spec);
 
   /// Steps that may be enqueued after the oldest one whose result is not taken.
   static constexpr std::int64_t kMostAhead = 31;
@@ -222,7 +224,8 @@ class TrainStep {
   kernels::Buffer report_;      // Report, of the newest step
   kernels::Buffer host_state_;  // pinned: staging
   kernels::Buffer host_rates_;
-  kernels::Buffer rates_;         // learning rates, one an applied step
+  kernels::Buffer rates_;         // learning rates: tables of the groups, one an applied step
+  kernels::Buffer group_rates_;   // of this step, one a group
   kernels::Buffer host_reports_;  // pinned: one Report per slot
   std::vector<Slot> slots_;
   std::deque<Slot*> in_flight_;  // oldest first

@@ -116,7 +116,7 @@ std::vector<std::string> Trainer::begin_with(FirstWeights weights) {
   if (weights.optimizer) {
     names.rename(*weights.optimizer);
     SteppedOptimizer stepped =
-        from_torch_optimizer(*weights.optimizer, config_.optimizer, replica_.parameters(), weights.optimizer_from);
+        from_torch_optimizer(*weights.optimizer, replica_.groups(), replica_.parameters(), weights.optimizer_from);
     check_optimizer_values(stepped.state, weights.optimizer_from);
     applied = std::to_string(stepped.applied_steps);
     state.state = std::move(stepped.state);

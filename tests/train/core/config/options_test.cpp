@@ -42,6 +42,7 @@ OptionTexts everything_else() {
           {"eps", "1e-08"},
           {"weight-decay", "3e22"},
           {"no-bias-decay", "true"},
+          {"group", "fc.weight:optimizer=adam,betas=0.8,0.99,weight_decay=0.1;*.bias:lr=0.5,nesterov=false,epochs=0.5"},
           {"ema", "0.75"},
           {"schedule", "step"},
           {"warmup-steps", "4"},

@@ -11,6 +11,7 @@
 #include "kernels/ops/kernel_set.h"
 #include "nn/models/model.h"
 #include "tests/train/support/rank_rig.h"
+#include "train/core/ddp/parameter_groups.h"
 
 namespace gradring::tests {
 namespace {
@@ -35,8 +36,9 @@ struct Rank {
                 dtype) {}
 
   std::vector<UpdateSlice> slices(bool no_bias_decay) const {
-    return train::update_slices(shards, weights, train::shards_within(shards, gradients),
-                                train::decaying(parameters, {.no_bias_decay = no_bias_decay}));
+    return train::update_slices(
+        shards, weights, train::shards_within(shards, gradients),
+        train::parameter_groups(parameters, {.weight_decay = 1, .no_bias_decay = no_bias_decay}).of_parameter);
   }
   /// Whether the weight at a place in the bucket decays, by where the parameters lie.
   bool is_weight(int bucket, std::size_t element) const {
@@ -83,7 +85,7 @@ void expect_complete(const Rank& rank, const std::vector<UpdateSlice>& slices, b
                   static_cast<std::byte*>(rank.weights.copy(bucket).data) + 2 * i);
       }
       if (!rank.is_gap(bucket, shard.offset + i)) {
-        ASSERT_EQ(slice->decays, !no_bias_decay || rank.is_weight(bucket, shard.offset + i));
+        ASSERT_EQ(slice->group == 0, !no_bias_decay || rank.is_weight(bucket, shard.offset + i));
       }
     }
   }
@@ -107,7 +109,7 @@ TEST(UpdateSlices, CutShardsWhereGroupsMeetAndNowhereElse) {
           const UpdateSlice &a = two_groups[i - 1], &b = two_groups[i];
           const bool neighbours = a.weights + a.elements == b.weights && a.gradients + a.elements == b.gradients;
           const bool of_a_bucket = rank.bucket_of(a) == rank.bucket_of(b);
-          EXPECT_FALSE(a.decays == b.decays && neighbours && of_a_bucket) << "neighbours of a group are one";
+          EXPECT_FALSE(a.group == b.group && neighbours && of_a_bucket) << "neighbours of a group are one";
         }
       });
 }

@@ -36,6 +36,13 @@ std::vector<StepsCase> steps_cases() {
       {"adamw_no_bias_decay", {.kind = train::OptimizerKind::adamw, .weight_decay = 20, .no_bias_decay = true}, 1e-3f},
       {"sgd_no_bias_decay",
        {.kind = train::OptimizerKind::sgd, .momentum = 0.9, .weight_decay = 0.5, .no_bias_decay = true},
+       1e-2f},
+      {"sgd_groups",
+       {.kind = train::OptimizerKind::sgd,
+        .momentum = 0.9,
+        .weight_decay = 0.5,
+        .groups = {{.pattern = "conv_layers.*", .learning_rate = 1e-3, .momentum = 0.5},
+                   {.pattern = "*.bias", .learning_rate = 0.05, .weight_decay = 0}}},
        1e-2f}};
 }
 

@@ -44,6 +44,17 @@ TEST(Schedule, RisesEvenlyBeforeAnyOther) {
   expect_rates({.kind = ScheduleKind::cosine, .warmup_steps = 1}, {0.5, 0.5, 0.25});
 }
 
+TEST(Schedule, EndsForAGroupAfterItsEpochs) {
+  const std::vector<ParameterGroup> groups = {{}, {.learning_rate = 8, .epochs = 1}, {.epochs = 9}};
+  const std::vector<float> rates =
+      learning_rates(groups, {.kind = ScheduleKind::linear}, 0.5, {.total = 4, .of_epoch = 2});
+  EXPECT_EQ(rates, (std::vector<float>{0.5, 0.375, 0.25, 0.125, 8, 4, 0, 0, 0.5, 0.375, 0.25, 0.125}));
+  const std::vector<float> constant = learning_rates(groups, {}, 0.5, {.total = 4, .of_epoch = 2});
+  EXPECT_EQ(constant, (std::vector<float>{0.5, 0.5, 0.5, 8, 8, 0, 0.5, 0.5, 0.5}));
+  EXPECT_EQ(learning_rate_at(groups[1], {}, 0.5, {.total = 4, .of_epoch = 2}, 1), 8);
+  EXPECT_EQ(learning_rate_at(groups[1], {}, 0.5, {.total = 4, .of_epoch = 2}, 2), 0);
+}
+
 TEST(Schedule, ListsOneRateWhereItNeverChanges) {
   EXPECT_EQ(learning_rates({}, 0.25, 1'000'000'000'000), std::vector<float>{0.25f});
   EXPECT_EQ(learning_rates({.warmup_steps = 1}, 0.25, 3), (std::vector<float>{0.25f, 0.25f}));

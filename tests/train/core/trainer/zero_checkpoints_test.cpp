@@ -56,6 +56,14 @@ INSTANTIATE_TEST_SUITE_P(
     Optimizers, ZeroTraining,
     testing::Values(
         ZeroCase{"Adam", train::Precision::fp32, {.kind = train::OptimizerKind::adam, .ema = 0.9}},
+        ZeroCase{"Groups",
+                 train::Precision::fp32,
+                 {.kind = train::OptimizerKind::sgd,
+                  .momentum = 0.9,
+                  .ema = 0.9,
+                  .groups = {{.pattern = "conv*", .kind = train::OptimizerKind::adamw, .learning_rate = 1e-3},
+                             {.pattern = "fc_layers.0.*", .momentum = 0.0},
+                             {.pattern = "fc_layers.2.bias", .frozen = true}}}},
         ZeroCase{"SgdMomentumFp16", train::Precision::fp16, {.kind = train::OptimizerKind::sgd, .momentum = 0.9}}),
     [](const auto& test) { return std::string(test.param.name); });
 

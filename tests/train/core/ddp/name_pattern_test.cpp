@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/core/optim/name_pattern.h"
+#include "train/core/ddp/parameter_groups.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/ddp/parameter_groups.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+#include "kernels/base/error.h"
+#include "kernels/base/nearest_name.h"
+
+namespace gradring::train {
+namespace {
+
+/// The group of parameters that no pattern matches.
+ParameterGroup run_group(OptimizerSpec spec) {
+  spec.no_bias_decay = false;
+  spec.ema = 0;
+  spec.groups.clear();
+  return {.options = std::move(spec)};
+}
+
+template <class Value, class Given>
+void override_by(Value& value, const Given& given) {
+  if (given) value = *given;
+}
+
+void apply(const GroupOverride& given, ParameterGroup& group) {
+  OptimizerSpec& options = group.options;
+  override_by(options.kind, given.kind);
+  override_by(options.momentum, given.momentum);
+  override_by(options.dampening, given.dampening);
+  override_by(options.nesterov, given.nesterov);
+  override_by(options.betas, given.betas);
+  override_by(options.epsilon, given.epsilon);
+  override_by(options.weight_decay, given.weight_decay);
+  override_by(group.epochs, given.epochs);
+  override_by(group.frozen, given.frozen);
+  if (given.learning_rate) group.learning_rate = given.learning_rate;
+}
+
+/// Leaves out the run's options that the group's optimizer lacks.
+void drop_unused(OptimizerSpec& options) {
+  const OptimizerSpec defaults;
+  if (is_adam(options.kind)) {
+    options.momentum = options.dampening = 0;
+    options.nesterov = false;
+  } else {
+    options.betas = defaults.betas;
+    options.epsilon = defaults.epsilon;
+  }
+}
+
+void check_group(const GroupOverride& given, const ParameterGroup& group) {
+  const OptimizerSpec& options = group.options;
+  const auto require = [&](bool condition, std::string_view what) {
+    check(condition, [&] { return fmt::format("--group '{}': {}", given.pattern, what); });
+  };
+  const bool adam = is_adam(options.kind);
+  require(!adam || !(given.momentum || given.dampening || given.nesterov),
+          "momentum, dampening and nesterov require optimizer=sgd or sgdw");
+  require(adam || !(given.betas || given.epsilon), "betas and eps require optimizer=adam or adamw");
+  require(adam || !options.nesterov || (options.momentum > 0 && options.dampening == 0),
+          "nesterov needs a momentum above 0 and no dampening: set nesterov=false, or momentum");
+}
+
+}  // namespace
+
+bool matches(std::string_view pattern, std::string_view name) {
+  std::size_t p = 0, n = 0;
+  std::size_t star = std::string_view::npos, after_star = 0;  // the last star, and where its text ends so far
+  while (n < name.size()) {
+    if (p < pattern.size() && pattern[p] == '*') {
+      star = p++;
+      after_star = n;
+    } else if (p < pattern.size() && (pattern[p] == '?' || pattern[p] == name[n])) {
+      ++p, ++n;
+    } else if (star != std::string_view::npos) {
+      p = star + 1;
+      n = ++after_star;
+    } else {
+      return false;
+    }
+  }
+  return pattern.find_first_not_of('*', p) == std::string_view::npos;
+}
+
+void check_matches_any(std::string_view what, std::string_view pattern, std::span<const std::string_view> names) {
+  constexpr std::size_t kListed = 6;
+  if (std::ranges::any_of(names, [&](std::string_view name) { return matches(pattern, name); })) return;
+  std::string letters(pattern);
+  std::erase_if(letters, [](char c) { return c == '*' || c == '?'; });
+  throw InvalidArgument(fmt::format("{} '{}' matches no parameter of the model, which has {}{}.{}", what, pattern,
+                                    fmt::join(names.first(std::min(kListed, names.size())), ", "),
+                                    names.size() > kListed ? fmt::format(" and {} more", names.size() - kListed) : "",
+                                    did_you_mean(letters, names)));
+}
+
+ParameterGroups parameter_groups(std::span<const nn::Parameter> parameters, const OptimizerSpec& spec) {
+  std::vector<std::string_view> names;
+  for (const nn::Parameter& parameter : parameters) names.push_back(parameter.name);
+  for (const GroupOverride& group : spec.groups) check_matches_any("--group", group.pattern, names);
+  ParameterGroups all{.groups = {run_group(spec)}, .of_parameter = {}};
+  for (const nn::Parameter& parameter : parameters) {
+    ParameterGroup group = all.groups.front();
+    group.frozen = parameter.frozen;
+    if (spec.no_bias_decay && parameter.torch_shape.rank() == 1) group.options.weight_decay = 0;
+    for (const GroupOverride& given : spec.groups)
+      if (matches(given.pattern, parameter.name)) {
+        apply(given, group);
+        check_group(given, group);
+      }
+    drop_unused(group.options);
+    const auto found = std::ranges::find(all.groups, group);
+    all.of_parameter.push_back(static_cast<int>(found - all.groups.begin()));
+    if (found == all.groups.end()) all.groups.push_back(std::move(group));
+  }
+  check(std::ranges::any_of(all.of_parameter,
+                            [&](int group) { return !all.groups[static_cast<std::size_t>(group)].frozen; }),
+        "--group freezes all parameters of the model: leave some to train");
+  return all;
+}
+
+}  // namespace gradring::train
