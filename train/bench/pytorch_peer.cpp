@@ -29,10 +29,15 @@ constexpr int kTrialRounds = 3;
 nlohmann::json layers_of(const nn::Model& model) {
   const std::vector<std::vector<std::size_t>> reads = nn::reads_of(model);
   nlohmann::json layers = nlohmann::json::array();
-  for (std::size_t i = 0; i < model.layers.size(); ++i)
-    layers.push_back(
-        {{"module", std::visit([](const auto& layer) { return layer.torch_module(); }, model.layers[i].layer)},
-         {"reads", reads[i]}});
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const auto& [name, layer, inputs] = model.layers[i];
+    std::vector<std::string> frozen;
+    for (const std::string parameter : {"weight", "bias"})
+      if (model.frozen.contains(name + "." + parameter)) frozen.push_back(parameter);
+    layers.push_back({{"module", std::visit([](const auto& one) { return one.torch_module(); }, layer)},
+                      {"reads", reads[i]},
+                      {"frozen", frozen}});
+  }
   return layers;
 }
 

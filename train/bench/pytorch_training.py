@@ -6,7 +6,7 @@ Runs once per rank, with RANK and WORLD_SIZE set. The first line on stdin is JSO
   test_images, test_labels   the same of the test set, on which rank 0 evaluates after each training; "": it does not
   shape              of one image: [height, width, channels]
   layers             of the model: {"module": "Conv2d(1, 32, 3)" or "x + residual", "reads": [0 for the image, i for the
-                     output of the i-th layer, ...]}
+                     output of the i-th layer, ...], "frozen": names of the parameters that are not trained, or nothing}
   batch_size         per rank
   epochs, steps      how much is timed; steps 0 means whole epochs
   warmup             untimed steps before; the weights start anew after them
@@ -45,7 +45,10 @@ class Network(nn.Module):
             source = self.modules_in_order[reads[0] - 1] if reads[0] > 0 else None
             # autograd keeps the outputs of other modules
             overwrites = readers[reads[0]] == 1 and isinstance(source, (nn.Conv2d, nn.Linear, nn.BatchNorm2d))
-            self.modules_in_order.append(module_of(layer["module"], overwrites))
+            module = module_of(layer["module"], overwrites)
+            for name in layer.get("frozen", ()):
+                getattr(module, name).requires_grad_(False)
+            self.modules_in_order.append(module)
 
     def forward(self, x):
         outputs = [x]
