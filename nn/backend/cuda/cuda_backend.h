@@ -40,6 +40,7 @@ class CudaBackend final : public Backend {
  private:
   bool fuses(kernels::DType dtype) const;
   std::unique_ptr<Plan> plan_convolution(std::span<const NodeSpec> nodes);
+  std::unique_ptr<Plan> plan_batch_norm(std::span<const NodeSpec> nodes);
   std::unique_ptr<Plan> plan_product(std::span<const NodeSpec> nodes);
 
   kernels::KernelSet kernels_;

@@ -2,12 +2,14 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -47,8 +49,35 @@ std::vector<ConvTensor> tensors_of(ConvPass pass);
 /// Guaranteed alignment of pointers in bytes; arenas and buffers have more.
 inline constexpr std::int64_t kCudnnAlignment = 16;
 
-/// A finalized graph of a problem: memory in NHWC and OHWI, extents in cuDNN's order NCHW and OIHW. Without a handle
-/// cuDNN checks the graph, but engines cannot be chosen for it.
+/// Of a tensor, in cuDNN's order NCHW or OIHW.
+using CudnnExtents = std::array<std::int64_t, 4>;
+
+/// Where a tensor is: in memory, nowhere as an intermediate result, or in the host's memory as one number.
+enum class CudnnStorage : std::uint8_t { memory, within_graph, by_value };
+
+struct CudnnTensorSpec {
+  std::int64_t id = 0;
+  CudnnExtents extents{};
+  cudnnDataType_t type = CUDNN_DATA_FLOAT;
+  CudnnStorage storage = CudnnStorage::memory;
+};
+
+/// Errors    InvalidArgument if cuDNN computes with no such type.
+cudnnDataType_t cudnn_type(kernels::DType dtype);
+
+/// A finalized tensor of a graph, channels innermost.
+CudnnDescriptor make_tensor(const CudnnApi& api, const CudnnTensorSpec& spec);
+
+/// The finalized operation y = x + b in f32; b is broadcast.
+CudnnDescriptor make_pointwise_add(const CudnnApi& api, const CudnnDescriptor& x, const CudnnDescriptor& b,
+                                   const CudnnDescriptor& y);
+
+/// A finalized graph of operations. Without a handle cuDNN checks it, but engines cannot be chosen for it.
+///
+/// Errors    DeviceError if cuDNN does not support it.
+CudnnDescriptor make_graph(const CudnnApi& api, cudnnHandle_t handle, std::span<const CudnnDescriptor> operations);
+
+/// The graph of a problem: memory in NHWC and OHWI.
 ///
 /// Errors    DeviceError if cuDNN does not support the convolution.
 CudnnDescriptor make_graph(const CudnnApi& api, cudnnHandle_t handle, const ConvProblem& problem);
@@ -127,6 +156,10 @@ class Cudnn {
   /// nullopt if none does.
   std::optional<CudnnEngine> choose(const ConvProblem& problem, std::size_t most_workspace_bytes,
                                     const std::string& preferred);
+
+  /// The same of other operations in f32 or with sums in f32, of which none is measured. Without products, engines on
+  /// tensor cores round nothing more.
+  std::optional<CudnnEngine> choose(std::span<const CudnnDescriptor> operations, std::size_t most_workspace_bytes);
 
   bool autotunes() const { return autotune_; }
   /// With autotune, the name of the fastest engine, from the cache or measured now; else, or if there is none, empty.

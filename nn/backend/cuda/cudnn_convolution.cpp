@@ -1,28 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/cuda/cudnn.h"
 
-#include <array>
-
 namespace gradring::nn {
 namespace {
 
 using kernels::DType;
 using kernels::conv2d::Geometry;
-using Extents = std::array<std::int64_t, 4>;
 
 /// The convolution before its bias, which is not stored.
 constexpr std::int64_t kTensorSum = 10;
-
-cudnnDataType_t cudnn_type(DType dtype) {
-  switch (dtype) {
-    case DType::f32: return CUDNN_DATA_FLOAT;
-    case DType::f16: return CUDNN_DATA_HALF;
-    case DType::bf16: return CUDNN_DATA_BFLOAT16;
-    default:
-      throw InvalidArgument("cuDNN does not convolve " + std::string(kernels::name_of(dtype)) +
-                            ", expected f32, f16 or bf16");
-  }
-}
 
 std::string_view name_of(ConvPass pass) {
   switch (pass) {
@@ -35,7 +21,7 @@ std::string_view name_of(ConvPass pass) {
 }
 
 /// Strides for channels innermost.
-Extents channels_last(const Extents& nchw) {
+CudnnExtents channels_last(const CudnnExtents& nchw) {
   const auto [n, c, h, w] = nchw;
   return {h * w * c, 1, w * c, c};
 }
@@ -44,16 +30,8 @@ class GraphBuilder {
  public:
   GraphBuilder(const CudnnApi& api, const ConvProblem& problem) : api_(api), problem_(problem) {}
 
-  CudnnDescriptor tensor(std::int64_t id, const Extents& extents, cudnnDataType_t type, bool is_virtual = false) const {
-    CudnnDescriptor descriptor(api_, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
-    descriptor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, type)
-        .set(CUDNN_ATTR_TENSOR_DIMENSIONS, extents)
-        .set(CUDNN_ATTR_TENSOR_STRIDES, channels_last(extents))
-        .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, id)
-        .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kCudnnAlignment)
-        .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, is_virtual);
-    descriptor.finalize();
-    return descriptor;
+  CudnnDescriptor tensor(std::int64_t id, const CudnnExtents& extents, cudnnDataType_t type) const {
+    return make_tensor(api_, {.id = id, .extents = extents, .type = type});
   }
 
   CudnnDescriptor x() const {
@@ -67,7 +45,10 @@ class GraphBuilder {
   }
   CudnnDescriptor y() const { return tensor(kTensorY, output(), type()); }
   CudnnDescriptor b() const { return tensor(kTensorB, {1, problem_.geometry.out_channels, 1, 1}, type()); }
-  CudnnDescriptor sum() const { return tensor(kTensorSum, output(), CUDNN_DATA_FLOAT, true); }
+  CudnnDescriptor sum() const {
+    return make_tensor(
+        api_, {.id = kTensorSum, .extents = output(), .type = CUDNN_DATA_FLOAT, .storage = CudnnStorage::within_graph});
+  }
 
   CudnnDescriptor convolution() const {
     const Geometry& g = problem_.geometry;
@@ -122,21 +103,6 @@ class GraphBuilder {
     return operation;
   }
 
-  /// y = sum + b
-  CudnnDescriptor add_bias(const CudnnDescriptor& sum) const {
-    CudnnDescriptor description(api_, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-    description.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, CUDNN_POINTWISE_ADD)
-        .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
-    description.finalize();
-    CudnnDescriptor operation(api_, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
-    operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, description)
-        .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, sum)
-        .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b())
-        .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y());
-    operation.finalize();
-    return operation;
-  }
-
   std::vector<CudnnDescriptor> operations() const {
     std::vector<CudnnDescriptor> all;
     switch (problem_.pass) {
@@ -146,7 +112,7 @@ class GraphBuilder {
       case ConvPass::forward_bias: {
         const CudnnDescriptor result = sum();
         all.push_back(forward(result));
-        all.push_back(add_bias(result));
+        all.push_back(make_pointwise_add(api_, result, b(), y()));
       }
     }
     return all;
@@ -154,7 +120,7 @@ class GraphBuilder {
 
  private:
   cudnnDataType_t type() const { return cudnn_type(problem_.dtype); }
-  Extents output() const {
+  CudnnExtents output() const {
     const Geometry& g = problem_.geometry;
     return {g.batch, g.out_channels, g.out_height(), g.out_width()};
   }
@@ -185,12 +151,57 @@ std::vector<ConvTensor> tensors_of(ConvPass pass) {
   return {kTensorX, kTensorW, kTensorY};
 }
 
-CudnnDescriptor make_graph(const CudnnApi& api, cudnnHandle_t handle, const ConvProblem& problem) {
+cudnnDataType_t cudnn_type(DType dtype) {
+  switch (dtype) {
+    case DType::f32: return CUDNN_DATA_FLOAT;
+    case DType::f16: return CUDNN_DATA_HALF;
+    case DType::bf16: return CUDNN_DATA_BFLOAT16;
+    default:
+      throw InvalidArgument("cuDNN does not compute in " + std::string(kernels::name_of(dtype)) +
+                            ", expected f32, f16 or bf16");
+  }
+}
+
+CudnnDescriptor make_tensor(const CudnnApi& api, const CudnnTensorSpec& spec) {
+  const bool by_value = spec.storage == CudnnStorage::by_value;
+  const std::int64_t alignment = by_value ? std::int64_t{sizeof(float)} : kCudnnAlignment;
+  CudnnDescriptor descriptor(api, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
+  descriptor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, spec.type)
+      .set(CUDNN_ATTR_TENSOR_DIMENSIONS, spec.extents)
+      .set(CUDNN_ATTR_TENSOR_STRIDES, channels_last(spec.extents))
+      .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, spec.id)
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, alignment)
+      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, spec.storage == CudnnStorage::within_graph);
+  if (by_value) descriptor.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
+  descriptor.finalize();
+  return descriptor;
+}
+
+CudnnDescriptor make_pointwise_add(const CudnnApi& api, const CudnnDescriptor& x, const CudnnDescriptor& b,
+                                   const CudnnDescriptor& y) {
+  CudnnDescriptor description(api, CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
+  description.set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, CUDNN_POINTWISE_ADD)
+      .set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
+  description.finalize();
+  CudnnDescriptor operation(api, CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
+  operation.set(CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR, description)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_XDESC, x)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_BDESC, b)
+      .set(CUDNN_ATTR_OPERATION_POINTWISE_YDESC, y);
+  operation.finalize();
+  return operation;
+}
+
+CudnnDescriptor make_graph(const CudnnApi& api, cudnnHandle_t handle, std::span<const CudnnDescriptor> operations) {
   CudnnDescriptor graph(api, CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
-  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, GraphBuilder(api, problem).operations());
+  graph.set(CUDNN_ATTR_OPERATIONGRAPH_OPS, operations);
   if (handle) graph.set(CUDNN_ATTR_OPERATIONGRAPH_HANDLE, CUDNN_TYPE_HANDLE, handle);
   graph.finalize();
   return graph;
+}
+
+CudnnDescriptor make_graph(const CudnnApi& api, cudnnHandle_t handle, const ConvProblem& problem) {
+  return make_graph(api, handle, GraphBuilder(api, problem).operations());
 }
 
 }  // namespace gradring::nn

@@ -40,7 +40,8 @@ using FakeMemory = std::map<std::int64_t, void*>;
 /// Whether these are the tensors that a finished graph reads or writes in memory, neither fewer nor more.
 bool holds_exactly(const FakeMemory& memory, const FakeDescriptor& graph);
 
-/// Computes a finished graph: a convolution, one of its gradients, or a convolution with bias.
+/// Computes a finished graph: a convolution, one of its gradients, a convolution with bias, or a pass of a batch
+/// normalization.
 ///
 /// Errors    std::exception if an attribute or a tensor is missing, or a pointer is less aligned than was promised.
 void run_fake_graph(const FakeDescriptor& graph, const FakeMemory& memory);
