@@ -80,18 +80,12 @@ std::shared_ptr<const data::Dataset> copy_of(const Dataset& dataset) {
 TrainConfig config_of(const Options& options, const Model& model, const data::Dataset& dataset) {
   OptionTexts texts(options.values().begin(), options.values().end());
   texts.try_emplace("progress", "none");
-  // Replaced below: a config file may be that of a run on own data.
-  texts["dataset"] = "digits";
-  texts["model"] = "convnet";
-  texts["data-dir"] = "";
+  OwnTraining own{.dataset = std::string(dataset.name()),
+                  .samples = {.shape = dataset.shape(), .classes = dataset.classes()},
+                  .model = {model.name(), model.toml()}};
+  if (!own.model.text.empty() && !is_model_file(own.model.name)) own.model.name += ".toml";
   const auto file = options.config_file().empty() ? std::nullopt : std::optional(options.config_file());
-  TrainConfig config = resolve(texts, system_variables(), file).config;
-  config.dataset = dataset.name();
-  config.model_text = model.toml();
-  config.model = model.name();
-  if (!config.model_text.empty() && !is_model_file(config.model)) config.model += ".toml";
-  nn::make_model(model_of(config), dataset.shape(), dataset.classes());
-  return config;
+  return resolve_own(own, texts, system_variables(), file).config;
 }
 
 }  // namespace gradring::train::api

@@ -21,7 +21,7 @@ std::shared_ptr<const data::Dataset> copy_of(const Dataset& dataset);
 
 /// The options, resolved as those of `gradring train` are, for this model and data set.
 ///
-/// Errors    as resolve, and nn::make_model if the model does not fit the images.
+/// Errors    as resolve_own.
 TrainConfig config_of(const Options& options, const Model& model, const data::Dataset& dataset);
 
 }  // namespace gradring::train::api

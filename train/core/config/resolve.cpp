@@ -82,6 +82,19 @@ std::string shown(std::string literal) {
   return literal;
 }
 
+ResolvedConfig read_all(const GivenOptions& given) {
+  check_run_dir(given);
+  ResolvedConfig resolved;
+  for (const TrainOption& option : train_options()) {
+    const auto found = given.find(option.name);
+    resolved.sources[option.name] = found == given.end() ? kDefault : found->second.source;
+    if (found != given.end()) read(option, found->second, resolved.config);
+  }
+  if (resolved.config.steps > 0 && !given.contains("epochs")) resolved.config.epochs = 0;
+  if (!given.contains("timeout")) resolved.config.timeout = default_timeout(resolved.config.simulate_gpu);
+  return resolved;
+}
+
 void complete_model(TrainConfig& config) {
   if (!is_model_file(config.model))
     config.model_text.clear();
@@ -116,6 +129,7 @@ nn::ModelText named_model(const std::string& name) {
 }
 
 nn::Model model_for(const TrainConfig& config) {
+  if (const auto& own = config.own_samples) return nn::make_model(model_of(config), own->shape, own->classes);
   const data::KnownSet& set = data::known_set(config.dataset);
   return nn::make_model(model_of(config), set.sample, std::ssize(set.classes));
 }
@@ -126,18 +140,24 @@ void check_model(const TrainConfig& config) {
 
 ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
                        const std::optional<std::string>& config_file) {
-  const GivenOptions given = gather(command_line, environment, config_file);
-  check_run_dir(given);
-  ResolvedConfig resolved;
-  for (const TrainOption& option : train_options()) {
-    const auto found = given.find(option.name);
-    resolved.sources[option.name] = found == given.end() ? kDefault : found->second.source;
-    if (found != given.end()) read(option, found->second, resolved.config);
-  }
-  if (resolved.config.steps > 0 && !given.contains("epochs")) resolved.config.epochs = 0;
-  if (!given.contains("timeout")) resolved.config.timeout = default_timeout(resolved.config.simulate_gpu);
+  ResolvedConfig resolved = read_all(gather(command_line, environment, config_file));
   validate(resolved.config);
   complete_model(resolved.config);
+  return resolved;
+}
+
+ResolvedConfig resolve_own(const OwnTraining& own, const OptionTexts& options, const Variables& environment,
+                           const std::optional<std::string>& config_file) {
+  GivenOptions given = gather(options, environment, config_file);
+  for (const char* name : {"dataset", "data-dir", "model", "model-text"}) given.erase(name);
+  ResolvedConfig resolved = read_all(given);
+  TrainConfig& config = resolved.config;
+  config.dataset = own.dataset;
+  config.own_samples = own.samples;
+  config.model = own.model.name;
+  config.model_text = own.model.text;
+  validate(config);
+  check_model(config);
   return resolved;
 }
 

@@ -50,6 +50,19 @@ void check_model(const TrainConfig& config);
 ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
                        const std::optional<std::string>& config_file);
 
+/// What a program on the C++ API trains.
+struct OwnTraining {
+  std::string dataset;
+  OwnSamples samples;
+  nn::ModelText model;
+};
+
+/// The same for a program that has a data set and a model: the options dataset, data-dir and model count in no source.
+///
+/// Errors    as resolve.
+ResolvedConfig resolve_own(const OwnTraining& own, const OptionTexts& options, const Variables& environment,
+                           const std::optional<std::string>& config_file);
+
 /// The output of --print-config: TOML with the source of each value as a comment.
 std::string print_config(const ResolvedConfig& resolved);
 

@@ -72,7 +72,7 @@ void validate(const TrainConfig& config) {
     if (!condition) throw UsageError(message);
   };
   require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
-  require(config.dataset == "digits" || !config.data_dir.empty(), data::needs_folder_message(config.dataset));
+  require(config.dataset == "digits" || !config.data_dir.empty() || config.own_samples, data::needs_folder_message(config.dataset));
   require(config.global_batch == 0 || config.accumulate == 1 || has_exact_statistics(config),
           "--global-batch and --accumulate both set the samples per step: leave one out");
   const bool sharded = is_sharded(config);

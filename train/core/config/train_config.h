@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,13 +38,20 @@ struct ValSplit {
   bool operator==(const ValSplit&) const = default;
 };
 
+/// The samples of a data set that a program has on the C++ API.
+struct OwnSamples {
+  kernels::Shape shape;  ///< height, width, channels
+  std::int64_t classes = 0;
+};
+
 /// All settings of a training run, with the defaults of the command line. config/options.cpp maps each field to an
 /// option.
 struct TrainConfig {
   std::string dataset = "digits";
   std::string data_dir;
-  ValSplit val_split;             ///< validation samples, held out of the training set
-  std::string model = "convnet";  ///< a built-in one, or the path of a model file
+  std::optional<OwnSamples> own_samples;  ///< those of `dataset`, if it is a program's own; no option
+  ValSplit val_split;                     ///< validation samples, held out of the training set
+  std::string model = "convnet";          ///< a built-in one, or the path of a model file
   std::string model_text;         ///< of the file, which a run keeps; empty: `model` is built in, or not read yet
   std::int64_t epochs = 2;        ///< 0: until `steps`
   std::int64_t steps = 0;         ///< 0: until the end of `epochs`
