@@ -117,12 +117,21 @@ layers = [
 ]
 )");
 
-/// The number of layouts, of up to `most_ranks` ranks. Each must agree with the plainest one, with --reproducible also
-/// after a resume.
-std::size_t expect_agreement(Precision precision, bool reproducible, const std::vector<std::int64_t>& passes,
-                             const nn::ModelText& model = "convnet", int most_ranks = 2) {
-  const auto train_set = data::open_dataset("digits", data::Split::train, "");
-  const auto test_set = data::open_dataset("digits", data::Split::test, "");
+const nn::ModelText kBatchNorm("batch-norm.toml", R"(
+layers = [
+  { conv2d = "conv1", out = 5, kernel = 3, stride = 2 },
+  { batch_norm2d = "bn1" },
+  { relu = "relu1" },
+  { conv2d = "conv2", out = 5, kernel = 3, padding = 1 },
+  { batch_norm2d = "bn2" },
+  { add = "add", inputs = ["bn2", "relu1"] },
+  { relu = "relu2" },
+  { flatten = "flatten" },
+  { linear = "fc", out = "classes" },
+]
+)");
+
+TrainConfig config_for(const nn::ModelText& model, Precision precision = Precision::fp32, bool reproducible = false) {
   TrainConfig config;
   config.model = model.name;
   config.model_text = model.text;
@@ -133,16 +142,30 @@ std::size_t expect_agreement(Precision precision, bool reproducible, const std::
   config.loss_scale = 0x1p29;  // in fp16 the first steps overflow in every layout
   config.reproducible = reproducible;
   if (reproducible) config.shard_size = kShard;
-  const LayoutTrainingSpec spec{
-      .config = config, .train_set = *train_set, .test_set = *test_set, .save_at = reproducible ? kSteps / 2 : 0};
-  const auto rows =
-      compare_layouts(all_layouts(most_ranks, passes), spec, {.exact = reproducible}, [](const LayoutRow& row) {
-        EXPECT_TRUE(row.agrees) << "ranks " << row.layout.ranks << ", passes " << row.layout.passes << ", ZeRO "
-                                << row.layout.zero << (row.layout.recomputes ? ", activations recomputed" : "")
-                                << ": gradients differ by " << row.gradient_error << ", losses by " << row.loss_error
-                                << ", equal after a resume: " << row.resumed_equal.value_or(true);
-      });
+  return config;
+}
+
+/// The number of layouts. Each must agree with the first one, with --reproducible also after a resume.
+std::size_t expect_agreement(const TrainConfig& config, const std::vector<Layout>& layouts) {
+  const auto train_set = data::open_dataset("digits", data::Split::train, "");
+  const auto test_set = data::open_dataset("digits", data::Split::test, "");
+  const LayoutTrainingSpec spec{.config = config,
+                                .train_set = *train_set,
+                                .test_set = *test_set,
+                                .save_at = config.reproducible ? kSteps / 2 : 0};
+  const auto rows = compare_layouts(layouts, spec, {.exact = config.reproducible}, [](const LayoutRow& row) {
+    EXPECT_TRUE(row.agrees) << "ranks " << row.layout.ranks << ", passes " << row.layout.passes << ", ZeRO "
+                            << row.layout.zero << (row.layout.recomputes ? ", activations recomputed" : "")
+                            << ": gradients differ by " << row.gradient_error << ", losses by " << row.loss_error
+                            << ", equal after a resume: " << row.resumed_equal.value_or(true);
+  });
   return rows.size();
+}
+
+/// The same for all layouts of up to `most_ranks` ranks.
+std::size_t expect_agreement(Precision precision, bool reproducible, const std::vector<std::int64_t>& passes,
+                             const nn::ModelText& model = "convnet", int most_ranks = 2) {
+  return expect_agreement(config_for(model, precision, reproducible), all_layouts(most_ranks, passes));
 }
 
 TEST(AllLayouts, TrainAlikeWithSumsInFloats) { EXPECT_EQ(expect_agreement(Precision::fp32, false, {1, 2, 3}), 48u); }
@@ -156,6 +179,27 @@ TEST(AllLayouts, DropTheSameWithSumsInFloats) {
 TEST(AllLayouts, DropTheSameReproduciblyInFp32) {
   EXPECT_EQ(expect_agreement(Precision::fp32, true, {0}, kDropout, 4), 32u);
 }
+/// Each rank, and each pass, normalizes its own samples: other ranks or passes are another computation.
+TEST(AllLayouts, OfTheSameRanksNormalizeToTheSameBits) {
+  for (const int ranks : {1, 2})
+    for (const std::int64_t passes : {1, 3}) {
+      std::vector<Layout> layouts;
+      for (const Layout& layout : all_layouts(ranks, {passes}))
+        if (layout.ranks == ranks) layouts.push_back(layout);
+      EXPECT_EQ(expect_agreement(config_for(kBatchNorm), layouts), 8u);
+    }
+}
+TEST(AllLayouts, NormalizeAlikeWithSyncBatchNorm) {
+  TrainConfig config = config_for(kBatchNorm);
+  config.sync_batchnorm = true;
+  EXPECT_EQ(expect_agreement(config, all_layouts(4, {1})), 32u);
+}
+TEST(AllLayouts, NormalizeReproducibly) {
+  TrainConfig config = config_for(kBatchNorm, Precision::fp32, true);
+  config.sync_batchnorm = true;
+  EXPECT_EQ(expect_agreement(config, all_layouts(4, {0})), 32u);
+}
+
 TEST(AllLayouts, DropTheSameReproduciblyInFp16) {
   EXPECT_EQ(expect_agreement(Precision::fp16, true, {0}, kDropout, 4), 32u);
 }
