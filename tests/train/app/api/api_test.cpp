@@ -199,7 +199,7 @@ TEST_F(Api, TakesParameterGroupsOfTheProgramsModel) {
   Model layers;
   layers.add("flatten", "flatten").add("linear", "head", {{"out", "classes"}});
   const Result one = fit(layers, train_set_, test_set_, options());
-  const Result frozen =
+  const Result faster =
       fit(layers, train_set_, test_set_, options().set("run-dir", path("group")).set("group", "head.*:lr=0.5"));
   EXPECT_NE(one.weights_sha256, faster.weights_sha256);
   EXPECT_EQ(error_of([&] { fit(layers, train_set_, test_set_, options().set("group", "fc.*:lr=0.5")); }).second, 2);
