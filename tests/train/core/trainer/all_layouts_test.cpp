@@ -119,10 +119,10 @@ layers = [
 
 const nn::ModelText kBatchNorm("batch-norm.toml", R"(
 layers = [
-  { conv2d = "conv1", out = 5, kernel = 3, stride = 2 },
+  { conv2d = "conv1", out = 5, kernel = 3, stride = 2, bias = false },
   { batch_norm2d = "bn1" },
   { relu = "relu1" },
-  { conv2d = "conv2", out = 5, kernel = 3, padding = 1 },
+  { conv2d = "conv2", out = 5, kernel = 3, padding = 1, bias = false },
   { batch_norm2d = "bn2" },
   { add = "add", inputs = ["bn2", "relu1"] },
   { relu = "relu2" },
