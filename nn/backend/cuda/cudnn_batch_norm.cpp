@@ -135,7 +135,8 @@ class CudnnBatchNormPlan final : public Plan {
 
   void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
     const BatchNormEngines& engines = engines_for(pass.batch);
-    if (pass.recomputed || !engines.complete()) return ours_->enqueue_forward(stream, pass);
+    if (!engines.complete() && !pass.recomputed) ours_->enqueue_statistics(stream, pass);
+    if (!engines.complete() || pass.recomputed) return ours_->enqueue_forward(stream, pass);
     auto* const mean = reinterpret_cast<float*>(pass.kept);
     float* const new_running[] = {in_workspace(pass.workspace, 2), in_workspace(pass.workspace, 3)};
     std::vector<CudnnPointer> tensors = {{kX, pass.x},
@@ -160,7 +161,10 @@ class CudnnBatchNormPlan final : public Plan {
 
   void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
     const BatchNormEngines& engines = engines_for(pass.batch);
-    if (!engines.complete()) return ours_->enqueue_backward(stream, pass);
+    if (!engines.complete()) {
+      ours_->enqueue_sums(stream, pass);
+      return ours_->enqueue_backward(stream, pass);
+    }
     void* const dsum = pass.dresidual ? pass.dresidual : pass.dy;  // of what the ReLU reads
     const std::size_t count = elements(pass.batch);
     if (relu_)

@@ -75,10 +75,11 @@ class CudnnBatchNorm : public testing::Test {
                             .buffers = buffers,
                             .kept = kept.data(),
                             .workspace = workspace.data()};
+    if (plan.has_statistics()) plan.enqueue_statistics(*stream, forward);
     plan.enqueue_forward(*stream, forward);
     forward.recomputed = true;
     if (recomputes) plan.enqueue_forward(*stream, forward);
-    plan.enqueue_backward(*stream, {.batch = batch,
+    const nn::BackwardPass backward{.batch = batch,
                                     .x = x.data(),
                                     .y = y.data(),
                                     .dy = dy.data(),
@@ -87,7 +88,9 @@ class CudnnBatchNorm : public testing::Test {
                                     .parameters = parameters,
                                     .gradients = gradients,
                                     .kept = kept.data(),
-                                    .workspace = workspace.data()});
+                                    .workspace = workspace.data()};
+    if (plan.has_statistics()) plan.enqueue_sums(*stream, backward);
+    plan.enqueue_backward(*stream, backward);
     stream->synchronize(Deadline::after(std::chrono::minutes(1)));
     const auto values = [](const kernels::Buffer& of, DType type) {
       TypedArray array = TypedArray::unwritten(type, of.size() / size_of(type));
@@ -143,6 +146,19 @@ TEST_F(CudnnBatchNorm, IsOursUnlessCudnnIsNamedAndHasAnEngine) {
   EXPECT_THAT(plan(spec, "auto")->description(), testing::StartsWith("batch_norm/"));
   fake_.mode_a.emplace();
   EXPECT_THAT(plan(spec, "cudnn")->description(), testing::StartsWith("batch_norm/"));
+}
+
+/// A batch for which cuDNN has no engine, as our kernels compute an empty one.
+TEST_F(CudnnBatchNorm, LeavesBatchesWithoutAnEngineToOurKernels) {
+  const auto spec = nodes(DType::f32, true, true);
+  const auto cudnn = plan(spec, "cudnn"), ours = plan(spec, "direct");
+  fake_.mode_a.emplace();
+  const BatchNormResult actual = run(*cudnn, DType::f32, true, 2, false);
+  const BatchNormResult expected = run(*ours, DType::f32, true, 2, false);
+  EXPECT_EQ(actual.y, expected.y);
+  EXPECT_EQ(actual.dx, expected.dx);
+  EXPECT_EQ(actual.dweight, expected.dweight);
+  EXPECT_EQ(actual.running_var, expected.running_var);
 }
 
 TEST_F(CudnnBatchNorm, IsOursForChannelsThatAreNotAligned) {
