@@ -32,7 +32,7 @@ WITHIN = re.compile(r"(?<![\w/-])(?:\S*/)?(gradring|gradrun|gradring_old) +((?=[
 # Commands that are not run, and why. The first that matches counts.
 NOT_RUN = [
     (r"\.\.\.|<|\bFOLDER\b|\bDIR\b|=D$| D( |$)|\bHOST\b|\[-", "has a placeholder"),
-    (r"\bdata (fetch|verify|info)\b|--dataset mnist", "needs a data set"),
+    (r"\bdata (fetch|verify|info)\b|--dataset (mnist|cifar10)", "needs a data set"),
     (r"--device cuda(?!.*--simulate-gpu)", "needs a GPU"),
     (r"bench kernels .*--simulate-gpu", "is run by scripts/simulated_gpu.sh and count_lessons.py"),
     (r" /tmp/", "writes outside of its folder"),
