@@ -65,7 +65,7 @@ class ModelFiles : public testing::Test {
     std::vector<double> losses;
     std::istringstream lines(tests::text_of(place_.path(run) / "metrics.jsonl"));
     for (std::string line; std::getline(lines, line);)
-      if (const json record = tests::parse_json(line); record.at("event") == "step")
+      if (const json record = tests::parse_json(line); record.at("event") == "train")
         losses.push_back(record.at("loss").get<double>());
     return losses;
   }
