@@ -193,6 +193,8 @@ class Replica {
   /// Errors    CheckpointError with `from`, on rank 0, if the tensors belong to another model or optimizer.
   void load(const ReplicaState& state, const std::filesystem::path& from, Deadline deadline);
   ReplicaBytes bytes() const;
+  /// Of the rows that batch normalization gathers from all ranks.
+  std::size_t statistics_bytes() const { return statistics_.bytes(); }
 
  private:
   std::unique_ptr<DataParallel> make_data_parallel(const ReplicaSpec& spec, const ReplicaWorld& world);

@@ -52,7 +52,8 @@ MemoryTable Trainer::planned_memory() const {
   return plan_memory(
       memory_plan_spec(config_, world_.device, world_.train_set, world_.group.world_size()),
       {.device = world_.device, .kernels = world_.kernels, .backend = world_.backend, .train_set = world_.train_set},
-      {replica_.program().memory(), evaluator_.memory(), slots_for(replica_.layout(), replica_.program())});
+      {replica_.program().memory(), evaluator_.memory(), slots_for(replica_.layout(), replica_.program()),
+       replica_.statistics_bytes()});
 }
 
 void Trainer::describe(RunHeader& header) const {

@@ -10,6 +10,7 @@
 
 #include "data/datasets/dataset.h"
 #include "tests/nn/support/program_rig.h"
+#include "tests/train/support/batch_norm_steps.h"
 #include "tests/train/support/rank_rig.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/trainer.h"
@@ -40,6 +41,10 @@ train::TrainConfig config_with(const std::function<void(train::TrainConfig&)>& c
 std::vector<Case> cases() {
   using Config = train::TrainConfig;
   const nn::Checkpointing automatic{.kind = nn::Checkpointing::Kind::automatic};
+  const auto normalize = [](Config& c) {
+    c.model = "batch-norm.toml", c.model_text = kBatchNormModel.text;
+    c.sync_batchnorm = true;
+  };
   return {
       {"Plain", 1, config_with([](Config&) {})},
       {"ThreeRanks", 3, config_with([](Config&) {})},
@@ -61,6 +66,11 @@ std::vector<Case> cases() {
       {"Resident", 1, config_with([](Config& c) { c.resident = train::Resident::on; })},
       {"Deep", 1, config_with([](Config& c) { c.model = "convnet-deep"; })},
       {"DeepCheckpointed", 2, config_with([&](Config& c) { c.model = "convnet-deep", c.checkpointing = automatic; })},
+      {"SyncBatchNorm", 2, config_with([&](Config& c) { normalize(c); })},
+      {"ReproducibleBatchNorm", 3, config_with([&](Config& c) {
+         normalize(c);
+         c.reproducible = true, c.global_batch = 24, c.shard_size = 2;
+       })},
   };
 }
 
