@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/runtime/dtype.h"
 #include "kernels/runtime/stream.h"
@@ -48,10 +50,10 @@ struct BackwardPass {
   const void* x = nullptr;
   const void* y = nullptr;
   void* dy = nullptr;         ///< gradient of y; backward may overwrite it
-  void* dx = nullptr;         ///< gradient of x; null if x is a program's input
-  void* dresidual = nullptr;  ///< gradient of the residual; null without a residual, or if that is a program's input
+  void* dx = nullptr;         ///< gradient of x; null if it is not wanted
+  void* dresidual = nullptr;  ///< gradient of the residual; null without a residual, or if it is not wanted
   std::span<const void* const> parameters;
-  std::span<float* const> gradients;  ///< of the parameters, same order, always f32; overwritten
+  std::span<float* const> gradients;  ///< of the parameters, same order, always f32; overwritten; null: not wanted
   std::byte* saved = nullptr;
   std::byte* kept = nullptr;
   RandomKey random = {};
@@ -116,12 +118,19 @@ class LossPlan {
   virtual void enqueue(kernels::Stream& stream, const LossPass& pass) = 0;
 };
 
-/// Gradients that a node's backward pass is asked for: what is never asked for needs no plan and no workspace.
+/// Gradients that a node's backward pass is asked for: what is never asked for needs no plan and no workspace. What a
+/// node reads has a gradient if any parameter before it is trained.
 enum class Backward : std::uint8_t {
-  none,        ///< an evaluation program has no backward pass
-  parameters,  ///< it reads the program's input: BackwardPass::dx is null
+  none,        ///< no backward pass: in evaluation, and where nothing is trained up to here
+  input,       ///< its parameters are frozen
+  parameters,  ///< what it reads has no gradient
   all,
 };
+
+inline bool wants_dx(Backward backward) { return backward == Backward::input || backward == Backward::all; }
+inline bool wants_parameters(Backward backward) {
+  return backward == Backward::parameters || backward == Backward::all;
+}
 
 /// One layer of a program with its shapes; the batch extent is the largest batch.
 struct NodeSpec {
@@ -131,9 +140,21 @@ struct NodeSpec {
   kernels::DType dtype = kernels::DType::f32;  ///< of activations and weights; gradients of parameters are always f32
   std::string name = {};                       ///< of the layer, in its model
   std::int64_t number = 0;                     ///< the same
+  bool trains = true;  ///< in a training program: batches are normalized by their own statistics
   Backward backward = Backward::all;
+  std::vector<bool> frozen = {};          ///< of its parameters, those whose gradients are not wanted; empty: none
   ReplicaStatistics* replicas = nullptr;  ///< whose statistics the node shares; null: it has its own
 };
+
+/// Whether the gradient of one of its parameters is wanted.
+inline bool wants_gradient(const NodeSpec& node, std::size_t parameter) {
+  return wants_parameters(node.backward) && (parameter >= node.frozen.size() || !node.frozen[parameter]);
+}
+
+/// Whether all its gradients are wanted, as where nothing is frozen.
+inline bool wants_every_gradient(const NodeSpec& node) {
+  return wants_parameters(node.backward) && std::ranges::count(node.frozen, true) == 0;
+}
 
 /// The loss of a program.
 struct CrossEntropySpec {

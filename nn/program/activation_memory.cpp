@@ -144,6 +144,31 @@ ActivationLayout lay_out_for_backward(std::span<const StageBytes> stages, std::s
   return layout;
 }
 
+ActivationLayout lay_out_for_training(std::span<const StageBytes> stages, std::span<const std::size_t> last_readers,
+                                      std::span<const std::size_t> ends, std::size_t first) {
+  std::vector<std::size_t> own_ends;
+  for (const std::size_t end : ends) own_ends.push_back(end - first);
+  const ActivationLayout others = lay_out_for_backward(stages.subspan(first), own_ends);
+  std::vector<StageBytes> before(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(first));
+  std::size_t kept = 0;  // outputs that stay, at the start of the block
+  std::vector<std::size_t> offsets;
+  for (std::size_t i = 0; i < first; ++i) {
+    offsets.push_back(kept);
+    if (last_readers[i] >= first) kept += padded(std::exchange(before[i].output, 0));
+  }
+  ActivationLayout layout = lay_out_for_forward(before, last_readers.first(first));
+  layout.bytes = kept + std::max(layout.bytes, others.bytes);
+  layout.stages.insert(layout.stages.end(), others.stages.begin(), others.stages.end());
+  for (ActivationLayout::Offsets& stage : layout.stages) {
+    stage.output += kept;
+    stage.saved += kept;
+    stage.kept += kept;
+  }
+  for (std::size_t i = 0; i < first; ++i)
+    if (last_readers[i] >= first) layout.stages[i].output = offsets[i];
+  return layout;
+}
+
 ActivationLayout lay_out_for_forward(std::span<const StageBytes> stages, std::span<const std::size_t> last_readers) {
   std::vector<Lifetime> blocks;
   for (std::size_t i = 0; i < stages.size(); ++i) {

@@ -78,6 +78,11 @@ struct ActivationLayout {
 /// pass.
 ActivationLayout lay_out_for_backward(std::span<const StageBytes> stages, std::span<const std::size_t> ends);
 
+/// The same for a program whose stages before `first` have no backward pass: of these only outputs that stages from
+/// `first` on read stay. The others are in memory that later stages overwrite. `ends` are numbers among all stages.
+ActivationLayout lay_out_for_training(std::span<const StageBytes> stages, std::span<const std::size_t> last_readers,
+                                      std::span<const std::size_t> ends, std::size_t first);
+
 /// The layout of an evaluation program: an output is kept until its last reader has run, and what plans save until they
 /// have. `last_readers`: of each stage's output, stages.size() for the loss.
 ActivationLayout lay_out_for_forward(std::span<const StageBytes> stages, std::span<const std::size_t> last_readers);

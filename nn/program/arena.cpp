@@ -38,8 +38,12 @@ ArenaLayout::ArenaLayout(std::span<const Parameter> parameters, std::span<const 
     elements_ = rounded_up(elements_, std::lcm(padding, kAlignment));
     buckets_.push_back({begin, elements_ - begin});
   }
-  for (std::size_t i = 0; i < parameters.size(); ++i)
-    check(bucket_of_[i] != kUnplaced, [&] { return parameters[i].name + " is in no bucket"; });
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (bucket_of_[i] != kUnplaced) continue;
+    check(parameters[i].frozen, [&] { return parameters[i].name + " is in no bucket"; });
+    parameters_[i] = {frozen_elements_, static_cast<std::size_t>(parameters[i].shape.elements())};
+    frozen_elements_ = rounded_up(frozen_elements_ + parameters_[i].elements, kAlignment);
+  }
 }
 
 Gradients gradients_in(const Arena& arena) {
@@ -51,7 +55,10 @@ Gradients gradients_in(const Arena& arena) {
 Weights weights_at(const ArenaLayout& layout, kernels::DType dtype, const void* data) {
   const auto* const bytes = static_cast<const std::byte*>(data);
   const auto begin_of = [&](int bucket) { return bytes + layout.bucket(bucket).offset * kernels::size_of(dtype); };
-  return {.layout = layout, .dtype = dtype, .buckets = layout.each_bucket(begin_of)};
+  return {.layout = layout,
+          .dtype = dtype,
+          .buckets = layout.each_bucket(begin_of),
+          .frozen = bytes + layout.elements() * kernels::size_of(dtype)};
 }
 
 }  // namespace gradring::nn

@@ -33,9 +33,26 @@ struct Nodes {
   }
 };
 
+/// Which of the next parameters in state_dict order are frozen, as many as the layer has; removes them.
+std::vector<bool> take_frozen(const Layer& layer, const Activations& input, std::span<const Parameter>& parameters) {
+  const std::size_t count = parameters_of(layer, input).size();
+  std::vector<bool> frozen;
+  for (const Parameter& parameter : parameters.first(count)) frozen.push_back(parameter.frozen);
+  parameters = parameters.subspan(count);
+  return frozen;
+}
+
+/// A gradient goes through a node if one of its parameters is trained, or of those of nodes before it.
+Backward backward_of(const std::vector<bool>& frozen, bool reads_gradients) {
+  if (std::ranges::count(frozen, false) > 0) return reads_gradients ? Backward::all : Backward::parameters;
+  return reads_gradients ? Backward::input : Backward::none;
+}
+
 Nodes nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, ReplicaStatistics* replicas) {
   const std::vector<std::vector<std::size_t>> reads = reads_of(model);
   const std::vector<Activations> activations = activations_of(model, batch);
+  const std::vector<Parameter> all_parameters = parameters_of(model);
+  std::span<const Parameter> parameters = all_parameters;
   std::vector<std::size_t> holders = {kProgramInput};  // of the model's input and each layer's output, the node
   Nodes nodes;
   for (std::size_t i = 0; i < model.layers.size(); ++i) {
@@ -46,24 +63,32 @@ Nodes nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, boo
     }
     std::vector<std::size_t>& mine = nodes.reads.emplace_back();
     for (const std::size_t read : reads[i]) mine.push_back(holders[read]);
-    for (const std::size_t read : mine)
-      if (read != kProgramInput) ++nodes.readers[read];
-    const Backward backward = !trains                         ? Backward::none
-                              : mine.front() == kProgramInput ? Backward::parameters
-                                                              : Backward::all;
+    bool reads_gradients = false;
+    for (const std::size_t read : mine) {
+      if (read == kProgramInput) continue;
+      ++nodes.readers[read];
+      reads_gradients = reads_gradients || nodes.specs[read].backward != Backward::none;
+    }
+    const Activations& input = activations[reads[i].front()];
+    std::vector<bool> frozen = take_frozen(layer, input, parameters);
+    const Backward backward = trains ? backward_of(frozen, reads_gradients) : Backward::none;
     nodes.specs.push_back({.layer = layer,
-                           .input = activations[reads[i].front()].shape,
+                           .input = input.shape,
                            .output = activations[i + 1].shape,
                            .dtype = dtype,
                            .name = name,
                            .number = static_cast<std::int64_t>(i),
+                           .trains = trains,
                            .backward = backward,
+                           .frozen = std::move(frozen),
                            .replicas = replicas});
     nodes.readers.push_back(0);
     holders.push_back(nodes.specs.size() - 1);
   }
   check(!nodes.specs.empty() && activations.back().shape == Shape({batch, model.classes}),
         [&] { return "model " + model.name + " must end in [n, " + std::to_string(model.classes) + "] logits"; });
+  check(!trains || nodes.specs.back().backward != Backward::none,
+        [&] { return "every parameter of model " + model.name + " is frozen, expected at least one to train"; });
   return nodes;
 }
 
@@ -91,6 +116,18 @@ std::vector<int> number_buffers(std::span<const NodeSpec> nodes, Numbers& next) 
   return number(count, next.buffer);
 }
 
+/// Those of `parameters`, which are of `nodes`, that are not frozen.
+std::vector<int> trained_of(std::span<const NodeSpec> nodes, const std::vector<int>& parameters) {
+  std::vector<int> trained;
+  auto parameter = parameters.begin();
+  for (const NodeSpec& node : nodes)
+    for (const bool frozen : node.frozen) {
+      if (!frozen) trained.push_back(*parameter);
+      ++parameter;
+    }
+  return trained;
+}
+
 std::vector<std::string> names_of(std::span<const NodeSpec> nodes) {
   std::vector<std::string> names;
   for (const NodeSpec& node : nodes) names.push_back(node.name);
@@ -114,6 +151,8 @@ PlannedStage plan_stage(std::span<const NodeSpec> chain, Backend& backend, Numbe
     return "a plan takes " + std::to_string(taken) + " nodes, expected 1 to " + std::to_string(chain.size());
   });
   stage.parameters = number_parameters(chain.first(taken), next);
+  stage.trained = trained_of(chain.first(taken), stage.parameters);
+  stage.backward = chain[taken - 1].backward != Backward::none;
   stage.buffers = number_buffers(chain.first(taken), next);
   stage.layers = names_of(chain.first(taken));
   stage.output_bytes = output_bytes_of(chain[taken - 1]);
@@ -138,7 +177,8 @@ void connect(PlannedStage& stage, const Nodes& nodes, std::size_t first, std::si
 std::unique_ptr<Plan> plan_sum(const Nodes& nodes, Backend& backend) {
   std::int64_t most = 0;
   for (std::size_t i = 0; i < nodes.specs.size(); ++i)
-    if (nodes.readers[i] > 1) most = std::max(most, nodes.specs[i].output.elements());
+    if (nodes.readers[i] > 1 && nodes.specs[i].backward != Backward::none)
+      most = std::max(most, nodes.specs[i].output.elements());
   if (most == 0) return nullptr;
   const Shape elements{most, 1};
   const NodeSpec sum{
@@ -161,12 +201,17 @@ std::vector<std::size_t> ModelPlans::last_readers() const {
   return last;
 }
 
+std::size_t ModelPlans::first_of_backward() const {
+  const auto first = std::ranges::find(stages, true, &PlannedStage::backward);
+  return first == stages.end() ? 0 : static_cast<std::size_t>(first - stages.begin());
+}
+
 ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend,
                       ReplicaStatistics* replicas) {
   const Nodes nodes = nodes_of(model, batch, dtype, trains, replicas);
   const std::size_t count = nodes.specs.size();
-  // Fused with the loss, a layer that reads the program's input would compute a gradient of that.
-  const bool may_fuse = trains && nodes.reads.back().front() != kProgramInput;
+  // Fused with the loss, a layer computes all its gradients.
+  const bool may_fuse = trains && wants_every_gradient(nodes.specs.back()) && wants_dx(nodes.specs.back().backward);
   ModelPlans plans;
   plans.head.plan = backend.plan_cross_entropy({.rows = batch, .classes = model.classes, .dtype = dtype},
                                                may_fuse ? &nodes.specs.back() : nullptr);

@@ -22,6 +22,8 @@ struct PlannedStage {
   std::size_t x = kProgramInput;                       ///< the stage whose output it reads
   std::optional<std::size_t> residual = std::nullopt;  ///< the stage of its second input, if it has one
   std::vector<int> parameters = {};                    ///< their indices in state_dict order
+  std::vector<int> trained = {};                       ///< those of them that are not frozen
+  bool backward = false;                               ///< it has a backward pass: something up to it is trained
   std::vector<int> buffers = {};                       ///< the same of buffers
   std::vector<std::string> layers = {};                ///< their names
   std::size_t output_bytes = 0;
@@ -32,7 +34,7 @@ struct PlannedStage {
 struct PlannedHead {
   std::unique_ptr<LossPlan> plan;
   std::size_t x = kProgramInput;  ///< the stage whose output it reads
-  std::vector<int> parameters;
+  std::vector<int> parameters;    ///< all trained
   std::vector<std::string> layers;
   std::size_t logits_bytes = 0;  ///< that it writes; 0 if the last stage writes them
 };
@@ -46,11 +48,15 @@ struct ModelPlans {
 
   /// Of each stage's output, the last stage that reads it; stages.size() for the head.
   std::vector<std::size_t> last_readers() const;
+  /// The first stage with a backward pass; 0 in evaluation. Backward ends there.
+  std::size_t first_of_backward() const;
+  /// Whether what it reads, a stage or the program's input, has a gradient.
+  bool has_gradient(std::size_t stage) const { return stage != kProgramInput && stages[stage].backward; }
 };
 
 /// `trains`: there is a backward pass, and the backend may plan the loss together with the last layer.
 ///
-/// Errors    InvalidArgument if the layers do not fit each other or the backend.
+/// Errors    InvalidArgument if the layers do not fit each other or the backend, or there is nothing to train.
 ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend,
                       ReplicaStatistics* replicas = nullptr);
 

@@ -17,6 +17,14 @@ auto pointers(const Tensors& tensors, const std::vector<int>& parameters) {
   return all;
 }
 
+/// The gradients of a plan's parameters; null for frozen ones.
+std::vector<float*> gradient_pointers(const Gradients& gradients, const PlannedStage& stage) {
+  std::vector<float*> all;
+  for (const int index : stage.parameters)
+    all.push_back(std::ranges::count(stage.trained, index) > 0 ? gradients.parameter(index) : nullptr);
+  return all;
+}
+
 void announce(StepObserver& observer, const std::vector<int>& parameters) {
   observer.weights_needed(parameters);
   observer.gradients_begin(parameters);
@@ -37,26 +45,38 @@ std::vector<StageBytes> bytes_of(const std::vector<PlannedStage>& stages, const 
 }
 
 /// Whether a later stage has already written a gradient of what the stage reads.
-bool adds_dx(const PlannedStage& stage, std::size_t number, std::span<const std::size_t> last_readers) {
-  return stage.x != kProgramInput && last_readers[stage.x] != number;
+bool adds_dx(const ModelPlans& plans, std::size_t number, std::span<const std::size_t> last_readers) {
+  const PlannedStage& stage = plans.stages[number];
+  return plans.has_gradient(stage.x) && last_readers[stage.x] != number;
 }
 
-bool adds_dresidual(const PlannedStage& stage, std::size_t number, std::span<const std::size_t> last_readers) {
+bool adds_dresidual(const ModelPlans& plans, std::size_t number, std::span<const std::size_t> last_readers) {
+  const PlannedStage& stage = plans.stages[number];
   const std::size_t read = stage.residual.value_or(kProgramInput);
-  return read != kProgramInput && (read == stage.x || last_readers[read] != number);
+  return plans.has_gradient(read) && (read == stage.x || last_readers[read] != number);
 }
 
-std::vector<StageCost> costs_of(const ModelPlans& plans, std::span<const StageBytes> bytes) {
+/// Of the stages from `first`. What they read of stages before is kept, as the program's input is.
+std::vector<StageCost> costs_of(const ModelPlans& plans, std::span<const StageBytes> bytes, std::size_t first) {
   const std::vector<PlannedStage>& stages = plans.stages;
   std::vector<StageCost> costs;
-  for (std::size_t i = 0; i < stages.size(); ++i)
+  for (std::size_t i = first; i < stages.size(); ++i)
     costs.push_back({.bytes = bytes[i].padded(), .work = stages[i].forward_work, .kept_bytes = bytes[i].padded_kept()});
   std::size_t first_read = plans.head.x;  // by the stages after i
-  for (std::size_t i = stages.size(); i-- > 0;) {
-    costs[i].may_end = first_read >= i;
-    first_read = std::min({first_read, stages[i].x, stages[i].residual.value_or(kProgramInput)});
+  for (std::size_t i = stages.size(); i-- > first;) {
+    costs[i - first].may_end = first_read >= i;
+    for (const std::size_t read : {stages[i].x, stages[i].residual.value_or(kProgramInput)})
+      if (read >= first) first_read = std::min(first_read, read);
   }
   return costs;
+}
+
+/// The segments of the stages from `first`.
+Segmentation segments_of(const ModelPlans& plans, std::span<const StageBytes> bytes, std::size_t first,
+                         const Checkpointing& checkpointing) {
+  Segmentation segments = choose_segments(costs_of(plans, bytes, first), checkpointing);
+  for (std::size_t& end : segments.ends) end += first;
+  return segments;
 }
 
 /// A gradient lives from the step that writes it first, that of the stage's last reader, to that of its own stage. Where
@@ -66,15 +86,15 @@ Placement place_gradients(const ModelPlans& plans, std::span<const StageBytes> b
   const std::size_t count = plans.stages.size();
   std::vector<Lifetime> blocks;
   for (std::size_t i = 0; i < count; ++i)
-    blocks.push_back({.bytes = bytes[i].output, .first = count - last_readers[i], .last = count - i});
+    blocks.push_back(
+        {.bytes = plans.has_gradient(i) ? bytes[i].output : 0, .first = count - last_readers[i], .last = count - i});
   for (std::size_t i = 0; i < count; ++i) {
     const PlannedStage& stage = plans.stages[i];
     const auto summand = [&](std::size_t read, bool adds) {
-      const bool needed = adds && read != kProgramInput;
-      blocks.push_back({.bytes = needed ? bytes[read].output : 0, .first = count - i, .last = count - i});
+      blocks.push_back({.bytes = adds ? bytes[read].output : 0, .first = count - i, .last = count - i});
     };
-    summand(stage.x, adds_dx(stage, i, last_readers));
-    summand(stage.residual.value_or(kProgramInput), adds_dresidual(stage, i, last_readers));
+    summand(stage.x, adds_dx(plans, i, last_readers));
+    summand(stage.residual.value_or(kProgramInput), adds_dresidual(plans, i, last_readers));
   }
   return assign_offsets(blocks);
 }
@@ -100,9 +120,11 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
   shards_.size = max_batch / shards_.count;
   plans_ = plan_model(model, shards_.size, dtype, trains, backend, replicas);
   const std::vector<StageBytes> bytes = bytes_of(plans_.stages, shards_);
-  segments_ = choose_segments(costs_of(plans_, bytes), checkpointing);
+  first_of_backward_ = plans_.first_of_backward();
+  segments_ = segments_of(plans_, bytes, first_of_backward_, checkpointing);
   last_readers_ = plans_.last_readers();
-  layout_ = trains ? lay_out_for_backward(bytes, segments_.ends) : lay_out_for_forward(bytes, last_readers_);
+  layout_ = trains ? lay_out_for_training(bytes, last_readers_, segments_.ends, first_of_backward_)
+                   : lay_out_for_forward(bytes, last_readers_);
 
   activations_ = devices.activations.allocate(layout_.bytes);
   if (trains) {
@@ -128,7 +150,7 @@ void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, c
   enqueue_cut(stream, batch.x);
   observer.before_forward();
   for (std::size_t i = 0; i < plans_.stages.size(); ++i) {
-    observer.weights_needed(plans_.stages[i].parameters);
+    observer.weights_needed(plans_.stages[i].trained);
     enqueue_stage(stream, weights, i, false);
   }
 }
@@ -223,7 +245,7 @@ void Program::enqueue_empty_batch(kernels::Stream& stream, const Weights& weight
   stream.enqueue_zero(gradients.piggyback, gradients.layout.piggyback().elements * sizeof(float));
   observer.before_forward();
   for (std::size_t i = 0; i < plans_.stages.size(); ++i) {
-    observer.weights_needed(plans_.stages[i].parameters);
+    observer.weights_needed(plans_.stages[i].trained);
     if (plans_.stages[i].plan->has_statistics()) enqueue_stage(stream, weights, i, false);
   }
   walk_backward(observer, {.head = [&] { clear(plans_.head.parameters); },
@@ -233,11 +255,11 @@ void Program::enqueue_empty_batch(kernels::Stream& stream, const Weights& weight
                                  if (plans_.stages[stage].plan->has_statistics())
                                    enqueue_stage_backward(stream, weights, gradients, stage, observer);
                                  else
-                                   clear(plans_.stages[stage].parameters);
+                                   clear(plans_.stages[stage].trained);
                                }});
 }
 
-/// From the loss to the first stage, with recomputation; makes the observer's calls.
+/// From the loss to the first stage that has a backward pass, with recomputation; makes the observer's calls.
 void Program::walk_backward(StepObserver& observer, const BackwardWork& work) const {
   observer.before_backward();
   announce(observer, plans_.head.parameters);
@@ -245,15 +267,16 @@ void Program::walk_backward(StepObserver& observer, const BackwardWork& work) co
   tell(observer, plans_.head.parameters);
   const std::vector<std::size_t>& ends = segments_.ends;
   for (std::size_t segment = ends.size(); segment-- > 0;) {
-    const std::size_t first = segment == 0 ? 0 : ends[segment - 1] + 1;
+    const std::size_t first = segment == 0 ? first_of_backward_ : ends[segment - 1] + 1;
     for (std::size_t i = first; i < ends[segment] && segment + 1 < ends.size(); ++i) {  // the last segment still exists
-      observer.weights_needed(plans_.stages[i].parameters);
+      observer.weights_needed(plans_.stages[i].trained);
       work.recompute(i);
     }
     for (std::size_t i = ends[segment] + 1; i-- > first;) {
-      announce(observer, plans_.stages[i].parameters);
+      if (!plans_.stages[i].backward) continue;
+      announce(observer, plans_.stages[i].trained);
       work.stage(i);
-      tell(observer, plans_.stages[i].parameters);
+      tell(observer, plans_.stages[i].trained);
     }
   }
 }
@@ -262,14 +285,14 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
                                      std::size_t stage, StepObserver& observer) {
   const PlannedStage& planned = plans_.stages[stage];
   const auto parameters = pointers(weights, planned.parameters);
-  const auto dparameters = pointers(gradients, planned.parameters);
+  const std::vector<float*> dparameters = gradient_pointers(gradients, planned);
   const std::size_t residual = planned.residual.value_or(kProgramInput);
-  const bool dx_is_summand = adds_dx(planned, stage, last_readers_);
-  const bool dresidual_is_summand = adds_dresidual(planned, stage, last_readers_);
+  const bool dx_is_summand = adds_dx(plans_, stage, last_readers_);
+  const bool dresidual_is_summand = adds_dresidual(plans_, stage, last_readers_);
   const std::size_t summands = plans_.stages.size() + 2 * stage;
   const auto pass = [&](int shard) {
     const auto gradient_of = [&](std::size_t read, std::size_t number) {
-      return read == kProgramInput ? nullptr : gradient_at(number, read, shard);
+      return plans_.has_gradient(read) ? gradient_at(number, read, shard) : nullptr;
     };
     return BackwardPass{.batch = samples_of(shard),
                         .shard = shard,
@@ -289,14 +312,14 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
   if (has_sums)
     for_each_shard(true, [&](int shard) {
       planned.plan->enqueue_sums(stream, pass(shard));
-      observer.gradients_of_shard(planned.parameters);
+      observer.gradients_of_shard(planned.trained);
     });
   for_each_shard(false, [&](int shard) {
     const BackwardPass one = pass(shard);
     planned.plan->enqueue_backward(stream, one);
     if (dx_is_summand) enqueue_sum(stream, planned.x, shard, one.dx);
     if (dresidual_is_summand) enqueue_sum(stream, residual, shard, one.dresidual);
-    if (!has_sums) observer.gradients_of_shard(planned.parameters);
+    if (!has_sums) observer.gradients_of_shard(planned.trained);
   });
 }
 
@@ -353,14 +376,16 @@ std::vector<PlanDescription> Program::description() const {
 
 std::vector<std::vector<int>> Program::parameters_of_plans() const {
   std::vector<std::vector<int>> all;
-  for (const PlannedStage& stage : plans_.stages) all.push_back(stage.parameters);
+  for (const PlannedStage& stage : plans_.stages) all.push_back(stage.trained);
   all.push_back(plans_.head.parameters);
   return all;
 }
 
 std::vector<int> Program::ready_order(const Model& model) {
-  std::vector<int> order(parameters_of(model).size());
-  std::iota(order.rbegin(), order.rend(), 0);
+  const std::vector<Parameter> parameters = parameters_of(model);
+  std::vector<int> order;
+  for (int i = static_cast<int>(parameters.size()); i-- > 0;)
+    if (!parameters[static_cast<std::size_t>(i)].frozen) order.push_back(i);
   return order;
 }
 

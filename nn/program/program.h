@@ -154,6 +154,10 @@ class StepProgram {
 ///
 /// A plan may read the outputs of two others. The gradients that the readers of one output give it are summed.
 ///
+/// Frozen parameters get no gradient, and backward ends at the first plan up to which something is trained. Plans before
+/// it run forward only, in memory as of an evaluation. Observers hear of trained parameters only: frozen weights are
+/// always there.
+///
 /// In training mode a backend may fuse the last layer with the loss; forward then ends before it. With checkpointing,
 /// backward recomputes activations that forward did not keep: the same work on the same values, so the results are
 /// bit-identical.
@@ -192,13 +196,14 @@ class Program final : public StepProgram {
   /// The segments of checkpointing: one if nothing is recomputed.
   const Segmentation& segments() const { return segments_; }
 
-  /// The parameters of each plan, first layer first; may be empty.
+  /// The trained parameters of each plan, first layer first; may be empty.
   std::vector<std::vector<int>> parameters_of_plans() const;
 
   /// The plans, first layer first, the loss last.
   std::vector<PlanDescription> description() const;
 
-  /// Parameters in the order in which backward finishes their gradients: last layer first, each bias before its weight.
+  /// Trained parameters in the order in which backward finishes their gradients: last layer first, each bias before its
+  /// weight.
   static std::vector<int> ready_order(const Model& model);
 
   /// Positions of the model's buffers in one block.
@@ -265,7 +270,8 @@ class Program final : public StepProgram {
   kernels::Buffer cut_input_;    // all shards; empty if there is one
   ModelPlans plans_;
   ArenaLayout buffer_layout_;
-  Segmentation segments_;
+  std::size_t first_of_backward_ = 0;  // stages before it run forward only
+  Segmentation segments_;              // of the others
   ActivationLayout layout_;
   kernels::Buffer activations_;                // as layout_ says
   std::vector<std::size_t> last_readers_;      // of each stage's output

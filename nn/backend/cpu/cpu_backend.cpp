@@ -132,10 +132,14 @@ class WidenedPlan final : public Plan {
 
 }  // namespace
 
+OnednnHelpers::OnednnHelpers(const kernels::Device& device)
+    : relu(kernels::pick_variant(kernels::kernel_set().relu, device, DType::f32)),
+      bias(kernels::pick_variant(kernels::kernel_set().bias, device, DType::f32)) {}
+
 CpuBackend::CpuBackend(const kernels::Device& device, unsigned threads, const VariantChoice& choice)
     : choice_(checked(choice)),
       plans_(kernels::kernel_set(), device, without_libraries(choice, kLibrary, kLibrary)),
-      relu_(kernels::pick_variant(kernels::kernel_set().relu, device, kernels::DType::f32)),
+      helpers_(device),
       conv_(kernels::pick_variant(kernels::kernel_set().conv2d, device, kernels::DType::f32)),
       cast_(kernels::pick_variant(kernels::kernel_set().cast, device, kernels::DType::f32)) {
   set_onednn_threads(threads);
@@ -169,7 +173,7 @@ std::unique_ptr<Plan> CpuBackend::plan_in_dtype(std::span<const NodeSpec> nodes,
   if (choice != kLibrary)
     if (auto plan = plans_.plan_fused(nodes)) return plan;
   if (choice == kAuto || choice == kLibrary)
-    if (auto plan = plan_with_onednn(nodes, relu_, choice == kAuto ? &conv_ : nullptr)) return plan;
+    if (auto plan = plan_with_onednn(nodes, helpers_, choice == kAuto ? &conv_ : nullptr)) return plan;
   return plans_.plan(nodes);
 }
 

@@ -5,6 +5,14 @@
 
 namespace gradring::nn {
 
+/// Our kernels beside oneDNN's: the backward pass of a ReLU, and of a bias whose weights are frozen.
+struct OnednnHelpers {
+  kernels::relu::Variant relu;
+  kernels::bias::Variant bias;
+
+  explicit OnednnHelpers(const kernels::Device& device);
+};
+
 /// The CPU: our kernels for convolutions that are pooled, oneDNN (if built in) for products and other convolutions, our
 /// kernels for the rest. f16 and bf16 are computed in f32 and rounded where a GPU rounds them. A choice other than auto
 /// forces one of our kernels, or oneDNN, by its name.
@@ -27,18 +35,17 @@ class CpuBackend final : public Backend {
 
   VariantChoice choice_;
   KernelPlans plans_;
-  kernels::relu::Variant relu_;
+  OnednnHelpers helpers_;
   kernels::conv2d::Variant conv_;
   kernels::cast::Variant cast_;
 };
 
 /// A plan by oneDNN for the first of `nodes`, fused with a ReLU right after it; null if the node is neither a
-/// convolution nor a product in f32, or this build has no oneDNN (no_onednn.cpp). `relu` computes the ReLU's backward
-/// pass, `panels` a convolution's gradient of the weights where it is faster than oneDNN (null: never). Both must outlive
-/// the plan.
+/// convolution nor a product in f32, or this build has no oneDNN (no_onednn.cpp). `panels` computes a convolution's
+/// gradient of the weights where it is faster than oneDNN (null: never), and must outlive the plan.
 ///
 /// Errors    DeviceError if oneDNN rejects the shapes.
-std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu,
+std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const OnednnHelpers& helpers,
                                        const kernels::conv2d::Variant* panels);
 
 }  // namespace gradring::nn

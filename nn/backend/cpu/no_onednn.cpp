@@ -4,7 +4,7 @@
 
 namespace gradring::nn {
 
-std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>, const kernels::relu::Variant&,
+std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec>, const OnednnHelpers&,
                                        const kernels::conv2d::Variant*) {
   return nullptr;
 }

@@ -53,9 +53,9 @@ struct LinearPrimitives {
   dnnl::inner_product_backward_weights weights;
 
   LinearPrimitives(const NodeSpec& node, bool relu, std::int64_t batch)
-      : LinearPrimitives(std::get<Linear>(node.layer), relu, batch) {}
+      : LinearPrimitives(std::get<Linear>(node.layer), relu, batch, wants_gradient(node, 1)) {}
 
-  LinearPrimitives(const Linear& layer, bool relu, std::int64_t batch)
+  LinearPrimitives(const Linear& layer, bool relu, std::int64_t batch, bool wants_db)
       : x(f32({batch, layer.in_features}, Tag::nc)),
         w(f32({layer.out_features, layer.in_features}, Tag::oi)),
         b(layer.bias ? f32({layer.out_features}, Tag::x) : dnnl::memory::desc()),
@@ -64,7 +64,8 @@ struct LinearPrimitives {
                                                            dnnl::prop_kind::forward_training, x, w, b, y)),
         forward(forward_desc),
         data(describe_backward<dnnl::inner_product_backward_data>(context.engine, forward_desc, x, w, y)),
-        weights(describe_backward<dnnl::inner_product_backward_weights>(context.engine, forward_desc, x, w, b, y)) {}
+        weights(describe_backward<dnnl::inner_product_backward_weights>(context.engine, forward_desc, x, w,
+                                                                        wants_db ? b : dnnl::memory::desc(), y)) {}
 
   void run_forward(const void* x_data, const void* w_data, const void* b_data, void* y_data) {
     context.run(forward, {{DNNL_ARG_SRC, context.view(x, x_data)},
@@ -108,12 +109,16 @@ bool panels_pay(const NodeSpec& node) {
 template <class Primitives>
 class WeightedPlan final : public Plan {
  public:
-  WeightedPlan(const NodeSpec& node, const kernels::relu::Variant* relu, const kernels::conv2d::Variant* panels)
-      : node_(node), relu_(relu), panels_(panels && panels_pay(node) ? panels : nullptr) {
+  WeightedPlan(const NodeSpec& node, bool relu_follows, const OnednnHelpers& helpers,
+               const kernels::conv2d::Variant* panels)
+      : node_(node),
+        relu_follows_(relu_follows),
+        helpers_(helpers),
+        panels_(panels && panels_pay(node) ? panels : nullptr) {
     primitives_for(node.input[0]);
   }
 
-  std::size_t nodes() const override { return relu_ ? 2 : 1; }
+  std::size_t nodes() const override { return relu_follows_ ? 2 : 1; }
 
   std::string description() const override {
     return panels_ ? "onednn, dw conv2d/" + std::string(panels_->name) : "onednn";
@@ -128,30 +133,42 @@ class WeightedPlan final : public Plan {
 
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override {
     Primitives& primitives = primitives_for(pass.batch);
-    if (relu_) mask_dy(stream, pass);
-    if (panels_)
-      panels_->wgrad(stream, {.geometry = with_batch(conv2d_geometry(node_), pass.batch),
-                              .x = pass.x,
-                              .dy = pass.dy,
-                              .dw = pass.gradients[0]});
-    stream.enqueue(
-        [this, &primitives, pass, w = pass.parameters[0], dw = pass.gradients[0], db = second(pass.gradients)] {
-          guarded(what("backward", pass.batch), [&] {
-            if (!panels_) primitives.run_weights(pass.x, pass.dy, dw, db);
-            if (pass.dx) primitives.run_data(pass.dy, w, pass.dx);
-          });
-        });
+    float* const dw = pass.gradients[0];
+    float* const db = second(pass.gradients);
+    if (relu_follows_) mask_dy(stream, pass);
+    if (db && !dw) sum_dy(stream, pass, db);
+    if (panels_ && dw)
+      panels_->wgrad(
+          stream, {.geometry = with_batch(conv2d_geometry(node_), pass.batch), .x = pass.x, .dy = pass.dy, .dw = dw});
+    stream.enqueue([this, &primitives, pass, w = pass.parameters[0], dw, db] {
+      guarded(what("backward", pass.batch), [&] {
+        if (dw && !panels_) primitives.run_weights(pass.x, pass.dy, dw, db);
+        if (pass.dx) primitives.run_data(pass.dy, w, pass.dx);
+      });
+    });
   }
 
  private:
   /// The gradient of the ReLU's input from that of its output, in place: dy = y > 0 ? dy : 0.
   void mask_dy(kernels::Stream& stream, const BackwardPass& pass) const {
-    relu_->backward(stream, {.dtype = kernels::DType::f32,
-                             .y = pass.y,
-                             .dy = pass.dy,
-                             .dx = pass.dy,
-                             .elements = static_cast<std::size_t>(node_.output.with_batch(pass.batch).elements())});
+    helpers_.relu.backward(stream, {.dtype = kernels::DType::f32,
+                                    .y = pass.y,
+                                    .dy = pass.dy,
+                                    .dx = pass.dy,
+                                    .elements = static_cast<std::size_t>(elements(pass.batch))});
   }
+
+  /// The gradient of the bias beside frozen weights; oneDNN computes it together with theirs only.
+  void sum_dy(kernels::Stream& stream, const BackwardPass& pass, float* db) const {
+    const std::int64_t channels = node_.output[node_.output.rank() - 1];
+    helpers_.bias.grad(stream, {.dtype = kernels::DType::f32,
+                                .rows = elements(pass.batch) / channels,
+                                .channels = channels,
+                                .dy = pass.dy,
+                                .db = db});
+  }
+
+  std::int64_t elements(std::int64_t batch) const { return node_.output.with_batch(batch).elements(); }
 
   std::string what(std::string_view pass, std::int64_t batch) const {
     return std::string(kind_of(node_.layer)) + " " + std::string(pass) + " of " +
@@ -161,13 +178,13 @@ class WeightedPlan final : public Plan {
   Primitives& primitives_for(std::int64_t batch) {
     std::unique_ptr<Primitives>& made = primitives_[batch];
     if (!made)
-      made =
-          guarded(what("set-up", batch), [&] { return std::make_unique<Primitives>(node_, relu_ != nullptr, batch); });
+      made = guarded(what("set-up", batch), [&] { return std::make_unique<Primitives>(node_, relu_follows_, batch); });
     return *made;
   }
 
   NodeSpec node_;
-  const kernels::relu::Variant* relu_;      // null if no ReLU follows
+  bool relu_follows_;
+  OnednnHelpers helpers_;
   const kernels::conv2d::Variant* panels_;  // computes the gradient of the weights; null: oneDNN does
   std::map<std::int64_t, std::unique_ptr<Primitives>> primitives_;
 };
@@ -196,17 +213,16 @@ dnnl::engine cpu_engine() {
 
 }  // namespace onednn
 
-std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const kernels::relu::Variant& relu,
+std::unique_ptr<Plan> plan_with_onednn(std::span<const NodeSpec> nodes, const OnednnHelpers& helpers,
                                        const kernels::conv2d::Variant* panels) {
   const NodeSpec& node = nodes.front();
   if (node.dtype != kernels::DType::f32) return nullptr;
   const bool relu_follows = nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer);
-  const kernels::relu::Variant* mask = relu_follows ? &relu : nullptr;
   const auto* const conv = std::get_if<Conv2d>(&node.layer);
   if (conv && conv->groups == 1)
-    return std::make_unique<onednn::WeightedPlan<onednn::Conv2dPrimitives>>(node, mask, panels);
+    return std::make_unique<onednn::WeightedPlan<onednn::Conv2dPrimitives>>(node, relu_follows, helpers, panels);
   if (std::holds_alternative<Linear>(node.layer))
-    return std::make_unique<onednn::WeightedPlan<onednn::LinearPrimitives>>(node, mask, nullptr);
+    return std::make_unique<onednn::WeightedPlan<onednn::LinearPrimitives>>(node, relu_follows, helpers, nullptr);
   return nullptr;
 }
 

@@ -31,8 +31,7 @@ struct Convolution {
 
 class OnednnPeers final : public kernels::PeerMaker {
  public:
-  explicit OnednnPeers(kernels::Device& device)
-      : device_(device), relu_(kernels::pick_variant(kernels::kernel_set().relu, device, DType::f32)) {
+  explicit OnednnPeers(kernels::Device& device) : device_(device), helpers_(device) {
     onednn::cpu_engine();  // limits the instruction set before the first sgemm, which takes no engine
   }
 
@@ -90,7 +89,7 @@ class OnednnPeers final : public kernels::PeerMaker {
   }
 
   std::shared_ptr<bench::Unfused> make_unfused(const crp::Geometry& geometry, DType dtype) {
-    auto plan = plan_with_onednn(bench::conv_relu_nodes(geometry, dtype), relu_, nullptr);
+    auto plan = plan_with_onednn(bench::conv_relu_nodes(geometry, dtype), helpers_, nullptr);
     if (!plan) return nullptr;
     return std::make_shared<bench::Unfused>(
         bench::Unfused::Parts{.conv_relu = std::move(plan),
@@ -100,7 +99,7 @@ class OnednnPeers final : public kernels::PeerMaker {
   }
 
   kernels::Device& device_;
-  kernels::relu::Variant relu_;
+  OnednnHelpers helpers_;
 };
 
 }  // namespace

@@ -36,11 +36,12 @@ class CublasLtLinearPlan final : public LibraryPlan<Products> {
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override {
     const Products& products = passes_for(pass.batch);
     enqueue_before_backward(stream, pass, products.wgrad_sums);
-    products.wgrad->enqueue(stream, {.a = pass.x,
-                                     .b = pass.dy,
-                                     .d = pass.gradients[0],
-                                     .bias = bias_ ? pass.gradients[1] : nullptr,
-                                     .workspace = pass.workspace});
+    if (pass.gradients[0])
+      products.wgrad->enqueue(stream, {.a = pass.x,
+                                       .b = pass.dy,
+                                       .d = pass.gradients[0],
+                                       .bias = bias_ ? pass.gradients[1] : nullptr,
+                                       .workspace = pass.workspace});
     if (pass.dx)
       products.dgrad->enqueue(
           stream, {.a = pass.parameters[0], .b = pass.dy, .d = pass.dx, .bias = nullptr, .workspace = pass.workspace});
@@ -75,9 +76,10 @@ class CublasLtLinearPlan final : public LibraryPlan<Products> {
     if (bias_) products.forward = CublasLtMatmul::make(cublas_, forward_spec(batch, Epilogue::bias));
     products.adds_bias = products.forward.has_value();
     if (!products.forward) products.forward = CublasLtMatmul::make(cublas_, forward_spec(batch, Epilogue::none));
-    if (node_.backward == Backward::none) return products;
-    if (node_.backward == Backward::all) products.dgrad = CublasLtMatmul::make(cublas_, dgrad_spec(batch));
-    if (bias_) products.wgrad = CublasLtMatmul::make(cublas_, wgrad_spec(batch, Epilogue::sum_b));
+    if (wants_dx(node_.backward)) products.dgrad = CublasLtMatmul::make(cublas_, dgrad_spec(batch));
+    if (!wants_parameters(node_.backward)) return products;
+    if (bias_ && wants_every_gradient(node_))
+      products.wgrad = CublasLtMatmul::make(cublas_, wgrad_spec(batch, Epilogue::sum_b));
     products.wgrad_sums = products.wgrad.has_value();
     if (!products.wgrad) products.wgrad = CublasLtMatmul::make(cublas_, wgrad_spec(batch, Epilogue::none));
     return products;

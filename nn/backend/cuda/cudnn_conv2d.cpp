@@ -70,7 +70,7 @@ class CudnnConv2dPlan final : public LibraryPlan<Engines> {
   void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) override {
     const Engines& engines = passes_for(pass.batch);
     enqueue_before_backward(stream, pass, false);
-    enqueue_wgrad(stream, engines, pass);
+    if (pass.gradients[0]) enqueue_wgrad(stream, engines, pass);
     if (pass.dx)
       cudnn_->enqueue(stream, *engines.dgrad,
                       {{kTensorY, pass.dy}, {kTensorW, pass.parameters[0]}, {kTensorX, pass.dx}}, pass.workspace);
@@ -91,7 +91,7 @@ class CudnnConv2dPlan final : public LibraryPlan<Engines> {
 
   /// For dw before its conversion to f32; a smaller batch may need it though the largest does not.
   std::size_t dw_bytes() const {
-    return node_.dtype == DType::f32 || node_.backward == Backward::none
+    return node_.dtype == DType::f32 || !wants_parameters(node_.backward)
                ? 0
                : static_cast<std::size_t>(geometry_.weight_elements()) * kernels::size_of(node_.dtype);
   }
@@ -110,8 +110,8 @@ class CudnnConv2dPlan final : public LibraryPlan<Engines> {
     if (bias_) engines.forward = find(ConvPass::forward_bias);
     engines.adds_bias = engines.forward.has_value();
     if (!engines.forward) engines.forward = find(ConvPass::forward);
-    if (node_.backward == Backward::none) return engines;
-    if (node_.backward == Backward::all) engines.dgrad = find(ConvPass::dgrad);
+    if (wants_dx(node_.backward)) engines.dgrad = find(ConvPass::dgrad);
+    if (!wants_parameters(node_.backward)) return engines;
     engines.wgrad = find(ConvPass::wgrad);
     if (!engines.wgrad && node_.dtype != DType::f32) {
       engines.dw_dtype = node_.dtype;
@@ -128,8 +128,8 @@ class CudnnConv2dPlan final : public LibraryPlan<Engines> {
     Names names;
     if (bias_) names.of[ConvPass::forward_bias] = fastest(ConvPass::forward_bias);
     if (names.of[ConvPass::forward_bias].empty()) names.of[ConvPass::forward] = fastest(ConvPass::forward);
-    if (node_.backward == Backward::none) return names;
-    if (node_.backward == Backward::all) names.of[ConvPass::dgrad] = fastest(ConvPass::dgrad);
+    if (wants_dx(node_.backward)) names.of[ConvPass::dgrad] = fastest(ConvPass::dgrad);
+    if (!wants_parameters(node_.backward)) return names;
     names.of[ConvPass::wgrad] = fastest(ConvPass::wgrad);
     if (names.of[ConvPass::wgrad].empty() && node_.dtype != DType::f32)
       names.of[ConvPass::wgrad] = fastest(ConvPass::wgrad, node_.dtype);

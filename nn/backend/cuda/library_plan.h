@@ -18,7 +18,7 @@ struct LibraryPasses {
   std::optional<Pass> wgrad;
 
   bool complete(Backward backward) const {
-    return forward && (wgrad || backward == Backward::none) && (dgrad || backward != Backward::all);
+    return forward && (wgrad || !wants_parameters(backward)) && (dgrad || !wants_dx(backward));
   }
 };
 
@@ -81,7 +81,7 @@ class LibraryPlan : public Plan {
     if (relu_)
       helpers_.relu.backward(
           stream, {.dtype = node_.dtype, .y = pass.y, .dy = pass.dy, .dx = pass.dy, .elements = elements(pass.batch)});
-    if (bias_ && !sums_bias)
+    if (bias_ && !sums_bias && pass.gradients[1])
       helpers_.bias.grad(stream, {.dtype = node_.dtype,
                                   .rows = rows(pass.batch),
                                   .channels = channels(),

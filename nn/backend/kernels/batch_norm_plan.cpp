@@ -18,7 +18,7 @@ class BatchNormPlan final : public Plan {
         layer_(std::get<BatchNorm2d>(nodes[0].layer)),
         max_rows_(rows(nodes[0].input[0], nodes[0])),
         rows_of_sample_(rows(1, nodes[0])),
-        trains_(nodes[0].backward != Backward::none),
+        trains_(nodes[0].trains),
         replicas_(trains_ ? nodes[0].replicas : nullptr),
         variant_(variant) {
     const auto follows = [&](auto layer) {

@@ -74,7 +74,7 @@ std::vector<NodeSpec> without_batch_norm(std::span<const NodeSpec> nodes) {
   const auto is = [&]<class L>(std::size_t i, const L&) {
     return i < nodes.size() && std::holds_alternative<L>(nodes[i].layer);
   };
-  if (nodes[0].backward != Backward::none || !is(0, Conv2d{}) || !is(1, BatchNorm2d{}) || is(2, Add{})) return {};
+  if (nodes[0].trains || !is(0, Conv2d{}) || !is(1, BatchNorm2d{}) || is(2, Add{})) return {};
   std::vector<NodeSpec> folded(nodes.begin(), nodes.end());
   auto& conv = std::get<Conv2d>(folded[0].layer);
   if (conv.out_channels * fan_in(conv) > nodes[0].output.elements()) return {};

@@ -36,18 +36,19 @@ class ConvolutionPlan final : public Plan {
 
   void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
     const auto geometry = with_batch(geometry_, pass.batch);
-    if (pass.gradients.size() > 1)
+    if (pass.gradients.size() > 1 && pass.gradients[1])
       bias_.grad(stream, {.dtype = dtype_,
                           .rows = rows(geometry),
                           .channels = geometry.out_channels,
                           .dy = pass.dy,
                           .db = pass.gradients[1]});
-    conv_.wgrad(stream, {.geometry = geometry,
-                         .dtype = dtype_,
-                         .x = pass.x,
-                         .dy = pass.dy,
-                         .dw = pass.gradients[0],
-                         .workspace = pass.workspace});
+    if (pass.gradients[0])
+      conv_.wgrad(stream, {.geometry = geometry,
+                           .dtype = dtype_,
+                           .x = pass.x,
+                           .dy = pass.dy,
+                           .dw = pass.gradients[0],
+                           .workspace = pass.workspace});
     if (pass.dx)
       conv_.dgrad(stream,
                   {.geometry = geometry, .dtype = dtype_, .dy = pass.dy, .w = pass.parameters[0], .dx = pass.dx});
@@ -147,22 +148,23 @@ class LinearPlan final : public Plan {
   }
 
   void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
-    if (pass.gradients.size() > 1)
+    if (pass.gradients.size() > 1 && pass.gradients[1])
       bias_.grad(stream, {.dtype = dtype_,
                           .rows = pass.batch,
                           .channels = layer_.out_features,
                           .dy = pass.dy,
                           .db = pass.gradients[1]});
-    gemm_.run(stream, {.dtype = dtype_,  // dw [out, in] = dy^T * x, dy [n, out]
-                       .c_dtype = kernels::DType::f32,
-                       .m = layer_.out_features,
-                       .n = layer_.in_features,
-                       .k = pass.batch,
-                       .transpose_a = true,
-                       .a = pass.dy,
-                       .b = pass.x,
-                       .c = pass.gradients[0],
-                       .workspace = pass.workspace});
+    if (pass.gradients[0])
+      gemm_.run(stream, {.dtype = dtype_,  // dw [out, in] = dy^T * x, dy [n, out]
+                         .c_dtype = kernels::DType::f32,
+                         .m = layer_.out_features,
+                         .n = layer_.in_features,
+                         .k = pass.batch,
+                         .transpose_a = true,
+                         .a = pass.dy,
+                         .b = pass.x,
+                         .c = pass.gradients[0],
+                         .workspace = pass.workspace});
     if (!pass.dx) return;
     gemm_.run(stream, {.dtype = dtype_,  // dx [n, in] = dy * w
                        .c_dtype = dtype_,
@@ -189,6 +191,7 @@ bool fits_conv_relu_pool(std::span<const NodeSpec> nodes) {
     return false;
   const auto& conv = std::get<Conv2d>(nodes[0].layer);
   if (!conv.bias || conv.groups > 1) return false;
+  if (nodes[0].backward != Backward::none && !wants_every_gradient(nodes[0])) return false;  // it computes all of them
   const auto* pool = std::get_if<MaxPool2d>(&nodes[2].layer);
   return pool && pool->padding == 0 && pool->stride == pool->window &&
          pool->window <= kernels::conv_relu_pool::kMostWindow;

@@ -124,7 +124,7 @@ ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, RigDevice
       layout_(parameters_, std::vector<std::vector<int>>{nn::Program::ready_order(model)}, 64),
       on_(std::move(on)),
       stream_(on_.device->make_stream(kernels::StreamMode::in_place)),
-      weights_(layout_.elements()),
+      weights_(layout_.elements() + layout_.frozen_elements()),
       buffer_layout_(nn::Program::buffer_layout(model)),
       buffers_(on_.device->allocate(buffer_layout_.elements() * sizeof(float))),
       mode_(mode),
@@ -157,7 +157,7 @@ void ProgramRig::draw_weights(std::uint64_t seed) {
   const auto drawn = nn::draw_torch_uniform(parameters_, seed);
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     nn::from_torch_order(parameters_[i], drawn[i],
-                         {weights_.data() + layout_.parameter(static_cast<int>(i)).offset, drawn[i].size()});
+                         {nn::weights_arena(layout_, weights_.data()).parameter(static_cast<int>(i)), drawn[i].size()});
 }
 
 ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::vector<std::int32_t>& labels,

@@ -68,7 +68,7 @@ class ProgramRig {
   /// A pass over no samples, in training mode.
   void run_nothing(nn::StepObserver& observer);
 
-  /// The gradient of one parameter, in PyTorch's order.
+  /// The gradient of one parameter that is not frozen, in PyTorch's order.
   std::vector<float> gradient(std::size_t parameter) const;
 
   /// The model's buffers, which begin with their initial values.

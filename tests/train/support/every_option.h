@@ -24,6 +24,7 @@ inline std::vector<OneOption> every_option() {
           {"model", "convnet-deep"},
           {"model-text", "layers = [{ flatten = 'f' }, { linear = 'fc', out = 'classes' }]", {{"model", "net.toml"}}},
           {"weights", "w.pt"},
+          {"reinit", "fc_layers.2.*,conv*.bias", {{"weights", "w.pt"}}},
           {"optimizer-state", "o.pt", {{"weights", "w.pt"}}},
           {"checkpoint-activations", "2"},
           {"activation-budget-mb", "64", {{"checkpoint-activations", "auto"}}},

@@ -74,6 +74,15 @@ TrainOption model_option() {
                 "model architecture: a built-in one, or a file (docs/models.md)", &TrainConfig::model, read, quoted);
 }
 
+TrainOption reinit_option() {
+  TrainOption reinit = text_option("reinit", "PATTERN",
+                                   "tensors that --weights does not set, such as 'fc.*': they begin as --seed draws "
+                                   "them, and may have another shape in the file; may be repeated",
+                                   &TrainConfig::reinit);
+  reinit.separator = ',';
+  return reinit;
+}
+
 Options model_options() {
   return {
       resumed(OnResume::must_fit, model_option()),
@@ -86,6 +95,7 @@ Options model_options() {
               "weights", "PATH",
               "initial weights, which rank 0 reads for all: a checkpoint, a .safetensors file or a PyTorch state_dict",
               &TrainConfig::weights)),
+      resumed(OnResume::checkpoint, reinit_option()),
       resumed(
           OnResume::checkpoint,
           text_option("optimizer-state", "FILE",

@@ -10,6 +10,7 @@
 #include "kernels/base/file.h"
 #include "train/core/config/option_sources.h"
 #include "train/core/ddp/parameter_groups.h"
+#include "train/options/parse_value.h"
 #include "train/options/path_value.h"
 #include "train/options/usage_error.h"
 
@@ -62,8 +63,8 @@ std::string settings(const TrainConfig& config, std::span<const std::string_view
   return text;
 }
 
-constexpr std::string_view kNotCompared[] = {"resume", "weights",  "optimizer-state", "run-dir",
-                                             "nprocs", "progress", "model-text"};
+constexpr std::string_view kNotCompared[] = {"resume",  "weights", "reinit",   "optimizer-state",
+                                             "run-dir", "nprocs",  "progress", "model-text"};
 
 std::optional<TrainConfig> config_in(std::string_view text) {
   const auto given = read_known_options(text);
@@ -93,6 +94,15 @@ ResolvedConfig read_all(const GivenOptions& given) {
   if (resolved.config.steps > 0 && !given.contains("epochs")) resolved.config.epochs = 0;
   if (!given.contains("timeout")) resolved.config.timeout = default_timeout(resolved.config.simulate_gpu);
   return resolved;
+}
+
+/// Checks that every pattern of --reinit matches a tensor of the model.
+void check_reinit(const nn::Model& model, const std::string& patterns) {
+  if (patterns.empty()) return;
+  const std::vector<nn::Parameter> tensors = nn::tensors_of(model);
+  std::vector<std::string_view> names;
+  for (const nn::Parameter& tensor : tensors) names.push_back(tensor.name);
+  for (const std::string& pattern : comma_separated(patterns)) check_matches_any("--reinit", pattern, names);
 }
 
 void complete_model(TrainConfig& config) {
@@ -135,7 +145,9 @@ nn::Model model_for(const TrainConfig& config) {
 }
 
 void check_model(const TrainConfig& config) {
-  parameter_groups(nn::parameters_of(model_for(config)), config.optimizer);
+  const nn::Model model = model_for(config);
+  parameter_groups(nn::parameters_of(model), config.optimizer);
+  check_reinit(model, config.reinit);
 }
 
 ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,

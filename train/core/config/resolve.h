@@ -36,7 +36,7 @@ nn::ModelText named_model(const std::string& name);
 ///
 /// Errors    InvalidArgument, as nn::make_model.
 nn::Model model_for(const TrainConfig& config);
-/// Checks that there is one, and that the parameter groups fit it.
+/// Checks that there is one, and that the patterns of --group and --reinit fit it.
 ///
 /// Errors    also as parameter_groups.
 void check_model(const TrainConfig& config);
@@ -86,7 +86,7 @@ struct ChangedOption {
 
 /// The options that differ between `before`, the settings of an earlier start as TOML (to_toml or to_resolved_toml),
 /// and a config, given as the user wrote it and as it was resolved: a value that equals either is not a change. Leaves
-/// out options that say where a run starts and how it is shown (resume, weights, optimizer-state, run-dir, nprocs,
+/// out options that say where a run starts and how it is shown (resume, weights, reinit, optimizer-state, run-dir, nprocs,
 /// progress). An option
 /// that `before` does not set has its default there; unknown keys and values are ignored. Nothing if `before` is not
 /// TOML or sets no option.

@@ -119,6 +119,10 @@ void validate(const TrainConfig& config) {
   require(is_utf8(config.model), "--model is not UTF-8: rename the file, or make a link to it");
   require(is_utf8(config.weights), "--weights is not UTF-8: rename the file, or make a link to it");
   require(is_utf8(config.optimizer_state), "--optimizer-state is not UTF-8: rename the file, or make a link to it");
+  require(config.reinit.empty() || !config.weights.empty(),
+          "--reinit requires --weights, which all other tensors come from: add them");
+  require(config.reinit.empty() || config.optimizer_state.empty(),
+          "--reinit does not go with --optimizer-state, which belongs to all weights: leave one of them out");
   require(config.optimizer_state.empty() || !config.weights.empty(),
           "--optimizer-state requires the --weights that it belongs to: add them");
   require(config.optimizer_state.empty() ||

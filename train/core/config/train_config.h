@@ -107,6 +107,7 @@ struct TrainConfig {
   OnSaveError on_save_error{};
   std::string resume = "none";  ///< none, auto, auto-or-restart, or the path of a checkpoint
   std::string weights;          ///< file with initial weights; empty: drawn from the seed
+  std::string reinit;           ///< patterns of the tensors that `weights` do not set, separated by commas
   std::string optimizer_state;  ///< PyTorch's, which belongs to `weights`; empty: a new optimizer
 
   std::string run_dir;          ///< empty: runs/<name>-<time>, or runs/<dataset>-<model>-<time>

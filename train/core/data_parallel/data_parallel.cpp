@@ -97,7 +97,8 @@ void DataParallel::gather(kernels::Stream& stream, const DeviceReplica& from, co
     accumulate_.run(stream, {.dtype = DType::f32, .x = of_other, .y = sum, .elements = elements});
   };
   for (int parameter = 0; parameter < copy.layout.parameters(); ++parameter)
-    add(copy.parameter(parameter), gradients.parameter(parameter), copy.layout.parameter(parameter).elements);
+    if (!copy.layout.is_frozen(parameter))
+      add(copy.parameter(parameter), gradients.parameter(parameter), copy.layout.parameter(parameter).elements);
   add(copy.piggyback().data(), gradients.piggyback, copy.piggyback().size());
 }
 

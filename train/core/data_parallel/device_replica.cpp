@@ -14,7 +14,7 @@ std::size_t bytes_of_sample(const DeviceReplicaSpec& spec) {
 }
 
 std::size_t weight_bytes(const DeviceReplicaSpec& spec) {
-  return spec.layout.elements() * kernels::size_of(spec.dtype);
+  return (spec.layout.elements() + spec.layout.frozen_elements()) * kernels::size_of(spec.dtype);
 }
 
 std::size_t gradient_bytes(const DeviceReplicaSpec& spec) { return spec.layout.elements() * sizeof(float); }
@@ -61,6 +61,9 @@ void DeviceReplica::enqueue_forward(const kernels::Event& ready, const nn::Weigh
     stream_->enqueue_copy(weight_memory_.data() + slice.offset * element,
                           weights.buckets[static_cast<std::size_t>(bucket)], slice.elements * element);
   }
+  if (layout_.frozen_elements() > 0)
+    stream_->enqueue_copy(weight_memory_.data() + layout_.elements() * element, weights.frozen,
+                          layout_.frozen_elements() * element);
   stream_->enqueue_copy(images_.data(), batch.x, static_cast<std::size_t>(count_) * sample_bytes_);
   nn::Program::Batch here = batch;
   here.x = images_.data();

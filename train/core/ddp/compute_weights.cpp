@@ -65,6 +65,7 @@ GatheredWeights::GatheredWeights(const WeightParts& parts, DType dtype)
       packed_(parts.device.allocate(rounded() ? parts.shards.elements() * sizeof(float) : 0)),
       view_(weights_within(memory_)),
       master_(rounded() ? packed_shards(parts.shards, packed_.as<float>()) : shards_within(parts.shards, memory_)) {
+  view_.frozen = parts.frozen;
   view_.buffers = parts.buffers;
 }
 
@@ -102,6 +103,7 @@ PrefetchedWeights::PrefetchedWeights(const WeightParts& parts, DistributedDataPa
       master_(packed_shards(parts.shards, packed_.as<float>())),
       memory_({.dtype = dtype, .slots = slots}, parts.group, parts.shards.layout()),
       view_(weights_within(memory_)) {
+  view_.frozen = parts.frozen;
   view_.buffers = parts.buffers;
   for (int slot = 0; slot < memory_.slots(); ++slot)
     slots_.push_back({.free = parts.device.make_event(), .arrived = parts.device.make_event()});

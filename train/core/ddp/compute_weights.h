@@ -55,7 +55,8 @@ struct WeightParts {
   comm::ProcessGroup& group;
   const Shards& shards;
   kernels::cast::Variant cast;
-  float* buffers = nullptr;  ///< of the model: nn::Weights::buffers
+  const std::byte* frozen = nullptr;  ///< nn::Weights::frozen
+  float* buffers = nullptr;           ///< of the model: nn::Weights::buffers
 };
 
 /// Every rank keeps all weights that layers read. In f32 they are the master weights. In f16 and bf16 they are a

@@ -21,7 +21,7 @@ DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, cons
       communication_(device.make_stream(communication)) {
   for (int bucket = 0; bucket < layout.buckets(); ++bucket) ready_.push_back(device.make_event());
   for (int parameter = 0; parameter < layout.parameters(); ++parameter)
-    ++tensors_[static_cast<std::size_t>(layout.bucket_of(parameter))];
+    if (!layout.is_frozen(parameter)) ++tensors_[static_cast<std::size_t>(layout.bucket_of(parameter))];
 }
 
 void DistributedDataParallel::begin_backward(SumBucket sum_bucket) {

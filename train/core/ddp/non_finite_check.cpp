@@ -52,7 +52,7 @@ NonFiniteCheck::NonFiniteCheck(const Parts& parts, const ShardPointers& gradient
     first_block += gradient_statistics::block_count(content);
   }
   for (int parameter = 0; parameter < layout.parameters(); ++parameter)
-    gradients_ += static_cast<std::int64_t>(layout.parameter(parameter).elements);
+    if (!layout.is_frozen(parameter)) gradients_ += static_cast<std::int64_t>(layout.parameter(parameter).elements);
   padding_ -= gradients_;
 }
 
@@ -60,6 +60,7 @@ int NonFiniteCheck::parameter_at(std::int64_t first_non_finite) const {
   const nn::ArenaLayout& layout = parts_.shards.layout();
   for (int parameter = 0; parameter < layout.parameters(); ++parameter) {
     const int bucket = layout.bucket_of(parameter);
+    if (layout.is_frozen(parameter)) continue;
     const auto in_bucket = static_cast<std::int64_t>(layout.parameter(parameter).offset - layout.bucket(bucket).offset);
     const std::int64_t begin = first_of_bucket_[static_cast<std::size_t>(bucket)] + in_bucket;
     const std::int64_t end = begin + static_cast<std::int64_t>(layout.parameter(parameter).elements);

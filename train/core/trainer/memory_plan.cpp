@@ -42,7 +42,7 @@ comm::ProcessGroup dry_run_group(kernels::Device& device, int world_size) {
 }
 
 nn::Model model_of(const MemoryPlanSpec& spec, const MemoryPlanWorld& world) {
-  return nn::make_model(spec.replica.model, world.train_set.shape(), world.train_set.classes());
+  return replica_model(spec.replica, world.train_set.shape(), world.train_set.classes());
 }
 
 /// Allocates what the batches of training and evaluation need.

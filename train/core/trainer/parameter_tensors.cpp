@@ -65,8 +65,10 @@ std::vector<TensorRecord> save_parameters(std::span<const nn::Parameter> paramet
 std::vector<ParameterValues> named_values(std::span<const nn::Parameter> parameters, const nn::Arena& arena,
                                           float factor) {
   std::vector<ParameterValues> all;
-  for (const nn::Parameter& parameter : parameters) {
-    const std::span<const float> ours = slice(arena, all.size());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (!arena.has(static_cast<int>(i))) continue;
+    const nn::Parameter& parameter = parameters[i];
+    const std::span<const float> ours = slice(arena, i);
     const auto extents = parameter.torch_shape.extents();
     ParameterValues& values = all.emplace_back(
         ParameterValues{.name = parameter.name, .shape = {extents.begin(), extents.end()}, .values = {}});

@@ -26,7 +26,7 @@ std::vector<std::vector<float>> parameter_values(std::span<const TensorRecord> t
                                                  const std::filesystem::path& path,
                                                  std::span<const nn::Parameter> parameters);
 
-/// The values of an arena in host memory, times `factor`.
+/// The values of an arena in host memory, times `factor`, of those parameters that it has.
 std::vector<ParameterValues> named_values(std::span<const nn::Parameter> parameters, const nn::Arena& arena,
                                           float factor = 1);
 

@@ -18,13 +18,25 @@ namespace {
 /// A rank's shard of a bucket is a multiple of this, so that NonFiniteCheck's blocks do not span shards.
 constexpr std::size_t kShardElements = kernels::gradient_statistics::kBlock;
 
+FrozenWeights make_frozen(const ReplicaSpec& spec, const ReplicaBuffers::Parts& parts) {
+  kernels::Device& device = parts.ledger.on(MemoryClass::parameters);
+  return {parts.shards.layout(),
+          spec.precision,
+          {.device = device,
+           .group = parts.group,
+           .stream = parts.stream,
+           .cast = kernels::pick_variant(parts.kernels.cast, device, spec.precision)}};
+}
+
 std::unique_ptr<ComputeWeights> make_weights(const ReplicaSpec& spec, const ReplicaBuffers::Parts& parts,
-                                             DistributedDataParallel& ddp, float* buffers) {
+                                             DistributedDataParallel& ddp, const FrozenWeights& frozen,
+                                             float* buffers) {
   kernels::Device& device = parts.ledger.on(MemoryClass::master);
   const WeightParts weights{.device = device,
                             .group = parts.group,
                             .shards = parts.shards,
                             .cast = kernels::pick_variant(parts.kernels.cast, device, spec.precision),
+                            .frozen = frozen.data(),
                             .buffers = buffers};
   if (spec.zero < 3) return std::make_unique<GatheredWeights>(weights, spec.precision);
   return std::make_unique<PrefetchedWeights>(weights, ddp, spec.precision, parts.slots);
@@ -57,7 +69,7 @@ std::vector<nn::Parameter> named_after(const OptimizerState& state, std::span<co
   std::vector<nn::Parameter> named(parameters.begin(), parameters.end());
   for (std::size_t i = 0; i < named.size(); ++i) {
     const std::string& name = state.names[static_cast<std::size_t>(groups.of_parameter[i])];
-    named[i].name = name.empty() ? "" : name + "." + named[i].name;
+    named[i].name = name.empty() || named[i].frozen ? "" : name + "." + named[i].name;
   }
   return named;
 }
@@ -84,6 +96,16 @@ std::vector<TensorRecord> records_in(std::span<const TensorRecord> tensors, std:
 }
 
 }  // namespace
+
+nn::Model replica_model(const ReplicaSpec& spec, const kernels::Shape& sample, std::int64_t classes) {
+  nn::Model model = nn::make_model(spec.model, sample, classes);
+  const std::vector<nn::Parameter> parameters = nn::parameters_of(model);
+  const ParameterGroups groups = parameter_groups(parameters, spec.optimizer);
+  model.frozen.clear();
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (groups.of(i).frozen) nn::freeze(model, parameters[i].name);
+  return model;
+}
 
 nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
                                std::span<const nn::Parameter> parameters, int world_size) {
@@ -116,6 +138,7 @@ ReplicaBuffers::ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts)
     : gradients({.slots = spec.zero >= 2 ? parts.slots : 0}, parts.group, parts.shards.layout()),
       of_model(parts.model,
                {.device = parts.ledger.on(MemoryClass::master), .group = parts.group, .stream = parts.stream}),
+      frozen(make_frozen(spec, parts)),
       ddp(parts.group, parts.shards.layout(), parts.ledger.on(MemoryClass::gradients), parts.stream,
           spec.overlap ? kernels::StreamMode::asynchronous : kernels::StreamMode::in_place),
       reducer(make_gradient_reducer({.wire = spec.wire,
@@ -129,7 +152,7 @@ ReplicaBuffers::ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts)
                                      .gradients = gradients,
                                      .shards = parts.shards,
                                      .ddp = ddp})),
-      weights(make_weights(spec, parts, ddp, of_model.data())),
+      weights(make_weights(spec, parts, ddp, frozen, of_model.data())),
       check({.device = parts.ledger.on(MemoryClass::step),
              .group = parts.group,
              .ddp = ddp,
@@ -143,6 +166,7 @@ ReplicaBuffers::ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts)
   hold(spec.precision == kernels::DType::f32 ? MemoryClass::master : MemoryClass::parameters, weights->bytes().whole);
   hold(MemoryClass::parameters, weights->bytes().slots);
   hold(MemoryClass::master, of_model.bytes());
+  hold(MemoryClass::master, frozen.bytes());
   hold(MemoryClass::gradients, gradients.bytes());
   hold(MemoryClass::buckets, reducer->bytes().wire);
   hold(MemoryClass::step, check.bytes());
@@ -152,7 +176,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
     : device_(world.device),
       group_(world.group),
       memory_(world.device),
-      model_(checked(nn::make_model(spec.model, world.sample, world.classes), spec)),
+      model_(checked(replica_model(spec, world.sample, world.classes), spec)),
       parameters_(nn::parameters_of(model_)),
       groups_(parameter_groups(parameters_, spec.optimizer)),
       layout_(replica_layout(spec, model_, parameters_, world.group.world_size())),
@@ -214,22 +238,30 @@ std::unique_ptr<DataParallel> Replica::make_data_parallel(const ReplicaSpec& spe
       world.others);
 }
 
-/// A zeroed arena in pinned memory.
-kernels::Buffer Replica::host_arena() {
-  kernels::Buffer host = device_.allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);
-  std::fill_n(host.as<float>(), layout_.elements(), 0.0f);
+/// Zeroed memory of all weights, pinned.
+kernels::Buffer Replica::host_weights() {
+  const std::size_t elements = layout_.elements() + layout_.frozen_elements();
+  kernels::Buffer host = device_.allocate(elements * sizeof(float), kernels::MemoryKind::pinned);
+  std::fill_n(host.as<float>(), elements, 0.0f);
   return host;
+}
+
+/// To all ranks.
+void Replica::copy_to_all(const kernels::Buffer& weights_of_rank_0, Deadline deadline) {
+  const nn::Arena arena = nn::weights_arena(layout_, weights_of_rank_0.as<float>());
+  transfer_.scatter(arena.data, buffers_.weights->master(), deadline);
+  buffers_.frozen.load(arena.frozen, deadline);
 }
 
 void Replica::initialize_weights(std::uint64_t seed, const std::map<std::size_t, std::vector<float>>& given,
                                  Deadline deadline) {
-  const kernels::Buffer host = host_arena();
-  const nn::Arena arena{layout_, host.as<float>()};
+  const kernels::Buffer host = host_weights();
+  const nn::Arena arena = nn::weights_arena(layout_, host.as<float>());
   auto drawn = nn::draw_torch_uniform(parameters_, seed);
   for (const auto& [index, values] : given) drawn.at(index) = values;
   for (std::size_t i = 0; i < parameters_.size(); ++i)
     nn::from_torch_order(parameters_[i], drawn[i], {arena.parameter(static_cast<int>(i)), drawn[i].size()});
-  transfer_.scatter(host.as<float>(), buffers_.weights->master(), deadline);
+  copy_to_all(host, deadline);
   buffers_.of_model.initialize(deadline);
   enqueue_begin();
 }
@@ -241,10 +273,13 @@ void Replica::enqueue_begin() {
 }
 
 kernels::Buffer Replica::weights_on_host(Deadline deadline) {
-  const float* const whole = buffers_.weights->whole_master();
-  if (!whole) return transfer_.gather(buffers_.weights->master(), deadline);
-  kernels::Buffer host = device_.allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);
-  stream_->enqueue_copy(host.data(), whole, host.size());
+  kernels::Buffer host = host_weights();
+  const nn::Arena arena = nn::weights_arena(layout_, host.as<float>());
+  if (const float* const whole = buffers_.weights->whole_master())
+    stream_->enqueue_copy(arena.data, whole, layout_.elements() * sizeof(float));
+  else
+    transfer_.gather(buffers_.weights->master(), arena.data, deadline);
+  buffers_.frozen.copy_to(arena.frozen, deadline);
   stream_->synchronize(deadline);
   return host;
 }
@@ -257,9 +292,10 @@ WholeWeights Replica::whole_weights() {
   return whole;
 }
 
-/// Weights that are read together with rank 0's buffers.
+/// Weights that are read together with frozen ones and rank 0's buffers.
 WholeWeights Replica::with_buffers(WholeWeights weights) {
   buffers_.of_model.synchronize(group_.after_collectives());
+  weights.view.frozen = buffers_.frozen.data();
   weights.view.buffers = buffers_.of_model.data();
   return weights;
 }
@@ -288,22 +324,26 @@ ReplicaBytes Replica::bytes() const {
           .optimizer = optimizer_->bytes()};
 }
 
-std::vector<TensorRecord> Replica::records_of(std::span<const nn::Parameter> named, const kernels::Buffer& host) const {
+std::vector<TensorRecord> Replica::records_of(std::span<const nn::Parameter> named, const nn::Arena& host) const {
   if (group_.rank() != 0) return {};
-  return save_parameters(named, {layout_, host.as<float>()});
+  return save_parameters(named, host);
 }
 
 ReplicaState Replica::save(Deadline deadline) {
   ReplicaState saved{.model = {}, .state = {}, .step = step_.state(deadline)};
-  saved.model = records_of(parameters_, weights_on_host(deadline));
+  {
+    const kernels::Buffer weights = weights_on_host(deadline);
+    saved.model = records_of(parameters_, nn::weights_arena(layout_, weights.as<float>()));
+  }
   if (group_.rank() == 0)
     std::ranges::move(
         save_parameters(buffers_.of_model.tensors(), buffers_.of_model.arena(buffers_.of_model.on_host(deadline))),
         std::back_inserter(saved.model));
-  for (const OptimizerState& state : optimizer_->states())
-    std::ranges::move(
-        records_of(named_after(state, parameters_, groups_), transfer_.gather(shards_of(state), deadline)),
-        std::back_inserter(saved.state));
+  for (const OptimizerState& state : optimizer_->states()) {
+    const kernels::Buffer whole = transfer_.gather(shards_of(state), deadline);
+    std::ranges::move(records_of(named_after(state, parameters_, groups_), {layout_, whole.as<float>()}),
+                      std::back_inserter(saved.state));
+  }
   return saved;
 }
 
@@ -314,8 +354,12 @@ void Replica::load(const ReplicaState& state, const std::filesystem::path& from,
   for (const OptimizerState& each : optimizer) named.push_back(named_after(each, parameters_, groups_));
   if (group_.rank() == 0) check_optimizer(named, state.state, from);
   check_optimizer_values(state.state, from);
-  for (std::size_t i = 0; i < optimizer.size(); ++i)
-    load_shards(shards_of(optimizer[i]), named[i], records_in(state.state, named[i]), from, deadline);
+  for (std::size_t i = 0; i < optimizer.size(); ++i) {
+    const kernels::Buffer host = host_weights();
+    const nn::Arena arena{layout_, host.as<float>()};
+    if (group_.rank() == 0) load_parameters(records_in(state.state, named[i]), from, named[i], arena);
+    transfer_.scatter(arena.data, shards_of(optimizer[i]), deadline);
+  }
   step_.set_state(state.step, deadline);
 }
 
@@ -323,22 +367,17 @@ void Replica::load_weights(std::span<const TensorRecord> of_rank_0, const std::f
                            Deadline deadline) {
   check_finite_weights(of_rank_0, from);
   const SplitRecords split = split_records(of_rank_0, buffers_.of_model.tensors());
-  load_shards(buffers_.weights->master(), parameters_, split.first, from, deadline);
+  const kernels::Buffer host = host_weights();
+  if (group_.rank() == 0) load_parameters(split.first, from, parameters_, nn::weights_arena(layout_, host.as<float>()));
+  copy_to_all(host, deadline);
   buffers_.of_model.load(split.others, from, deadline);
   enqueue_begin();
 }
 
-/// Fills the shards of all ranks from rank 0's tensors.
-void Replica::load_shards(const ShardPointers& to, std::span<const nn::Parameter> named,
-                          std::span<const TensorRecord> tensors, const std::filesystem::path& from, Deadline deadline) {
-  const kernels::Buffer host = host_arena();
-  if (group_.rank() == 0) load_parameters(tensors, from, named, {layout_, host.as<float>()});
-  transfer_.scatter(host.as<float>(), to, deadline);
-}
-
 Sha256 Replica::hash(Deadline deadline) {
   Sha256Sum sum;
-  add_to_hash(sum, parameters_, {layout_, weights_on_host(deadline).as<float>()});
+  const kernels::Buffer weights = weights_on_host(deadline);
+  add_to_hash(sum, parameters_, nn::weights_arena(layout_, weights.as<float>()));
   ModelBuffers& buffers = buffers_.of_model;
   if (!sync_batch_norm_) buffers.synchronize(deadline);
   add_to_hash(sum, buffers.tensors(), buffers.arena(buffers.on_host(deadline)));

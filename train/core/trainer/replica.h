@@ -23,6 +23,7 @@
 #include "train/core/ddp/non_finite_check.h"
 #include "train/core/ddp/parameter_groups.h"
 #include "train/core/optim/optimizer.h"
+#include "train/core/trainer/frozen_weights.h"
 #include "train/core/trainer/model_buffers.h"
 #include "train/core/trainer/train_step.h"
 #include "train/core/trainer/training_state.h"
@@ -55,6 +56,11 @@ struct ReplicaSpec {
   /// Samples of the program of one device.
   std::int64_t batch_of_device() const { return samples_of_device(batch_size, devices); }
 };
+
+/// The model of such a replica.
+///
+/// Errors    InvalidArgument as make_model.
+nn::Model replica_model(const ReplicaSpec& spec, const kernels::Shape& sample, std::int64_t classes);
 
 /// The layout of such a replica's arenas, on every rank.
 nn::ArenaLayout replica_layout(const ReplicaSpec& spec, const nn::Model& model,
@@ -100,6 +106,7 @@ struct ReplicaBuffers {
 
   BucketMemory gradients;  ///< where backward writes
   ModelBuffers of_model;
+  FrozenWeights frozen;
   DistributedDataParallel ddp;
   std::unique_ptr<GradientReducer> reducer;
   std::unique_ptr<ComputeWeights> weights;
@@ -171,8 +178,8 @@ class Replica {
     group_.trace(&communication);
   }
 
-  /// Copies of the f32 master weights, and of the sums of the last step, times its loss scale: layout().elements()
-  /// floats. They block; collective with ZeRO.
+  /// Copies of the f32 master weights (nn::weights_arena), and of the sums of the last step, times its loss scale:
+  /// layout().elements() floats. They block; collective with ZeRO.
   kernels::Buffer weights_on_host(Deadline deadline);
   /// SHA-256 of the master weights and the buffers: rank 0's, but this rank's own where batches are normalized together,
   /// since ranks then compute the same ones. Collective with ZeRO or buffers.
@@ -200,12 +207,11 @@ class Replica {
   std::unique_ptr<DataParallel> make_data_parallel(const ReplicaSpec& spec, const ReplicaWorld& world);
   WholeWeights with_buffers(WholeWeights weights);
   void enqueue_begin();
-  kernels::Buffer host_arena();
+  kernels::Buffer host_weights();
   /// This rank's shards of an optimizer state.
   ShardPointers shards_of(const OptimizerState& state) const { return packed_shards(shards_, state.data); }
-  std::vector<TensorRecord> records_of(std::span<const nn::Parameter> named, const kernels::Buffer& host) const;
-  void load_shards(const ShardPointers& to, std::span<const nn::Parameter> named, std::span<const TensorRecord> tensors,
-                   const std::filesystem::path& from, Deadline deadline);
+  std::vector<TensorRecord> records_of(std::span<const nn::Parameter> named, const nn::Arena& host) const;
+  void copy_to_all(const kernels::Buffer& of_rank_0, Deadline deadline);
 
   kernels::Device& device_;
   comm::ProcessGroup& group_;

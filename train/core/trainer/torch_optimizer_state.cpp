@@ -176,15 +176,18 @@ SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const Par
   check_options(optimizer, from);
   const std::vector<nn::Parameter> trained = trained_parameters(groups, parameters);
   const std::vector<std::int64_t> numbers = numbers_in(optimizer);
-  const std::vector<std::size_t> order = match_parameters(optimizer, trained, from);
+  // PyTorch's optimizer may have been made of all parameters, or only of those that are trained.
+  const std::span<const nn::Parameter> listed =
+      numbers.size() == trained.size() ? std::span<const nn::Parameter>(trained) : parameters;
+  const std::vector<std::size_t> order = match_parameters(optimizer, listed, from);
   SteppedOptimizer stepped;
   std::set<std::int32_t> steps;
   for (std::size_t i = 0; i < numbers.size(); ++i)
     if (const auto state = optimizer.state.find(numbers[i]); state != optimizer.state.end()) {
-      const nn::Parameter& parameter = trained[order[i]];
+      const nn::Parameter& parameter = listed[order[i]];
       const auto index = std::ranges::find(parameters, parameter.name, &nn::Parameter::name) - parameters.begin();
-      steps.insert(
-          take_states(state->second, parameter, groups.of(static_cast<std::size_t>(index)), stepped.state, from));
+      const ParameterGroup& group = groups.of(static_cast<std::size_t>(index));
+      if (!group.frozen) steps.insert(take_states(state->second, parameter, group, stepped.state, from));
     }
   if (steps.size() > 1) refuse_optimizer(from, "has parameters after different numbers of steps");
   const std::vector<TensorInfo> expected = expected_tensors(groups, parameters);

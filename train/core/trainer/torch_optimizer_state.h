@@ -34,7 +34,8 @@ TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const Paramet
 /// The inverse. Parameters are matched by their names, where the file has them (ParameterNames::rename makes them the
 /// model's). Otherwise they may be in the model's order or, in any groups, weights before biases or biases before
 /// weights: shapes tell. Any other order is found by the shapes, if no two parameters of the model have the same one. SGD
-/// does not count its steps, which then count as one: momentum goes on. Frozen parameters are not in the file.
+/// does not count its steps, which then count as one: momentum goes on. Frozen parameters may be in the file or not;
+/// states of them are ignored.
 ///
 /// Errors    CheckpointError with `from`: another number of parameters, a name or shape that the model lacks, an order
 ///           that shapes do not tell, a state that the optimizer lacks or that is missing, of another shape, or after

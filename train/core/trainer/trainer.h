@@ -78,7 +78,8 @@ class Trainer {
   /// Computes the initial weights that follow from the training images (nn::Init::whitening); in a training that begins
   /// without checkpoint and weights. Collective.
   void begin_new();
-  /// Begins a training with these weights, and with the state of their optimizer if rank 0 has it. Collective.
+  /// Begins a training with these weights, those that --reinit names as they were initialized, and with the state of
+  /// their optimizer if rank 0 has it. Collective.
   ///
   /// Returns   remarks on their names.
   /// Errors    CheckpointError, on rank 0, if they belong to another model or optimizer; DivergedError if they are not

@@ -100,15 +100,18 @@ void Trainer::report_parameters() {
   const bool leads = world_.group.rank() == 0;
   if (!shows_parameters(config_) || (!leads && config_.zero == 0)) return;  // sharded state is gathered from all ranks
   const Deadline deadline = world_.group.after_collectives();
-  const auto values_of = [&](const kernels::Buffer& host, double factor) {
-    return leads
-               ? named_values(replica_.parameters(), {replica_.layout(), host.as<float>()}, static_cast<float>(factor))
-               : std::vector<ParameterValues>();
+  const auto values_of = [&](const nn::Arena& host, double factor) {
+    return leads ? named_values(replica_.parameters(), host, static_cast<float>(factor))
+                 : std::vector<ParameterValues>();
   };
   ParameterSnapshot snapshot{.step = progress_.steps};
   // Before the weights, which may overwrite them.
-  if (gradient_scale_) snapshot.gradients = values_of(replica_.gradients_on_host(deadline), 1 / *gradient_scale_);
-  snapshot.weights = values_of(replica_.weights_on_host(deadline), 1);
+  if (gradient_scale_) {
+    const kernels::Buffer gradients = replica_.gradients_on_host(deadline);
+    snapshot.gradients = values_of({replica_.layout(), gradients.as<float>()}, 1 / *gradient_scale_);
+  }
+  const kernels::Buffer weights = replica_.weights_on_host(deadline);
+  snapshot.weights = values_of(nn::weights_arena(replica_.layout(), weights.as<float>()), 1);
   weights_gathered();
   if (leads) world_.metrics.parameters(snapshot);
 }

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <span>
 #include <utility>
 
+#include "train/core/ddp/parameter_groups.h"
 #include "train/core/trainer/parameter_names.h"
 #include "train/core/trainer/parameter_tensors.h"
 #include "train/core/trainer/torch_optimizer_state.h"
 #include "train/core/trainer/trainer.h"
 #include "train/core/trainer/whitening.h"
+#include "train/options/parse_value.h"
+#include "train/records/checkpoint/error.h"
 
 namespace gradring::train {
 namespace {
@@ -19,6 +26,30 @@ void begin_average(ReplicaState& state, std::span<const nn::Parameter> buffers) 
     tensor.name.insert(0, std::string(kEmaState) + ".");
     state.state.push_back(std::move(tensor));
   }
+}
+
+bool matches_any(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::ranges::any_of(patterns, [&](const std::string& pattern) { return matches(pattern, name); });
+}
+
+/// Replaces the tensors whose names match by those of `fresh`.
+void reinitialize(std::vector<TensorRecord>& tensors, const std::vector<std::string>& patterns,
+                  std::span<const TensorRecord> fresh) {
+  std::erase_if(tensors, [&](const TensorRecord& tensor) { return matches_any(patterns, tensor.name); });
+  std::ranges::copy_if(fresh, std::back_inserter(tensors),
+                       [&](const TensorRecord& tensor) { return matches_any(patterns, tensor.name); });
+}
+
+/// Errors    CheckpointError that names --reinit if a tensor has another shape than the model's.
+void check_shapes(const nn::Model& model, const FirstWeights& weights) {
+  const TensorDifferences differences =
+      compare_tensors(parameter_tensors(nn::tensors_of(model)), infos_of(weights.tensors));
+  if (differences.other_shape.empty()) return;
+  const std::string& first = differences.other_shape.front().name;
+  throw CheckpointError(weights.from, differences.to_string(),
+                        fmt::format("initialize such layers anew with --reinit '{}.*', as for another number of "
+                                    "classes, or select the model that it belongs to with --model",
+                                    first.substr(0, first.rfind('.'))));
 }
 
 }  // namespace
@@ -111,6 +142,11 @@ std::vector<std::string> Trainer::begin_with(FirstWeights weights) {
   const Deadline deadline = world_.group.after_collectives();
   const ParameterNames names(replica_.model());
   std::vector<std::string> remarks = names.rename(weights.tensors, weights.from);
+  if (!config_.reinit.empty()) {
+    const ReplicaState fresh = replica_.save(deadline);
+    reinitialize(weights.tensors, comma_separated(config_.reinit), fresh.model);
+  }
+  if (world_.group.rank() == 0) check_shapes(replica_.model(), weights);
   ReplicaState state{.model = std::move(weights.tensors), .state = {}, .step = replica_.step().state(deadline)};
   std::string applied;  // steps of the optimizer; empty: a new one
   if (weights.optimizer) {

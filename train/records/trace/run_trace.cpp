@@ -76,7 +76,7 @@ class TracedBackend final : public nn::BackendDecorator {
     auto plan = BackendDecorator::plan(nodes);
     std::string name;
     for (const nn::NodeSpec& node : nodes.first(plan->nodes())) name += (name.empty() ? "" : ", ") + node.name;
-    const bool trains = nodes.front().backward != nn::Backward::none;
+    const bool trains = nodes.front().trains;
     return std::make_unique<TracedPlan>(std::move(plan), names_.keep(std::move(name)),
                                         trains ? TraceCategory::forward : TraceCategory::evaluation, track_);
   }

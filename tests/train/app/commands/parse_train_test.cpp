@@ -58,7 +58,7 @@ TEST(ParseTrain, HelpNamesTheOptionsThatAResumeTreatsOtherwise) {
   std::ranges::replace(help, '\n', ' ');
   EXPECT_THAT(help, HasSubstr("A resume takes the options that it is given: one that is not repeated has its default "
                               "again, not the value of the run."));
-  EXPECT_THAT(help, HasSubstr("holds what became of them: --weights, --optimizer-state, --loss-scale."));
+  EXPECT_THAT(help, HasSubstr("holds what became of them: --weights, --reinit, --optimizer-state, --loss-scale."));
   EXPECT_THAT(
       help,
       HasSubstr("the resume is rejected: --val-split, --model, --optimizer, --momentum, --group, --ema; within an "

@@ -87,6 +87,7 @@ OptionTexts everything_else() {
           {"on-save-error", "continue"},
           {"resume", "runs/a"},
           {"weights", "w.pt"},
+          {"reinit", ""},
           {"optimizer-state", ""},
           {"run-dir", "elsewhere"},
           {"progress", "none"},

@@ -45,6 +45,13 @@ std::vector<Case> cases() {
     c.model = "batch-norm.toml", c.model_text = kBatchNormModel.text;
     c.sync_batchnorm = true;
   };
+  const auto frozen = [](Config& c) {
+    c.model = "frozen.toml";
+    c.model_text =
+        "layers = [{ conv2d = 'conv1', out = 64, kernel = 3, frozen = ['weight', 'bias'] }, { relu = 'relu1' },"
+        " { conv2d = 'conv2', out = 64, kernel = 3, frozen = ['weight'] }, { relu = 'relu2' },"
+        " { flatten = 'flatten' }, { linear = 'fc', out = 'classes' }]";
+  };
   return {
       {"Plain", 1, config_with([](Config&) {})},
       {"ThreeRanks", 3, config_with([](Config&) {})},
@@ -65,6 +72,9 @@ std::vector<Case> cases() {
        config_with([](Config& c) { c.optimizer.ema = 0.9, c.precision = train::Precision::fp16, c.zero = 1; })},
       {"Resident", 1, config_with([](Config& c) { c.resident = train::Resident::on; })},
       {"Deep", 1, config_with([](Config& c) { c.model = "convnet-deep"; })},
+      {"Frozen", 1, config_with(frozen)},
+      {"FrozenZero3Fp16", 2,
+       config_with([&](Config& c) { frozen(c), c.zero = 3, c.precision = train::Precision::fp16; })},
       {"DeepCheckpointed", 2, config_with([&](Config& c) { c.model = "convnet-deep", c.checkpointing = automatic; })},
       {"SyncBatchNorm", 2, config_with([&](Config& c) { normalize(c); })},
       {"ReproducibleBatchNorm", 3, config_with([&](Config& c) {

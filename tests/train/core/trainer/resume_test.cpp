@@ -274,5 +274,38 @@ TEST_F(ResumeElsewhere, BeginsWithWeightsInOtherSpellings) {
   EXPECT_NEAR(pupil.rank0.steps[0].loss, teacher.rank0.steps[1].loss, 1e-5) << "all samples, in another order";
 }
 
+/// --reinit: another head, whose shape in the file may differ.
+TEST_F(ResumeElsewhere, InitializesTensorsAnewThatTheWeightsDoNotSet) {
+  const auto weights = train(1, config_for(1, 48), train_set_, test_set_).checkpoints.of_step(1).model;
+  const std::vector<nn::Parameter> parameters =
+      nn::parameters_of(nn::convnet(train_set_.shape(), train_set_.classes()));
+  const auto drawn = nn::draw_torch_uniform(parameters, config_for(1, 24).seed);
+  std::vector<train::TensorRecord> with_fresh_head = weights, of_other_classes = weights;
+  for (std::size_t i = 0; i < weights.size(); ++i) {
+    if (!weights[i].name.starts_with("fc_layers.2.")) continue;
+    const auto bytes = std::as_bytes(std::span(drawn[i]));
+    with_fresh_head[i].bytes.assign(bytes.begin(), bytes.end());
+    of_other_classes[i].shape[0] = 5;
+    of_other_classes[i].bytes.resize(bytes.size() / 2);
+  }
+  const auto losses = [&](const std::vector<train::TensorRecord>& tensors, const std::string& reinit) {
+    train::TrainConfig config = config_for(1, 24);
+    config.reinit = reinit;
+    const TrainingRun run = train(2, config, train_set_, test_set_, [&](train::Trainer& trainer, int rank) {
+      trainer.begin_with({.tensors = rank == 0 ? tensors : std::vector<train::TensorRecord>(), .from = "weights.pt"});
+    });
+    return run.rank0.steps.at(0).loss;
+  };
+  EXPECT_EQ(losses(of_other_classes, "fc_layers.2.*"), losses(with_fresh_head, ""));
+  EXPECT_NE(losses(weights, ""), losses(with_fresh_head, ""));
+  try {
+    losses(of_other_classes, "");
+    ADD_FAILURE() << "a head of another shape";
+  } catch (const train::CheckpointError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("has 'fc_layers.2.weight' of shape [5, 128], expected [10, 128]"));
+    EXPECT_THAT(error.what(), HasSubstr("with --reinit 'fc_layers.2.*'"));
+  }
+}
+
 }  // namespace
 }  // namespace gradring::tests
