@@ -302,7 +302,7 @@ TEST_F(ResumeElsewhere, InitializesTensorsAnewThatTheWeightsDoNotSet) {
     losses(of_other_classes, "");
     ADD_FAILURE() << "a head of another shape";
   } catch (const train::CheckpointError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("has 'fc_layers.2.weight' of shape [5, 128], expected [10, 128]"));
+    EXPECT_THAT(error.what(), HasSubstr("has 'fc_layers.2.weight' of shape [5, 256], expected [10, 256]"));
     EXPECT_THAT(error.what(), HasSubstr("with --reinit 'fc_layers.2.*'"));
   }
 }
