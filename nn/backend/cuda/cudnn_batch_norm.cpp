@@ -234,7 +234,7 @@ class CudnnBatchNormPlan final : public Plan {
 
 std::unique_ptr<Plan> plan_cudnn_batch_norm(std::span<const NodeSpec> nodes, std::shared_ptr<Cudnn> cudnn,
                                             const HelperKernels& helpers, std::unique_ptr<Plan>& ours) {
-  if (nodes[0].backward != Backward::all || nodes[0].replicas) return nullptr;
+  if (nodes[0].backward != Backward::all || !wants_every_gradient(nodes[0]) || nodes[0].replicas) return nullptr;
   // The kept vectors of channels follow each other, and each must be aligned.
   const auto channels = std::get<BatchNorm2d>(nodes[0].layer).channels;
   if (channels * static_cast<std::int64_t>(sizeof(float)) % kCudnnAlignment != 0) return nullptr;
