@@ -17,8 +17,7 @@ struct Conv2d {
   bool bias = true;
   Init init = Init::standard;
 
-  static constexpr std::int64_t kMostWhitened =
-      16;  ///< the kernel of Init::whitening: its matrix has kernel^4 elements
+  static constexpr std::int64_t kMostWhitened = 4;  ///< kernel of Init::whitening: its cost grows with kernel^4
   static constexpr std::string_view kKind = "conv2d";
   static constexpr std::string_view kTorchAttribute = "conv";
   static constexpr std::size_t kInputs = 1;
@@ -80,6 +79,7 @@ struct Conv2d {
   void check_init() const {
     check(groups == 1 || init == Init::standard || init == Init::unit_variance,
           [&] { return "the initial weights are not for " + std::to_string(groups) + " groups, expected 1"; });
+    check_deviation(init, out_channels * kernel * kernel * in_channels / groups);
     if (init != Init::whitening) return;
     check(kernel <= kMostWhitened, [&] {
       return "whitening has kernels of at most " + std::to_string(kMostWhitened) + ", but 'kernel' is " +

@@ -25,10 +25,12 @@ struct Linear {
   static Linear read(LayerKeys& keys, const Activations& input) {
     static constexpr Init kInits[] = {Init::standard, Init::unit_variance};
     check_input(input.shape.rank() == 2, kKind, input.shape, "[n, features]: flatten comes before");
-    return {.in_features = input.shape[1],
-            .out_features = keys.integer("out", 1),
-            .bias = keys.flag("bias", true),
-            .init = read_init(keys, kInits)};
+    const Linear layer = {.in_features = input.shape[1],
+                          .out_features = keys.integer("out", 1),
+                          .bias = keys.flag("bias", true),
+                          .init = read_init(keys, kInits)};
+    check_deviation(layer.init, layer.in_features * layer.out_features);
+    return layer;
   }
 
   Activations output(const Activations& input) const {

@@ -62,6 +62,12 @@ inline Init read_init(LayerKeys& keys, std::span<const Init> accepted) {
   return accepted[keys.choice("init", names)];
 }
 
+/// Errors    InvalidArgument for Init::unit_variance of a single element, which has no standard deviation.
+inline void check_deviation(Init init, std::int64_t elements) {
+  check(init != Init::unit_variance || elements != 1,
+        [] { return std::string("unit_variance divides by the deviation of the weight, which has one element only"); });
+}
+
 /// "1e-05": the shortest text of that value.
 template <class Real>
 std::string shortest(Real value) {

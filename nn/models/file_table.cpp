@@ -5,6 +5,7 @@
 
 #include "kernels/base/nearest_name.h"
 #include "kernels/base/printable.h"
+#include "nn/layers/parts.h"
 
 namespace gradring::nn {
 namespace {
@@ -19,14 +20,6 @@ std::string shown(const toml::node& node) {
   if (node.is_floating_point()) return "a number with a point";
   if (node.is_array()) return "a list";
   return node.is_table() ? "a table" : "a date or time";
-}
-
-/// A number without trailing zeros.
-std::string shown(double value) {
-  std::string text = std::to_string(value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return text;
 }
 
 }  // namespace
@@ -72,13 +65,13 @@ std::int64_t FileTable::integer(std::string_view key, std::int64_t least, std::o
 }
 
 double FileTable::number(std::string_view key, double least, double most, std::optional<double> otherwise) {
-  const std::string expected = "a number from " + shown(least) + " to " + shown(most);
+  const std::string expected = "a number from " + shortest(least) + " to " + shortest(most);
   const toml::node* const node = otherwise ? find(key) : &require(key, expected);
   if (node == nullptr) return *otherwise;
   const std::optional<double> value = node->is_number() ? node->value<double>() : std::nullopt;
   if (!value) fail_type(key, *node, expected);
   if (*value >= least && *value <= most) return *value;  // NaN is not
-  fail(key, "'" + std::string(key) + "' is " + shown(*value) + ", expected " + expected);
+  fail(key, "'" + std::string(key) + "' is " + shortest(*value) + ", expected " + expected);
 }
 
 bool FileTable::flag(std::string_view key, bool otherwise) {

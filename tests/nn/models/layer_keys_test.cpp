@@ -56,8 +56,8 @@ TEST(LayerKeys, RejectInitialWeightsThatTheLayerCannotHave) {
             "2: a reads input: the initial weights are not for 3 groups, expected 1");
   EXPECT_EQ(message_of("{ conv2d = 'a', out = 16, kernel = 2, init = 'whitening' },"),
             "2: a reads input: whitening has 2 * kernel * kernel * in = 24 filters, but 'out' is 16");
-  EXPECT_EQ(message_of("{ conv2d = 'a', out = 16, kernel = 17, init = 'whitening' },"),
-            "2: a reads input: whitening has kernels of at most 16, but 'kernel' is 17");
+  EXPECT_EQ(message_of("{ conv2d = 'a', out = 16, kernel = 5, init = 'whitening' },"),
+            "2: a reads input: whitening has kernels of at most 4, but 'kernel' is 5");
   EXPECT_EQ(message_of("{ relu = 'r' },\n{ conv2d = 'a', out = 6, kernel = 1, init = 'whitening' },"),
             "3: a reads r, but whitening is of images: expected input");
 }

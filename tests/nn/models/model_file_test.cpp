@@ -237,6 +237,7 @@ TEST(ModelFile, ErrorsOfLayersNameTheirLineAndWhatIsAccepted) {
        "image_width, in. Did you mean 'classes'?"},
       {"{ conv2d = 'a', out = '7 / 2', kernel = 3 },", "2: 'out' = '7 / 2': 7 / 2 leaves a remainder"},
       {"{ dropout = 'a', p = 1 },", "2: 'p' is 1, expected a number from 0 to 0.999"},
+      {"{ batch_norm2d = 'a', eps = 0.0 },", "2: 'eps' is 0, expected a number from 1e-30 to 1"},
       {"{ dropout = 'a', p = -0.5 },", "2: 'p' is -0.5, expected a number from 0 to 0.999"},
       {"{ max_pool2d = 'a', kernel = 17 },", "2: 'kernel' is 17, expected 1 to 16"},
       {"{ conv2d = 'a', out = 2147483647, kernel = 2147483647 },",
