@@ -163,7 +163,8 @@ struct ShardSpec {
 /// micro-batch by micro-batch, each cut into shards of consecutive ones; each rank has consecutive whole shards of it.
 /// Ranks may differ by a shard; a rank may have none. The shards of a micro-batch do not depend on the number of ranks.
 ///
-/// Errors    InvalidArgument if the rank is outside the world, or if shards do not divide a micro-batch, or these a step.
+/// Errors    InvalidArgument if the rank is outside the world, or if shards do not divide a micro-batch, or
+///           micro-batches a step.
 std::unique_ptr<StepSampler> make_sharded_steps(const StepSamplerSpec& spec, const ShardSpec& shards);
 
 }  // namespace gradring::data

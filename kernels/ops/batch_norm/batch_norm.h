@@ -91,7 +91,7 @@ struct FromRunningArgs {
 ///
 /// Shapes    w, folded_w: [channels, fan_in], contiguous, fan_in >= 1; all others: [channels].
 /// Types     w, b, weight, bias and the results: all f32, all f16 or all bf16.
-/// Aliasing  the results may be what they come from.
+/// Aliasing  folded_w may be w, and folded_b may be b or bias.
 /// Numerics  in f32, rounded once: error below one rounding to the type + 6 * u * (the terms' magnitudes). In f16 what is
 ///           beyond 65504 becomes that: the weights of a channel with hardly any variance stay finite.
 /// Cost      reads w, writes folded_w.

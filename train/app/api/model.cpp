@@ -9,7 +9,9 @@
 
 namespace gradring::inline v1 {
 
-LayerValue::LayerValue(double value) : toml_(fmt::format("{:#}", value)) {}  // TOML wants a point in it
+LayerValue::LayerValue(double value) : toml_(fmt::format("{}", value)) {
+  if (toml_.find_first_not_of("-0123456789") == std::string::npos) toml_ += ".0";  // else TOML reads an integer
+}
 LayerValue::LayerValue(const char* text) : LayerValue(std::string(text)) {}
 LayerValue::LayerValue(const std::string& text) : toml_(train::quoted(text)) {}
 LayerValue::LayerValue(const std::vector<std::string>& names) {

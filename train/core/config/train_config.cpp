@@ -72,7 +72,8 @@ void validate(const TrainConfig& config) {
     if (!condition) throw UsageError(message);
   };
   require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
-  require(config.dataset == "digits" || !config.data_dir.empty() || config.own_samples, data::needs_folder_message(config.dataset));
+  require(config.dataset == "digits" || !config.data_dir.empty() || config.own_samples,
+          data::needs_folder_message(config.dataset));
   require(config.global_batch == 0 || config.accumulate == 1 || has_exact_statistics(config),
           "--global-batch and --accumulate both set the samples per step: leave one out");
   const bool sharded = is_sharded(config);
@@ -129,6 +130,10 @@ void validate(const TrainConfig& config) {
               (config.schedule.kind == ScheduleKind::constant && config.schedule.warmup_steps == 0),
           "--optimizer-state counts its steps from another training, which --schedule and --warmup-steps do not know: "
           "leave them out");
+  require(config.optimizer_state.empty() ||
+              std::ranges::none_of(config.optimizer.groups, [](const GroupOverride& group) { return !!group.epochs; }),
+          "--optimizer-state counts its steps from another training, which epochs of a --group do not know: leave them "
+          "out");
   require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
           "--activation-budget-mb requires --checkpoint-activations auto");
   validate_data_parallel(config);

@@ -56,7 +56,7 @@ void drop_unused(OptimizerSpec& options) {
 void check_group(const GroupOverride& given, const ParameterGroup& group) {
   const OptimizerSpec& options = group.options;
   const auto require = [&](bool condition, std::string_view what) {
-    check(condition, [&] { return fmt::format("--group '{}': {}", given.pattern, what); });
+    if (!condition) throw InvalidArgument(fmt::format("--group '{}': {}", given.pattern, what));
   };
   const bool adam = is_adam(options.kind);
   require(!adam || !(given.momentum || given.dampening || given.nesterov),
@@ -117,9 +117,9 @@ ParameterGroups parameter_groups(std::span<const nn::Parameter> parameters, cons
     all.of_parameter.push_back(static_cast<int>(found - all.groups.begin()));
     if (found == all.groups.end()) all.groups.push_back(std::move(group));
   }
-  check(std::ranges::any_of(all.of_parameter,
-                            [&](int group) { return !all.groups[static_cast<std::size_t>(group)].frozen; }),
-        "--group freezes all parameters of the model: leave some to train");
+  if (std::ranges::all_of(all.of_parameter,
+                          [&](int group) { return all.groups[static_cast<std::size_t>(group)].frozen; }))
+    throw InvalidArgument("every parameter of the model is frozen: leave some to train");
   return all;
 }
 

@@ -67,16 +67,22 @@ std::vector<TensorInfo> expected_tensors(const ParameterGroups& groups, std::spa
   return expected;
 }
 
-/// Errors    CheckpointError unless one optimizer of PyTorch can have all groups.
-void check_one_optimizer(std::span<const ParameterGroup> groups, const fs::path& from) {
-  const auto other = std::ranges::find_if(groups, [&](const ParameterGroup& group) {
-    return is_adam(group.options.kind) != is_adam(groups.front().options.kind);
-  });
-  if (other != groups.end())
-    throw CheckpointError(from,
-                          fmt::format("has parameter groups of {} and {}, which PyTorch keeps in two optimizers",
-                                      word_of(groups.front().options.kind), word_of(other->options.kind)),
-                          "go on with the weights alone");
+/// The optimizer of all trained parameters.
+///
+/// Errors    CheckpointError unless one optimizer of PyTorch can have all of them.
+OptimizerKind one_optimizer(const ParameterGroups& groups, const fs::path& from) {
+  std::optional<OptimizerKind> first;
+  for (std::size_t i = 0; i < groups.of_parameter.size(); ++i) {
+    if (groups.of(i).frozen) continue;
+    const OptimizerKind kind = groups.of(i).options.kind;
+    if (first && is_adam(kind) != is_adam(*first))
+      throw CheckpointError(from,
+                            fmt::format("has parameter groups of {} and {}, which PyTorch keeps in two optimizers",
+                                        word_of(*first), word_of(kind)),
+                            "go on with the weights alone");
+    if (!first) first = kind;
+  }
+  return first.value_or(groups.groups.front().options.kind);
 }
 
 std::vector<nn::Parameter> trained_parameters(const ParameterGroups& groups,
@@ -141,7 +147,7 @@ bool is_different(const TorchOptimizer::Value& a, const TorchOptimizer::Value& b
 TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const ParameterGroups& groups,
                                   std::span<const double> learning_rates, std::span<const nn::Parameter> parameters,
                                   const fs::path& from) {
-  check_one_optimizer(groups.groups, from);
+  one_optimizer(groups, from);
   std::vector<TensorInfo> found = infos_of(stepped.state);
   std::erase_if(found, [](const TensorInfo& tensor) { return tensor.name.starts_with(std::string(kEmaState) + "."); });
   if (const auto differences = compare_tensors(expected_tensors(groups, parameters), found); !differences.empty())
@@ -172,7 +178,7 @@ TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const Paramet
 
 SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const ParameterGroups& groups,
                                       std::span<const nn::Parameter> parameters, const fs::path& from) {
-  check_one_optimizer(groups.groups, from);
+  const OptimizerKind kind = one_optimizer(groups, from);
   check_options(optimizer, from);
   const std::vector<nn::Parameter> trained = trained_parameters(groups, parameters);
   const std::vector<std::int64_t> numbers = numbers_in(optimizer);
@@ -191,7 +197,7 @@ SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const Par
     }
   if (steps.size() > 1) refuse_optimizer(from, "has parameters after different numbers of steps");
   const std::vector<TensorInfo> expected = expected_tensors(groups, parameters);
-  if (stepped.state.empty() && (steps.empty() || !is_adam(groups.groups.front().options.kind))) {
+  if (stepped.state.empty() && (steps.empty() || !is_adam(kind))) {
     stepped.state = zeros(expected);  // no step was made, or without momentum
     return stepped;
   }

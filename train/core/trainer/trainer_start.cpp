@@ -143,6 +143,7 @@ std::vector<std::string> Trainer::begin_with(FirstWeights weights) {
   const ParameterNames names(replica_.model());
   std::vector<std::string> remarks = names.rename(weights.tensors, weights.from);
   if (!config_.reinit.empty()) {
+    begin_new();  // a whitening layer has its filters again
     const ReplicaState fresh = replica_.save(deadline);
     reinitialize(weights.tensors, comma_separated(config_.reinit), fresh.model);
   }

@@ -167,6 +167,9 @@ TEST_F(Api, BuildsAModelOfLayersOrText) {
             "  { add = \"sum\", inputs = [\"bn1\", \"conv1\"] },\n"
             "  { flatten = \"flatten\" },\n"
             "  { linear = \"fc\", out = \"classes\" },\n]\n");
+  EXPECT_EQ(LayerValue(1e-12).toml(), "1e-12");
+  EXPECT_EQ(LayerValue(1e20).toml(), "1e+20");
+  EXPECT_EQ(LayerValue(2.0).toml(), "2.0");
   const Result by_layers = fit(layers, train_set_, test_set_, options());
   const Result by_text =
       fit(Model::from_toml(layers.toml()), train_set_, test_set_, options().set("run-dir", path("text")));

@@ -44,7 +44,7 @@ struct Observer {
   std::function<void(const std::string&)> remark;  ///< messages for a person, such as changed options of a resumed run
 };
 
-/// A finished training; the same on all ranks, but for `rank` and `run_dir`.
+/// A finished training; the same on all ranks, but for `rank`, `run_dir` and the paths within.
 struct Result {
   double accuracy = 0;    ///< on the test set, 0 .. 1
   double loss = 0;        ///< on the test set, mean
