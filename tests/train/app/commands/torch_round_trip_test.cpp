@@ -144,7 +144,8 @@ INSTANTIATE_TEST_SUITE_P(
                     OptimizerCase{"SGD",
                                   {"--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--weight-decay", "0.01",
                                    "--lr", "0.05", "--schedule", "cosine"}},
-                    OptimizerCase{"SGD", {"--optimizer", "sgd", "--momentum", "0.9", "--lr", "0.05"}}),
+                    OptimizerCase{"SGD", {"--optimizer", "sgd", "--momentum", "0.9", "--lr", "0.05"}},
+                    OptimizerCase{"SGD", {"--group", "*:optimizer=sgd,momentum=0.9,lr=0.05"}}),
     [](const auto& test) { return test.param.name + std::to_string(test.index); });
 
 TEST_F(TorchRoundTrip, APtCarriesItsPreprocessingBesideAPlainStateDict) {
