@@ -84,12 +84,13 @@ struct RankRig::Parts {
                .batch_size = options.max_batch,
                .dtype = options.precision}) {}
 
-  std::vector<std::vector<float>> in_torch_order(const kernels::Buffer& host) const {
-    const nn::Arena arena{replica.layout(), host.as<float>()};
+  /// Zeros for the gradients of frozen parameters.
+  std::vector<std::vector<float>> in_torch_order(const nn::Arena& arena) const {
     const auto& parameters = replica.parameters();
     std::vector<std::vector<float>> all;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       all.emplace_back(static_cast<std::size_t>(parameters[i].shape.elements()));
+      if (!arena.has(static_cast<int>(i))) continue;
       nn::to_torch_order(parameters[i], {arena.parameter(static_cast<int>(i)), all.back().size()}, all.back());
     }
     return all;
@@ -119,10 +120,12 @@ train::StepResult RankRig::step(const std::vector<std::int64_t>& indices, std::i
 }
 
 std::vector<std::vector<float>> RankRig::weights() const {
-  return parts_->in_torch_order(parts_->replica.weights_on_host(soon()));
+  const kernels::Buffer host = parts_->replica.weights_on_host(soon());
+  return parts_->in_torch_order(nn::weights_arena(parts_->replica.layout(), host.as<float>()));
 }
 std::vector<std::vector<float>> RankRig::gradients() const {
-  return parts_->in_torch_order(parts_->replica.gradients_on_host(soon()));
+  const kernels::Buffer host = parts_->replica.gradients_on_host(soon());
+  return parts_->in_torch_order({parts_->replica.layout(), host.as<float>()});
 }
 train::Replica& RankRig::replica() { return parts_->replica; }
 const std::vector<nn::Parameter>& RankRig::parameters() const { return parts_->replica.parameters(); }

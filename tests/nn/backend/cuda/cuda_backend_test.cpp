@@ -46,7 +46,7 @@ class TablesOfAGpu {
     constexpr auto half = [](const kernels::Device&, kernels::DType dtype) { return dtype != kernels::DType::f32; };
     for (kernels::conv2d::Variant variant : kernels::kernel_set().conv2d) {
       variant.supports = variant.name.ends_with("mma") ? +half : +floating;
-      conv2d_.push_back(variant);
+      if (variant.name != "panels") conv2d_.push_back(variant);  // a CPU's
     }
     for (kernels::conv_relu_pool::Variant variant : kernels::kernel_set().conv_relu_pool) {
       variant.supports = variant.name.ends_with("mma") ? +half : +floating;

@@ -100,10 +100,10 @@ TEST(NewTraining, WhitensTheImagesOfRank0OnAllRanks) {
     const std::lock_guard lock(mutex);
     for (std::size_t i = 0; i < replica.parameters().size(); ++i) {
       const nn::Parameter& parameter = replica.parameters()[i];
-      const auto values_in = [&](const kernels::Buffer& arena) {
-        const auto& slice = replica.layout().parameter(static_cast<int>(i));
-        std::vector<float> values(slice.elements);
-        nn::to_torch_order(parameter, {arena.as<float>() + slice.offset, slice.elements}, values);
+      const auto values_in = [&](const kernels::Buffer& host) {
+        const nn::Arena arena = nn::weights_arena(replica.layout(), host.as<float>());
+        std::vector<float> values(static_cast<std::size_t>(parameter.shape.elements()));
+        nn::to_torch_order(parameter, {arena.parameter(static_cast<int>(i)), values.size()}, values);
         return values;
       };
       EXPECT_EQ(values_in(begun), i == 0 ? filters : values_in(drawn)) << parameter.name << " of rank " << rank;
