@@ -132,8 +132,8 @@ void validate(const TrainConfig& config) {
           "leave them out");
   require(config.optimizer_state.empty() ||
               std::ranges::none_of(config.optimizer.groups, [](const GroupOverride& group) { return !!group.epochs; }),
-          "--optimizer-state counts its steps from another training, which epochs of a --group do not know: leave them "
-          "out");
+          "--optimizer-state goes on with the step count of another training, but epochs in --group count from step 0: "
+          "leave one of them out");
   require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
           "--activation-budget-mb requires --checkpoint-activations auto");
   validate_data_parallel(config);

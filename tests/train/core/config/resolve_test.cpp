@@ -197,7 +197,7 @@ TEST_F(Resolve, RejectsValuesThatDoNotFitEachOther) {
   EXPECT_THAT(refuse({{"zero", "1"}, {"allreduce", "direct"}}), HasSubstr("leave out --allreduce direct"));
   EXPECT_THAT(refuse({{"zero", "1"}, {"sync-every-pass", "true"}}), HasSubstr("or use --zero 2 or 3"));
   EXPECT_THAT(refuse({{"weights", "w.pt"}, {"optimizer-state", "o.pt"}, {"group", "fc_layers.*:epochs=1"}}),
-              HasSubstr("which epochs of a --group do not know"));
+              HasSubstr("but epochs in --group count from step 0"));
   EXPECT_THAT(message_of<InvalidArgument>([] {
                 resolve({{"group", "*:frozen"}}, {}, {});
               }),
