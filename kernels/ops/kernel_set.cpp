@@ -2,7 +2,7 @@
 // The table of variants of each operation, simplest first. Compiled by the host compiler and by nvcc's.
 #include "kernels/ops/kernel_set.h"
 
-#include <vector>
+#include <cstddef>
 
 #include "kernels/lib/level_copies.h"
 #include "kernels/ops/grouped_conv2d/grouped_conv2d.h"
@@ -33,13 +33,13 @@ DECLARE_COPIES(adam, flat);
 DECLARE_COPIES(adam, vector);
 DECLARE_COPIES(avg_pool2d, strips);
 DECLARE_COPIES(batch_norm, channels);
-DECLARE_COPIES(batch_norm, native_cpu);  // no_native.cpp in the CUDA module
+DECLARE_COPIES(batch_norm, native_cpu);  // only_on_cpu.cpp in the CUDA module
 DECLARE_COPIES(bias, rows);
 DECLARE_COPIES(cast, flat);
 DECLARE_COPIES(conv2d, direct);
-DECLARE_COPIES(conv2d, panels_cpu);  // no_panels.cpp in the CUDA module
+DECLARE_COPIES(conv2d, panels_cpu);  // only_on_cpu.cpp in the CUDA module
 DECLARE_COPIES(conv_relu_pool, direct);
-DECLARE_COPIES(conv_relu_pool, native_cpu);  // no_native.cpp in the CUDA module
+DECLARE_COPIES(conv_relu_pool, native_cpu);  // only_on_cpu.cpp in the CUDA module
 DECLARE_COPIES(dropout, groups);
 DECLARE_COPIES(ema, flat);
 DECLARE_COPIES(exact_sum, flat);
@@ -49,7 +49,7 @@ DECLARE_COPIES(gelu, flat);
 DECLARE_COPIES(gemm, strips);
 DECLARE_COPIES(gradient_statistics, two_stage);
 DECLARE_COPIES(grouped_conv2d, direct);
-DECLARE_COPIES(grouped_conv2d, native_cpu);  // no_native.cpp in the CUDA module
+DECLARE_COPIES(grouped_conv2d, native_cpu);  // only_on_cpu.cpp in the CUDA module
 DECLARE_COPIES(linear_cross_entropy, two_launches);
 DECLARE_COPIES(max_pool2d, rows);
 DECLARE_COPIES(relu, flat);
@@ -78,23 +78,20 @@ DECLARE(step_state, one_thread);
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-/// The table of an operation, of the variants that were linked; it lives as long as the process. Of tables with the same
-/// type of Variant, one has no Tag.
-template <class Tag = void, class Variant, class... More>
+/// The variants that were linked; they live as long as the process.
+template <class Variant, class... More>
 std::span<const Variant> table(Variant (*first)(), More... more) {
-  static const auto* const kTable = [&] {
-    auto* const variants = new std::vector<Variant>;
-    for (const auto make : {first, more...})
-      if (make) variants->push_back(make());
-    return variants;
-  }();
-  return *kTable;
+  auto* const variants = new Variant[1 + sizeof...(more)];
+  std::size_t count = 0;
+  for (const auto make : {first, more...})
+    if (make) variants[count++] = make();
+  return {variants, count};
 }
 
 }  // namespace
 
 KernelSet kernel_set() {
-  return {
+  static const KernelSet kSet = {
       .accumulate = table(COPY_TO_RUN(accumulate, flat)),
       .adam = table(COPY_TO_RUN(adam, flat), COPY_TO_RUN(adam, vector)),
       .avg_pool2d = table(COPY_TO_RUN(avg_pool2d, strips), avg_pool2d::vectors),
@@ -113,8 +110,8 @@ KernelSet kernel_set() {
       .gelu = table(COPY_TO_RUN(gelu, flat)),
       .gemm = table(COPY_TO_RUN(gemm, strips), gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
       .gradient_statistics = table(COPY_TO_RUN(gradient_statistics, two_stage)),
-      .grouped_conv2d = table<struct InGroups>(COPY_TO_RUN(grouped_conv2d, direct),
-                                               COPY_TO_RUN(grouped_conv2d, native_cpu), grouped_conv2d::depthwise),
+      .grouped_conv2d = table(COPY_TO_RUN(grouped_conv2d, direct), COPY_TO_RUN(grouped_conv2d, native_cpu),
+                              grouped_conv2d::depthwise),
       .linear_cross_entropy = table(COPY_TO_RUN(linear_cross_entropy, two_launches)),
       .max_pool2d = table(COPY_TO_RUN(max_pool2d, rows)),
       .peak = table(peak::multiply_adds, peak::mma, peak::wgmma),
@@ -125,6 +122,7 @@ KernelSet kernel_set() {
       .softmax_cross_entropy = table(COPY_TO_RUN(softmax_cross_entropy, row_per_thread)),
       .step_state = table(step_state::one_thread),
   };
+  return kSet;
 }
 
 }  // namespace GRADRING_KERNEL_COPY

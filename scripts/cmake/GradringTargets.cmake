@@ -114,10 +114,10 @@ endfunction()
 
 # gradring_operation(gemm LEVELS 1_strips.cu ONCE 4_mma.cu HOPPER 5_wgmma.cu): an operation, with the sources in
 # kernels/ops/gemm. LEVELS: chosen on CPUs, so the host compiler also compiles them for each instruction level (GradringLevels.cmake);
-# ONCE: the others; HOPPER: see gradring_device_sources; CPU_LEVELS: as LEVELS, not for CUDA; CUDA: in place of those.
+# ONCE: the others; HOPPER: see gradring_device_sources; CPU_LEVELS: as LEVELS, not for CUDA (kernels/ops/only_on_cpu.cpp).
 function(gradring_operation name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LEVELS;ONCE;HOPPER;CPU_LEVELS;CUDA")
-  foreach(kind LEVELS ONCE HOPPER CPU_LEVELS CUDA)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "LEVELS;ONCE;HOPPER;CPU_LEVELS")
+  foreach(kind LEVELS ONCE HOPPER CPU_LEVELS)
     list(TRANSFORM arg_${kind} PREPEND ops/${name}/)
   endforeach()
   if(EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/ops/${name}/${name}.cpp)
@@ -127,8 +127,6 @@ function(gradring_operation name)
   gradring_device_sources(${arg_LEVELS} ${arg_ONCE})
   gradring_device_sources(HOPPER ${arg_HOPPER})
   gradring_level_sources(gradring_kernels ${arg_LEVELS} ${arg_CPU_LEVELS})
-  list(TRANSFORM arg_CUDA PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/ OUTPUT_VARIABLE cuda_sources)
-  set_property(GLOBAL APPEND PROPERTY GRADRING_DEVICE_SOURCES ${cuda_sources})
 endfunction()
 
 # gradring_embed(gradring_train_bench bench/pytorch_training.py train/bench/pytorch_peer.h gradring::train::bench::kPyTorchScript):
