@@ -40,7 +40,8 @@ BenchArray& saved_of(CaseMaker& make, KernelCase& c, NormalizedMatrix m) {
 BenchArray& workspace_of(CaseMaker& make, KernelCase& c, NormalizedMatrix m) {
   std::size_t bytes = 0;
   for (const auto& variant : make.kernels().batch_norm)
-    bytes = std::max(bytes, variant.workspace_bytes(m.rows, m.channels));
+    if (can_run(variant, make.device(), make.dtype()))
+      bytes = std::max(bytes, variant.workspace_bytes(m.rows, m.channels));
   return make.workspace(c, bytes);
 }
 
@@ -94,6 +95,40 @@ KernelCase batch_norm_merge(CaseMaker& make) {
                                  .saved = saved.as<float>(side),
                                  .running_mean = mean.as<float>(side),
                                  .running_var = var.as<float>(side)};
+  });
+  return c;
+}
+
+/// Of a 3 x 3 convolution of as many channels.
+KernelCase batch_norm_fold(CaseMaker& make) {
+  const std::int64_t channels = make.extent("channels", 128);
+  const std::int64_t fan_in = make.extent("fan_in", 9 * channels);
+  const DType dtype = make.dtype();
+  KernelCase c = make.make("batch_norm fold");
+  BenchArray& w = make.input(c, dtype, channels * fan_in);
+  BenchArray& b = make.input(c, dtype, channels);
+  BenchArray& mean = make.input(c, DType::f32, channels);
+  BenchArray& var = make.input(c, DType::f32, channels, 0.5, 2);
+  BenchArray& weight = make.input(c, dtype, channels, 0.5, 1.5);
+  BenchArray& bias = make.input(c, dtype, channels);
+  // The terms are below 2.2 and 5.3 in magnitude.
+  BenchArray& folded_w =
+      make.output(c, "folded_w", dtype, channels * fan_in, roundings(dtype, 2, 6 * kF32Rounding * 3));
+  BenchArray& folded_b = make.output(c, "folded_b", dtype, channels, roundings(dtype, 2, 6 * kF32Rounding * 6));
+  c.bytes = 2 * static_cast<double>(w.bytes());
+  c.flops = static_cast<double>(channels * fan_in);
+  make.run(c, make.kernels().batch_norm, &batch_norm::Variant::fold, batch_norm::reference_fold, [&](Side side) {
+    return batch_norm::FoldArgs{.dtype = dtype,
+                                .channels = channels,
+                                .fan_in = fan_in,
+                                .w = w.at(side),
+                                .b = b.at(side),
+                                .running_mean = mean.as<float>(side),
+                                .running_var = var.as<float>(side),
+                                .weight = weight.at(side),
+                                .bias = bias.at(side),
+                                .folded_w = folded_w.at(side),
+                                .folded_b = folded_b.at(side)};
   });
   return c;
 }
@@ -216,8 +251,8 @@ KernelCase batch_norm_backward(CaseMaker& make) {
 }  // namespace
 
 Cases batch_norm_cases(CaseMaker& make) {
-  return cases_of(make, batch_norm_statistics, batch_norm_merge, batch_norm_normalize, batch_norm_backward_sums,
-                  batch_norm_backward);
+  return cases_of(make, batch_norm_statistics, batch_norm_merge, batch_norm_fold, batch_norm_normalize,
+                  batch_norm_backward_sums, batch_norm_backward);
 }
 
 }  // namespace gradring::kernels::bench
