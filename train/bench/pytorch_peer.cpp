@@ -13,6 +13,8 @@
 #include "kernels/base/child_process.h"
 #include "nn/models/model.h"
 #include "train/core/config/resolve.h"
+#include "train/core/config/train_config.h"
+#include "train/core/trainer/whitening.h"
 #include "train/records/metrics/line_file.h"
 
 namespace gradring::train::bench {
@@ -47,6 +49,7 @@ nlohmann::json settings_of(const TrainingLayout& layout, const TrainingTask& tas
           {"labels", data.labels},
           {"test_images", data.test_images},
           {"test_labels", data.test_labels},
+          {"weights", data.weights},
           {"shape", data.shape.extents()},
           {"layers", layers_of(nn::make_model(named_model(task.model), data.shape, data.classes))},
           {"batch_size", layout.global_batch / layout.ranks},
@@ -56,7 +59,7 @@ nlohmann::json settings_of(const TrainingLayout& layout, const TrainingTask& tas
           {"threads", layout.threads},
           {"channels_last", style.channels_last},
           {"dataloader", style.dataloader},
-          {"seed", 0},
+          {"seed", TrainConfig().seed},
           {"store", store}};
 }
 
@@ -139,6 +142,18 @@ RawDataset RawDataset::write(const data::Dataset& dataset, const fs::path& folde
   write_file_whole(raw.images, images);
   write_file_whole(raw.labels, labels);
   return raw;
+}
+
+fs::path write_first_weights(const std::string& model, const data::Dataset& dataset, const fs::path& folder) {
+  const auto parameters = nn::parameters_of(nn::make_model(named_model(model), dataset.shape(), dataset.classes()));
+  auto weights = nn::draw_torch_uniform(parameters, TrainConfig().seed);
+  for (auto& [number, values] : whitened_parameters(parameters, dataset)) weights.at(number) = values;
+  std::string bytes;
+  for (const std::vector<float>& values : weights)
+    bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+  const fs::path file = folder / "weights";
+  write_file_whole(file, bytes);
+  return file;
 }
 
 Contestant pytorch_contestant(const std::string& python, const TrainingLayout& layout, const TrainingTask& task,

@@ -22,12 +22,19 @@ struct RawDataset {
   std::int64_t samples = 0;
   std::filesystem::path test_images{};  ///< of the test set; empty: PyTorch is not evaluated
   std::filesystem::path test_labels{};
+  std::filesystem::path weights{};  ///< the first ones of a model (write_first_weights); empty: PyTorch's default
 
-  /// Writes them into `folder`.
+  /// Writes images and labels into `folder`.
   ///
   /// Errors    EnvironmentError with path and reason.
   static RawDataset write(const data::Dataset& dataset, const std::filesystem::path& folder);
 };
+
+/// Writes the weights with which our training of a model begins on a data set, and returns the file.
+///
+/// Errors    EnvironmentError with path and reason.
+std::filesystem::path write_first_weights(const std::string& model, const data::Dataset& dataset,
+                                          const std::filesystem::path& folder);
 
 /// Options of the PyTorch training.
 struct PyTorchStyle {

@@ -4,6 +4,7 @@
 Runs once per rank, with RANK and WORLD_SIZE set. The first line on stdin is JSON:
   images, labels     files of raw bytes, one a pixel (NHWC) and one a label
   test_images, test_labels   the same of the test set, on which rank 0 evaluates after each training; "": it does not
+  weights            file of the first weights, f32 in state_dict order; "": PyTorch's default after manual_seed(seed)
   shape              of one image: [height, width, channels]
   layers             of the model: {"module": "Conv2d(1, 32, 3)" or "x + residual", "reads": [0 for the image, i for the
                      output of the i-th layer, ...], "frozen": names of the parameters that are not trained, or nothing}
@@ -78,6 +79,14 @@ def read(path):
     return torch.frombuffer(bytearray(open(path, "rb").read()), dtype=torch.uint8)
 
 
+def load_weights(model, path):
+    parameters = list(model.parameters())
+    values = torch.frombuffer(bytearray(open(path, "rb").read()), dtype=torch.float32)
+    with torch.no_grad():
+        for parameter, part in zip(parameters, values.split([each.numel() for each in parameters])):
+            parameter.copy_(part.view_as(parameter))
+
+
 class FileOfSymbol(ctypes.Structure):
     """Dl_info of dladdr(3)."""
     _fields_ = [("file", ctypes.c_char_p), ("base", ctypes.c_void_p), ("symbol", ctypes.c_char_p),
@@ -115,6 +124,8 @@ class Training:
 
         torch.manual_seed(settings["seed"])
         model = Network(settings["layers"]).to(memory_format=self.format)
+        if settings["weights"]:
+            load_weights(model, settings["weights"])
         self.first_weights = {name: value.clone() for name, value in model.state_dict().items()}
         self.plain = model
         self.model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True) if world > 1 else model

@@ -80,10 +80,10 @@ CommandLine command_line(CompareBenchOptions& options) {
                              "format of PyTorch's tensors; auto: the faster of both (default auto)", options.format)}),
           options.common),
       .notes =
-          "The training is with Adam 1e-3 in fp32. PyTorch's network has the modules of the model's layers. Ours "
-          "evaluates the whole test set after each training, which is not timed. GRADRING_PYTHON names a Python that "
-          "imports "
-          "torch; else each python3 on PATH is tried. CPU seconds are those of all ranks in "
+          "The training is with Adam 1e-3 in fp32. PyTorch's network has the modules of the model's layers, and our "
+          "initial weights. Ours evaluates the whole test set after each training, which is not timed. GRADRING_PYTHON "
+          "names a Python that imports torch; else each python3 on PATH is tried. CPU seconds are those of all ranks "
+          "in "
           "training alone; they vary less than wall time on a busy machine. All-reduce compared with gloo: "
           "gradring bench allreduce --compare gloo"};
 }
@@ -223,7 +223,8 @@ void run(CompareBenchOptions& options) {
   print_text("{} epoch(s) of {} samples of {}{}; {}, Adam 1e-3, FP32\n", task.epochs, dataset->size(), task.dataset,
              task.steps > 0 ? fmt::format(", {} steps at most", task.steps) : "", task.model);
   const RunFolder folder;
-  const auto data = bench::RawDataset::write(*dataset, folder.path());
+  auto data = bench::RawDataset::write(*dataset, folder.path());
+  data.weights = bench::write_first_weights(task.model, *dataset, folder.path());
   nlohmann::json results = nlohmann::json::array();
   for (const auto& layout : cases) results.push_back(run_case(bench_run, layout, data, search, options));
   bench_run.finish({{"dataset", task.dataset},

@@ -126,16 +126,10 @@ void Trainer::resume(ResumePoint point) {
 
 void Trainer::begin_new() {
   const std::vector<nn::Parameter>& parameters = replica_.parameters();
-  std::map<std::size_t, std::vector<float>> whitened;
-  for (std::size_t i = 0; i < parameters.size(); ++i) {
-    if (parameters[i].init != nn::Init::whitening) continue;
-    std::vector<float>& filters = whitened[i];
-    if (world_.group.rank() == 0)
-      filters = whitening_filters(world_.train_set, {}, {.kernel = parameters[i].torch_shape[2]});
-    else
-      filters.resize(static_cast<std::size_t>(parameters[i].shape.elements()));
-  }
-  if (!whitened.empty()) replica_.initialize_weights(config_.seed, whitened, world_.group.after_collectives());
+  if (!std::ranges::count(parameters, nn::Init::whitening, &nn::Parameter::init)) return;
+  std::map<std::size_t, std::vector<float>> whitened;  // of rank 0, whose weights count
+  if (world_.group.rank() == 0) whitened = whitened_parameters(parameters, world_.train_set);
+  replica_.initialize_weights(config_.seed, whitened, world_.group.after_collectives());
 }
 
 std::vector<std::string> Trainer::begin_with(FirstWeights weights) {

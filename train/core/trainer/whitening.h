@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
 #include "data/datasets/dataset.h"
 #include "data/loader/normalize.h"
+#include "nn/layers/parameter.h"
 
 namespace gradring::train {
 
@@ -40,5 +42,9 @@ struct WhiteningSpec {
 /// Example   tests/train/core/trainer/whitening_test.cpp
 std::vector<float> whitening_filters(const data::Dataset& images, const data::NormalizeSpec& normalize,
                                      const WhiteningSpec& spec);
+
+/// The first values of those parameters that whiten the images of a training (nn::Init::whitening), by their numbers.
+std::map<std::size_t, std::vector<float>> whitened_parameters(std::span<const nn::Parameter> parameters,
+                                                              const data::Dataset& images);
 
 }  // namespace gradring::train

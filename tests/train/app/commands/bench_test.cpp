@@ -239,13 +239,13 @@ TEST(BenchCompare, TrainsInTurnsWithPyTorch) {
   EXPECT_THAT(place.left(), ElementsAre("bench.json", "python", "settings.txt"));
 }
 
-/// With the same initial weights and batches, both losses after a few steps are the same only if the networks are.
+/// Both losses after a few steps are the same only if networks, initial weights and batches are.
 TEST(BenchCompare, TrainsTheNetworkOfAModelFileWithPyTorch) {
   const train::PythonSearch search = train::search_python_with_torch();
   if (!search.python) GTEST_SKIP() << search.to_string();
   const Workplace place;
   std::ofstream(place.path("net.toml")) << R"(layers = [
-  { conv2d = "conv1", out = 8, kernel = 3, padding = 1, bias = false },
+  { conv2d = "conv1", out = 8, kernel = 2, init = "whitening", frozen = ["weight"] },
   { batch_norm2d = "bn1" },
   { relu = "relu1" },
   { conv2d = "conv2", out = 8, kernel = 3, padding = 1, groups = 4 },
@@ -255,7 +255,7 @@ TEST(BenchCompare, TrainsTheNetworkOfAModelFileWithPyTorch) {
   { max_pool2d = "pool", kernel = 3, stride = 2, padding = 1 },
   { global_avg_pool2d = "avgpool" },
   { flatten = "flatten" },
-  { linear = "fc", out = "classes" },
+  { linear = "fc", out = "classes", init = "unit_variance" },
 ])";
   const Words words = {"bench",
                        "compare",
