@@ -97,6 +97,8 @@ GroupOverride parse_group(std::string_view option, std::string_view text) {
   for (const std::string& setting : settings_in(text.substr(colon + 1))) {
     const std::size_t equals = setting.find('=');
     const Key& found = find_key(option, text, std::string_view(setting).substr(0, equals));
+    if (!found.show(group).empty())
+      throw bad_value(option, text, fmt::format("has {} twice, expected each key once", found.name));
     if (equals == std::string::npos && !found.is_flag)
       throw bad_value(option, text, fmt::format("has '{}' without a value, expected {}=...", setting, setting));
     found.read(group, option, equals == std::string::npos ? "true" : std::string_view(setting).substr(equals + 1));

@@ -182,6 +182,11 @@ double one_cycle(double peak, double steps, double step) {
   return cosine(peak, first / kOneCycleLast, (step - top) / (steps - 1 - top));
 }
 
+void check_listed(std::int64_t steps) {
+  check(steps >= 1 && steps <= kMostListed,
+        fmt::format("schedule has {} steps, expected at most {}: lower --steps or --epochs", steps, kMostListed));
+}
+
 void check_warmup(const ScheduleSpec& spec, std::int64_t steps) {
   check(spec.warmup_steps <= steps,
         fmt::format("warm-up of {} steps exceeds the {} steps of the training: shorten it, or train longer",
@@ -222,24 +227,18 @@ std::vector<float> learning_rates(const ScheduleSpec& spec, double peak, std::in
   check_warmup(spec, steps);
   const std::int64_t count =
       spec.kind == ScheduleKind::constant && spec.warmup_steps < steps ? spec.warmup_steps + 1 : steps;
-  check(count >= 1 && count <= kMostListed,
-        fmt::format("schedule has {} steps, expected at most {}: lower --steps or --epochs", count, kMostListed));
+  check_listed(count);
   std::vector<float> rates(static_cast<std::size_t>(count));
   for (std::int64_t step = 0; step < count; ++step)
     rates[static_cast<std::size_t>(step)] = static_cast<float>(learning_rate_at(spec, peak, steps, step));
   return rates;
 }
 
-namespace {
-
-/// The steps in which a group is trained.
 std::int64_t steps_of(const ParameterGroup& group, const TrainingSteps& steps) {
-  if (group.epochs == 0) return steps.total;
+  if (group.epochs == 0 || group.frozen) return steps.total;
   const double trained = std::round(group.epochs * static_cast<double>(steps.of_epoch));
   return static_cast<std::int64_t>(std::clamp(trained, 1.0, static_cast<double>(steps.total)));
 }
-
-}  // namespace
 
 double learning_rate_at(const ParameterGroup& group, const ScheduleSpec& spec, double peak, const TrainingSteps& steps,
                         std::int64_t step) {
@@ -255,6 +254,7 @@ std::vector<float> learning_rates(std::span<const ParameterGroup> groups, const 
     const std::int64_t trained = steps_of(group, steps);
     auto& table = tables.emplace_back(learning_rates(spec, group.learning_rate.value_or(peak), trained));
     if (trained < steps.total) {
+      check_listed(trained);
       table.resize(static_cast<std::size_t>(trained), table.back());
       table.push_back(0);
     }

@@ -184,6 +184,9 @@ struct TrainingSteps {
   std::int64_t of_epoch = 0;
 };
 
+/// The steps in which a group is trained: those of its `epochs`, at least one, or all.
+std::int64_t steps_of(const ParameterGroup& group, const TrainingSteps& steps);
+
 /// The learning rate of a group in a step. A group with `epochs` has the schedule of a training of that length, and then
 /// the rate 0. `peak` is the run's.
 double learning_rate_at(const ParameterGroup& group, const ScheduleSpec& spec, double peak, const TrainingSteps& steps,

@@ -16,15 +16,26 @@ namespace {
 
 using kernels::DType;
 
-/// Checks what depends on the device and the data.
-void check_options(const TrainConfig& config, kernels::DType precision, std::int64_t steps) {
+/// Checks what depends on the device.
+void check_precision(const TrainConfig& config, kernels::DType precision) {
   if (config.wire_dtype == Precision::fp16 && precision != kernels::DType::f16)
     throw UsageError(
         "--wire-dtype fp16 requires --precision fp16, whose loss scale keeps gradients in range: use --wire-dtype "
         "bf16");
-  if (config.schedule.warmup_steps > steps)
-    throw UsageError(fmt::format("--warmup-steps {} is more than the {} steps of this training: lower it",
-                                 config.schedule.warmup_steps, steps));
+}
+
+/// Checks what depends on the data.
+void check_warmup(const TrainConfig& config, std::span<const ParameterGroup> groups, const TrainingSteps& steps) {
+  const std::int64_t warmup = config.schedule.warmup_steps;
+  if (warmup > steps.total)
+    throw UsageError(
+        fmt::format("--warmup-steps {} is more than the {} steps of this training: lower it", warmup, steps.total));
+  for (const ParameterGroup& group : groups)
+    if (const std::int64_t trained = steps_of(group, steps); warmup > trained && !group.frozen)
+      throw UsageError(
+          fmt::format("--warmup-steps {} is more than the {} steps of parameters with epochs={} in --group: lower it, "
+                      "or raise epochs",
+                      warmup, trained, group.epochs));
 }
 
 }  // namespace
@@ -129,19 +140,19 @@ MemoryPlanSpec memory_plan_spec(const TrainConfig& config, const kernels::Device
 
 ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, const StepSizes& sizes,
                          const data::StepSampler& sampler) {
-  const std::int64_t steps = total_steps(config, sampler);
+  const TrainingSteps steps{.total = total_steps(config, sampler), .of_epoch = sampler.steps()};
   const kernels::DType precision = dtype_of(config.precision, device.id());
-  check_options(config, precision, steps);
+  check_precision(config, precision);
   std::vector<ParameterGroup> groups(1);  // with one table for all, unless --group gives others
   if (!config.optimizer.groups.empty())
     groups = parameter_groups(nn::parameters_of(model_for(config)), config.optimizer).groups;
+  check_warmup(config, groups, steps);
   return {.model = model_of(config),
           .batch_size = sizes.pass,
           .precision = precision,
           .checkpointing = config.checkpointing,
           .step = {.loss_scaling = loss_scaling_for(config, precision),
-                   .learning_rates = learning_rates(groups, config.schedule, config.learning_rate,
-                                                    {.total = steps, .of_epoch = sampler.steps()}),
+                   .learning_rates = learning_rates(groups, config.schedule, config.learning_rate, steps),
                    .groups = groups.size(),
                    .clip_norm = config.clip_norm,
                    .recorded = records_steps(config, device),

@@ -52,6 +52,9 @@ TEST(GroupOption, SaysWhatIsWrong) {
   EXPECT_THAT(refusal("a:optimizer=sdg"), HasSubstr("must be one of adam, adamw, sgd"));
   EXPECT_THAT(refusal("a:betas=0.9"), HasSubstr("must be two numbers"));
   EXPECT_THAT(refusal("a:lr=-1"), HasSubstr("group lr is '-1'"));
+  EXPECT_THAT(refusal("a:lr=1,frozen,lr=1"), HasSubstr("has lr twice"));
+  EXPECT_THAT(refusal("a:weight_decay=0,weight-decay=1"), HasSubstr("has weight_decay twice"));
+  EXPECT_THAT(refusal("a:betas=0.9,0.99,betas=0.9,0.99"), HasSubstr("has betas twice"));
 }
 
 }  // namespace

@@ -4,10 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <string>
 
 #include "kernels/base/error.h"
+#include "nn/models/model.h"
 #include "tests/data/support/message_of.h"
+#include "train/core/config/group_option.h"
 
 namespace gradring::train {
 namespace {
@@ -79,6 +83,39 @@ TEST(ParameterGroups, RejectWhatDoesNotFit) {
                        .groups = {{.pattern = "*", .momentum = 0.0}}}),
               HasSubstr("nesterov needs a momentum"));
   EXPECT_THAT(refusal({.groups = {{.pattern = "*", .frozen = true}}}), HasSubstr("leave some to train"));
+}
+
+/// The values of --group in the first command of docs/parameter_groups.md.
+std::vector<GroupOverride> documented_groups() {
+  std::ifstream file(GRADRING_SOURCE_DIR "/docs/parameter_groups.md");
+  const std::string document{std::istreambuf_iterator<char>(file), {}};
+  const std::size_t begin = document.find("```sh");
+  const std::string command = document.substr(begin, document.find("```\n", begin) - begin);
+  constexpr std::string_view kOption = "--group '";
+  std::vector<GroupOverride> groups;
+  for (std::size_t at = command.find(kOption); at != std::string::npos; at = command.find(kOption, at)) {
+    at += kOption.size();
+    groups.push_back(parse_groups("group", command.substr(at, command.find('\'', at) - at)).at(0));
+  }
+  return groups;
+}
+
+TEST(ParameterGroups, OfTheDocumentsExampleHaveAllBatchNormalizationsOfResNet18) {
+  const nn::Model resnet = nn::make_model("resnet18", {32, 32, 3}, 10);
+  const std::vector<nn::Parameter> parameters = nn::parameters_of(resnet);
+  const ParameterGroups groups =
+      parameter_groups(parameters, {.kind = OptimizerKind::sgd, .weight_decay = 5e-4, .groups = documented_groups()});
+  int normalizations = 0;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const std::string layer = parameters[i].name.substr(0, parameters[i].name.rfind('.'));
+    const auto found = std::ranges::find(resnet.layers, layer, &nn::NamedLayer::name);
+    ASSERT_NE(found, resnet.layers.end()) << layer;
+    const bool normalizes = nn::kind_of(found->layer) == "batch_norm2d";
+    normalizations += normalizes;
+    EXPECT_EQ(groups.of(i).options.weight_decay, normalizes ? 0 : 5e-4) << parameters[i].name;
+    EXPECT_EQ(groups.of(i).learning_rate.value_or(0), layer == "fc" ? 1 : 0) << parameters[i].name;
+  }
+  EXPECT_EQ(normalizations, 2 * 20);
 }
 
 }  // namespace

@@ -55,6 +55,11 @@ TEST(Schedule, EndsForAGroupAfterItsEpochs) {
   EXPECT_EQ(learning_rate_at(groups[1], {}, 0.5, {.total = 4, .of_epoch = 2}, 2), 0);
 }
 
+TEST(Schedule, RejectsAGroupWithTooManySteps) {
+  const std::vector<ParameterGroup> groups = {{.epochs = 1e8}};
+  EXPECT_THROW(learning_rates(groups, {}, 0.5, {.total = std::int64_t{1} << 40, .of_epoch = 1000}), InvalidArgument);
+}
+
 TEST(Schedule, ListsOneRateWhereItNeverChanges) {
   EXPECT_EQ(learning_rates({}, 0.25, 1'000'000'000'000), std::vector<float>{0.25f});
   EXPECT_EQ(learning_rates({.warmup_steps = 1}, 0.25, 3), (std::vector<float>{0.25f, 0.25f}));

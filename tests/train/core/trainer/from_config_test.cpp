@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "kernels/host/host_device.h"
 #include "tests/data/support/message_of.h"
 #include "train/options/usage_error.h"
 
@@ -55,6 +56,37 @@ TEST(StepSizes, AreShardedWhereRunsMustBeReproducible) {
   TrainConfig config;
   config.reproducible = true;
   EXPECT_TRUE(step_sizes(config, 2).sharded);
+}
+
+class GroupWarmup : public ::testing::Test {
+ protected:
+  /// Epochs of 4 steps.
+  static std::string refusal(const TrainConfig& config) {
+    const StepSizes sizes = step_sizes(config, 1);
+    const auto sampler = make_steps(sizes, 4 * sizes.global, 0, 0, 1);
+    const kernels::HostDevice device;
+    try {
+      replica_spec(config, device, sizes, *sampler);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return {};
+  }
+};
+
+TEST_F(GroupWarmup, MustFitTheEpochsOfItsParameters) {
+  TrainConfig config;
+  config.schedule.warmup_steps = 3;
+  config.optimizer.groups = {{.pattern = "*.bias", .epochs = 0.5}};
+  EXPECT_THAT(refusal(config),
+              AllOf(HasSubstr("--warmup-steps 3 is more than the 2 steps of parameters with epochs=0.5"),
+                    HasSubstr("raise epochs")));
+  config.optimizer.groups.front().frozen = true;
+  EXPECT_EQ(refusal(config), "") << "the rate of frozen parameters has no effect";
+  config.optimizer.groups = {{.pattern = "*.bias", .epochs = 0.75}};
+  EXPECT_EQ(refusal(config), "");
+  config.schedule.warmup_steps = 9;
+  EXPECT_THAT(refusal(config), HasSubstr("--warmup-steps 9 is more than the 8 steps of this training"));
 }
 
 }  // namespace
