@@ -99,6 +99,16 @@ inline TrainOption resumed(OnResume how, TrainOption option) {
   return option;
 }
 
+inline TrainOption changing(Changes what, TrainOption option) {
+  option.changes = what;
+  return option;
+}
+
+inline Options changing(Changes what, Options options) {
+  for (TrainOption& option : options) option.changes = what;
+  return options;
+}
+
 // The rows of config/run_options.cpp, by their headings in --help.
 Options parallelism_options();
 Options communication_options();

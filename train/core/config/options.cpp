@@ -38,26 +38,27 @@ TrainOption checkpoint_activations_option() {
 
 Options data_options() {
   return {
-      resumed(OnResume::must_fit_within_epoch,
-              word_option("dataset", "training and test set; digits is generated in memory", data::dataset_names(),
-                          &TrainConfig::dataset)),
+      changing(Changes::training, resumed(OnResume::must_fit_within_epoch,
+                                          word_option("dataset", "training and test set; digits is generated in memory",
+                                                      data::dataset_names(), &TrainConfig::dataset))),
       text_option("data-dir", "DIR",
                   "folder with the files of the dataset; all ranks must have the same samples, in any folder",
                   &TrainConfig::data_dir),
-      resumed(
-          OnResume::must_fit,
-          option(
-              "val-split", "F|N",
-              "validation set held out of the training set at random (by --seed): a fraction below 1, or a number of "
-              "samples; it is evaluated instead of the test set, which is kept for the end; 0: none",
-              &TrainConfig::val_split, parse_val_split, show_val_split)),
+      changing(Changes::training,
+               resumed(OnResume::must_fit,
+                       option("val-split", "F|N",
+                              "validation set held out of the training set at random (by --seed): a fraction below 1, "
+                              "or a number of "
+                              "samples; it is evaluated instead of the test set, which is kept for the end; 0: none",
+                              &TrainConfig::val_split, parse_val_split, show_val_split))),
       choice_option<Sampler>(
           "sampler",
           "assignment of samples to ranks; distributed: as PyTorch's DistributedSampler, which may repeat some; "
           "sharded: each once an epoch, in whole shards; auto: sharded with --reproducible, else distributed",
           &TrainConfig::sampler),
-      integer_option("shard-size", "samples per shard with --sampler sharded; 0: --batch-size", {.least = 0},
-                     &TrainConfig::shard_size),
+      changing(Changes::rounding,
+               integer_option("shard-size", "samples per shard with --sampler sharded; 0: --batch-size", {.least = 0},
+                              &TrainConfig::shard_size)),
   };
 }
 
@@ -101,6 +102,11 @@ Options model_options() {
           text_option("optimizer-state", "FILE",
                       "state_dict of PyTorch's optimizer, which goes on with --weights (.pt); empty: a new optimizer",
                       &TrainConfig::optimizer_state)),
+  };
+}
+
+Options activation_options() {
+  return {
       checkpoint_activations_option(),
       option("activation-budget-mb", "F",
              "memory limit for activations in MiB with --checkpoint-activations auto; 0: as little as possible",
@@ -110,39 +116,49 @@ Options model_options() {
 
 Options batch_options() {
   return {
-      integer_option("epochs", "passes over the training set; 0: until --steps, also if only --steps is given",
-                     {.least = 0}, &TrainConfig::epochs),
-      integer_option("steps", "optimizer steps after which training ends; 0: after --epochs", {.least = 0},
-                     &TrainConfig::steps),
+      changing(Changes::training,
+               integer_option("epochs", "passes over the training set; 0: until --steps, also if only --steps is given",
+                              {.least = 0}, &TrainConfig::epochs)),
+      changing(Changes::training,
+               integer_option("steps", "optimizer steps after which training ends; 0: after --epochs", {.least = 0},
+                              &TrainConfig::steps)),
       resumed(OnResume::must_fit_within_epoch,
               integer_option("batch-size", "samples per rank and micro-batch", {.least = 1}, &TrainConfig::batch_size)),
-      integer_option("accumulate", "micro-batches per step, whose gradients are summed before the all-reduce",
-                     {.least = 1, .most = kMostAccumulated}, &TrainConfig::accumulate),
-      resumed(OnResume::must_fit_within_epoch,
-              integer_option("global-batch",
-                             "samples per step over all ranks, in micro-batches of --batch-size; 0: --batch-size times "
-                             "--accumulate times ranks",
-                             {.least = 0}, &TrainConfig::global_batch)),
+      changing(Changes::rounding,
+               integer_option("accumulate", "micro-batches per step, whose gradients are summed before the all-reduce",
+                              {.least = 1, .most = kMostAccumulated}, &TrainConfig::accumulate)),
+      changing(Changes::rounding,
+               resumed(OnResume::must_fit_within_epoch,
+                       integer_option(
+                           "global-batch",
+                           "samples per step over all ranks, in micro-batches of --batch-size; 0: --batch-size times "
+                           "--accumulate times ranks",
+                           {.least = 0}, &TrainConfig::global_batch))),
       choice_option<GradientMean>(
           "gradient-mean",
           "mean of gradients over the samples of a step, or over the ranks' means as in PyTorch, which differs "
           "where ranks have different numbers of samples",
           &TrainConfig::gradient_mean),
-      number_option("clip-norm",
-                    "largest global L2 norm of the gradients, to which larger ones are scaled; 0: no limit",
-                    &TrainConfig::clip_norm),
-      choice_option<OnNan>(
-          "on-nan",
-          "response to gradients that are not finite; skip: no update in this step; halt: error that names the "
-          "origin; rollback: return to the newest checkpoint if a smaller loss scale does not help; auto: "
-          "skip in fp16, else halt",
-          &TrainConfig::on_nan),
-      resumed(
-          OnResume::must_fit_within_epoch,
-          seed_option("seed",
+      changing(Changes::training,
+               number_option("clip-norm",
+                             "largest global L2 norm of the gradients, to which larger ones are scaled; 0: no limit",
+                             &TrainConfig::clip_norm)),
+      changing(
+          Changes::training,
+          choice_option<OnNan>(
+              "on-nan",
+              "response to gradients that are not finite; skip: no update in this step; halt: error that names the "
+              "origin; rollback: return to the newest checkpoint if a smaller loss scale does not help; auto: "
+              "skip in fp16, else halt",
+              &TrainConfig::on_nan)),
+      changing(
+          Changes::training,
+          resumed(OnResume::must_fit_within_epoch,
+                  seed_option(
+                      "seed",
                       "seed of the initial weights and of the shuffles, of which only the lower 32 bits count, as in "
                       "PyTorch",
-                      &TrainConfig::seed)),
+                      &TrainConfig::seed))),
   };
 }
 
@@ -195,18 +211,23 @@ Options optimizer_options() {
 
 Options precision_options() {
   return {
-      choice_option<Precision>("precision",
-                               "compute type of the layers; master weights stay fp32; auto: fp16 on a GPU, else fp32",
-                               &TrainConfig::precision),
-      resumed(OnResume::checkpoint, number_option("loss-scale", "initial loss scale (fp16), halved on overflow",
-                                                  &TrainConfig::loss_scale, std::numeric_limits<float>::min())),
-      integer_option("loss-scale-interval", "steps without overflow before the loss scale doubles (fp16)", {.least = 1},
-                     &TrainConfig::loss_scale_interval),
-      flag_option("reproducible",
-                  "bitwise equal results in every run at one CPU level, for any number of ranks with the same "
-                  "--global-batch and "
-                  "--shard-size; with batch normalization it requires --sync-batchnorm and the same --accumulate",
-                  &TrainConfig::reproducible),
+      changing(Changes::rounding,
+               choice_option<Precision>(
+                   "precision", "compute type of the layers; master weights stay fp32; auto: fp16 on a GPU, else fp32",
+                   &TrainConfig::precision)),
+      changing(Changes::training, resumed(OnResume::checkpoint,
+                                          number_option("loss-scale", "initial loss scale (fp16), halved on overflow",
+                                                        &TrainConfig::loss_scale, std::numeric_limits<float>::min()))),
+      changing(Changes::training,
+               integer_option("loss-scale-interval", "steps without overflow before the loss scale doubles (fp16)",
+                              {.least = 1}, &TrainConfig::loss_scale_interval)),
+      changing(
+          Changes::training,
+          flag_option("reproducible",
+                      "bitwise equal results in every run at one CPU level, for any number of ranks with the same "
+                      "--global-batch and "
+                      "--shard-size; with batch normalization it requires --sync-batchnorm and the same --accumulate",
+                      &TrainConfig::reproducible)),
   };
 }
 
@@ -217,9 +238,10 @@ Options all_options() {
     std::ranges::move(options, std::back_inserter(all));
   };
   add("Data", data_options());
-  add("Model", model_options());
+  add("Model", changing(Changes::training, model_options()));
+  add("Model", activation_options());
   add("Optimization", batch_options());
-  add("Optimization", optimizer_options());
+  add("Optimization", changing(Changes::training, optimizer_options()));
   add("Precision", precision_options());
   add("Parallelism", parallelism_options());
   add("Communication", communication_options());

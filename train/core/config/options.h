@@ -19,6 +19,13 @@ enum class OnResume : std::uint8_t {
   must_fit_within_epoch  ///< the same, but for a checkpoint of the end of an epoch
 };
 
+/// What another value of an option changes in a reproducible training (--reproducible).
+enum class Changes : std::uint8_t {
+  nothing,   ///< the bits stay
+  training,  ///< what is trained: a resume may have another value
+  rounding   ///< how it is computed, and so the bits: a resume must have the same value
+};
+
 /// One setting of a run, the source of the command line (--batch-size), the environment (GRADRING_BATCH_SIZE), the
 /// config file (batch-size or batch_size), --help and --print-config.
 struct TrainOption {
@@ -34,6 +41,7 @@ struct TrainOption {
 
   std::string group = {};  ///< heading in --help
   OnResume on_resume = OnResume::default_value;
+  Changes changes = Changes::nothing;
   char separator = 0;  ///< joins the texts of an option that is given several times; 0: the last one wins
 
   bool is_flag() const { return value.empty(); }

@@ -163,30 +163,39 @@ Options device_options() {
             return std::string(given);
           },
           quoted),
-      choice_option<SimulatedGpu>(
-          "simulate-gpu",
-          "card that is simulated instead of using a GPU, with --device cuda: executes the PTX of our kernels on "
-          "the CPU, checks every access, and is slow; none: real GPUs",
-          &TrainConfig::simulate_gpu),
+      changing(
+          Changes::rounding,
+          choice_option<SimulatedGpu>(
+              "simulate-gpu",
+              "card that is simulated instead of using a GPU, with --device cuda: executes the PTX of our kernels on "
+              "the CPU, checks every access, and is slow; none: real GPUs",
+              &TrainConfig::simulate_gpu)),
       seed_option("simulate-seed", "seed of the order in which simulated GPUs do what CUDA leaves unordered",
                   &TrainConfig::simulate_seed),
-      choice_option<BackendKind>("backend", "implementation of the layers", &TrainConfig::backend),
-      text_option("conv", "auto|NAME",
-                  "convolution kernel: a variant from `gradring bench kernels --op conv2d`, onednn or cudnn",
-                  &TrainConfig::conv),
-      text_option("gemm", "auto|NAME",
-                  "matrix multiplication kernel: a variant from `gradring bench kernels --op gemm`, onednn or cublas",
-                  &TrainConfig::gemm),
-      flag_option("autotune", "measurement of cuDNN's algorithms for each convolution; the fastest is cached",
-                  &TrainConfig::autotune),
+      changing(Changes::rounding,
+               choice_option<BackendKind>("backend", "implementation of the layers", &TrainConfig::backend)),
+      changing(Changes::rounding,
+               text_option("conv", "auto|NAME",
+                           "convolution kernel: a variant from `gradring bench kernels --op conv2d`, onednn or cudnn",
+                           &TrainConfig::conv)),
+      changing(Changes::rounding,
+               text_option(
+                   "gemm", "auto|NAME",
+                   "matrix multiplication kernel: a variant from `gradring bench kernels --op gemm`, onednn or cublas",
+                   &TrainConfig::gemm)),
+      changing(Changes::rounding,
+               flag_option("autotune", "measurement of cuDNN's algorithms for each convolution; the fastest is cached",
+                           &TrainConfig::autotune)),
       on_or_off_option("cuda-graph", "CUDA graph of forward, backward, all-reduce and update",
                        &TrainConfig::cuda_graph),
       choice_option<Resident>("resident", "training set in device memory, as bytes; auto: on a GPU",
                               &TrainConfig::resident),
-      integer_option("threads",
-                     "compute threads per rank, or device of --data-parallel; 0: OMP_NUM_THREADS, or its share of the "
-                     "usable processors",
-                     {.least = 0, .most = kMostThreads}, &TrainConfig::threads),
+      changing(Changes::rounding,
+               integer_option(
+                   "threads",
+                   "compute threads per rank, or device of --data-parallel; 0: OMP_NUM_THREADS, or its share of the "
+                   "usable processors",
+                   {.least = 0, .most = kMostThreads}, &TrainConfig::threads)),
       flag_option("pin", "CPU affinity: --threads cores of its own for every rank", &TrainConfig::pin),
       flag_option("allow-shared-gpu", "permission for several ranks to use one GPU, for tests; slow",
                   &TrainConfig::allow_shared_gpu),

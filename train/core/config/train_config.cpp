@@ -74,11 +74,16 @@ void validate(const TrainConfig& config) {
   require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
   require(config.dataset == "digits" || !config.data_dir.empty() || config.own_samples,
           data::needs_folder_message(config.dataset));
-  require(config.global_batch == 0 || config.accumulate == 1 || has_exact_statistics(config),
-          "--global-batch and --accumulate both set the samples per step: leave one out");
+  require(config.global_batch == 0 || config.accumulate == 1 || has_joint_micro_batches(config),
+          fmt::format("--global-batch {} and --accumulate {} both set the samples per step: leave one out, or set "
+                      "--accumulate 1{}",
+                      config.global_batch, config.accumulate,
+                      config.sync_batchnorm ? "; with --sampler sharded, --accumulate divides the global batch" : ""));
   const bool sharded = is_sharded(config);
   require(sharded || config.shard_size == 0,
-          "--shard-size has no effect without --sampler sharded: add it, or leave out --shard-size");
+          fmt::format("--shard-size {} has no effect without --sampler sharded, which --reproducible implies: add "
+                      "--sampler sharded, or leave --shard-size out, or set --shard-size 0",
+                      config.shard_size));
   require(sharded || !config.reproducible,
           "--sampler distributed depends on the number of ranks, which --reproducible forbids: leave it out");
   require(!config.reproducible || config.gradient_mean == GradientMean::samples,

@@ -168,9 +168,9 @@ inline bool is_sharded(const TrainConfig& config) {
   return config.sampler == Sampler::sharded || (config.sampler == Sampler::automatic && config.reproducible);
 }
 
-/// Whether batches are normalized over all ranks by the same bits for any number of them. A micro-batch is then one of
-/// all ranks: --accumulate says how many of them a step has, also one of --global-batch samples.
-inline bool has_exact_statistics(const TrainConfig& config) { return config.reproducible && config.sync_batchnorm; }
+/// Whether a micro-batch is one of all ranks, whose samples are normalized together: --accumulate says how many of them
+/// a step has, also one of --global-batch samples.
+inline bool has_joint_micro_batches(const TrainConfig& config) { return config.sync_batchnorm && is_sharded(config); }
 
 /// Checks of several options together: counts that must match, options that the chosen optimizer does not have.
 ///

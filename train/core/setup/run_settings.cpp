@@ -21,15 +21,6 @@ void replace_auto(Choice& value, Choice resolved) {
   if (value == Choice::automatic) value = resolved;
 }
 
-void resolve_sizes(TrainConfig& config, int world_size) {
-  const StepSizes sizes = step_sizes(config, world_size);
-  config.sampler = sizes.sharded ? Sampler::sharded : Sampler::distributed;
-  if (sizes.sharded) config.shard_size = sizes.shard;
-  config.global_batch = sizes.global;
-  if (!has_exact_statistics(config))
-    config.accumulate = 1;  // a rank's share of the global batch is divided into passes of the batch size anyway
-}
-
 void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironment& environment) {
   if (config.allreduce == AllReduce::nccl) config.comm = TransportKind::nccl;
   // A single GPU needs no transport.
@@ -62,16 +53,13 @@ std::string model_difference(const nn::ModelText& saved, const TrainConfig& conf
 }  // namespace
 
 TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, const WorkerEnvironment& environment) {
-  TrainConfig resolved = config;
   const kernels::DeviceId device = compute.device->id();
+  TrainConfig resolved = resolved_computation(config, step_sizes(config, environment.world_size), device);
   const bool gpu = device.kind == kernels::DeviceKind::cuda;
   if (resolved.device == "auto") resolved.device = gpu ? "cuda" : "cpu";
-  replace_auto(resolved.backend, gpu ? BackendKind::cuda : BackendKind::cpu);
-  resolved.precision = precision_of(dtype_of(config.precision, device));
   resolved.resident = is_resident(config, *compute.device) ? Resident::on : Resident::off;
   resolved.threads = compute.threads;
   replace_auto(resolved.on_nan, resolved.precision == Precision::fp16 ? OnNan::skip : OnNan::halt);
-  resolve_sizes(resolved, environment.world_size);
   resolve_communication(resolved, gpu, environment);
   return resolved;
 }

@@ -51,7 +51,7 @@ StepSizes step_sizes(const TrainConfig& config, int ranks) {
       .sharded = sharded,
       .global = config.global_batch > 0 ? config.global_batch : config.batch_size * config.accumulate * ranks,
       .shard = sharded && config.shard_size > 0 ? config.shard_size : config.batch_size};
-  const std::int64_t micro_batches = has_exact_statistics(config) ? config.accumulate : 1;
+  const std::int64_t micro_batches = has_joint_micro_batches(config) ? config.accumulate : 1;
   if (sharded && sizes.global % (micro_batches * sizes.shard) != 0)
     throw UsageError(fmt::format(
         "a step has {} samples{}, expected a multiple of the {} samples of a shard: change --global-batch or "
@@ -63,8 +63,22 @@ StepSizes step_sizes(const TrainConfig& config, int ranks) {
                     sizes.global, ranks));
   sizes.micro_batch = sizes.global / micro_batches;
   sizes.pass = sizes.shard;
-  if (has_exact_statistics(config)) sizes.pass = (sizes.micro_batch / sizes.shard + ranks - 1) / ranks * sizes.shard;
+  if (has_joint_micro_batches(config)) sizes.pass = (sizes.micro_batch / sizes.shard + ranks - 1) / ranks * sizes.shard;
   return sizes;
+}
+
+TrainConfig resolved_computation(const TrainConfig& config, const StepSizes& sizes, const kernels::DeviceId& device) {
+  TrainConfig resolved = config;
+  resolved.sampler = sizes.sharded ? Sampler::sharded : Sampler::distributed;
+  if (sizes.sharded) resolved.shard_size = sizes.shard;
+  resolved.global_batch = sizes.global;
+  if (!has_joint_micro_batches(config))
+    resolved.accumulate = 1;  // a rank's share of the global batch is divided into passes of the batch size anyway
+  resolved.precision = precision_of(dtype_of(config.precision, device));
+  if (config.backend == BackendKind::automatic)
+    resolved.backend = device.kind == kernels::DeviceKind::cuda ? BackendKind::cuda : BackendKind::cpu;
+  resolved.threads = threads_option(config);
+  return resolved;
 }
 
 std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64_t samples, std::uint64_t seed,
@@ -165,7 +179,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .sync_every_pass = config.sync_every_pass,
           .exact_terms = config.reproducible ? sizes.global / sizes.shard : 0,
           .sync_batch_norm = config.sync_batchnorm,
-          .shards = sizes.shards_of_pass(),
+          .shards = config.reproducible ? sizes.shards_of_pass() : 1,
           .overlap = config.overlap,
           .devices = static_cast<int>(config.data_parallel),
           .seed = config.seed};

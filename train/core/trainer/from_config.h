@@ -26,6 +26,10 @@ struct StepSizes {
 /// Errors    UsageError if the options contradict each other for this number of ranks.
 StepSizes step_sizes(const TrainConfig& config, int ranks);
 
+/// The config without `auto` and 0 in what determines its rounding: sampler, shard-size, global-batch (and accumulate,
+/// then 1), precision, backend, and threads of reproducible runs.
+TrainConfig resolved_computation(const TrainConfig& config, const StepSizes& sizes, const kernels::DeviceId& device);
+
 /// The sampler that deals `samples` samples by these sizes to the rank.
 std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64_t samples, std::uint64_t seed,
                                               int rank, int ranks);

@@ -137,7 +137,7 @@ void Trainer::save(std::optional<double> score) {
   TrainingState state{.progress = progress_,
                       .replica = replica_.save(world_.group.after_collectives()),
                       .samples_of_step = sizes_.global,
-                      .micro_batch = micro_batch(),
+                      .computation = computation(),
                       .sample = world_.train_set.shape(),
                       .order = order_of_samples(world_, config_.seed),
                       .cpu_level = recorded_cpu_level(world_.device),

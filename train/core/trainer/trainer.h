@@ -145,8 +145,8 @@ class Trainer {
   /// Takes all results, and rolls back if requested. Returns whether it did.
   bool roll_back_if_requested();
   Sha256 hash_of_weights();
-  /// On which a resume must agree.
-  MicroBatch micro_batch() const;
+  /// On what the bits of a reproducible training depend; else empty.
+  JsonValue computation() const;
   /// Reports weights and gradients to rank 0's sinks, if one shows them. Every result of a step must have been taken.
   void report_parameters();
   /// Weights were copied to the host. With ZeRO 1 they come through the memory of the gradients.

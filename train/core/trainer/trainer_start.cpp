@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "train/core/ddp/parameter_groups.h"
+#include "train/core/trainer/computation.h"
 #include "train/core/trainer/parameter_names.h"
 #include "train/core/trainer/parameter_tensors.h"
 #include "train/core/trainer/torch_optimizer_state.h"
@@ -93,9 +94,11 @@ Trainer::~Trainer() {
   }
 }
 
-MicroBatch Trainer::micro_batch() const {
-  if (!has_exact_statistics(config_) || nn::buffers_of(replica_.model()).empty()) return {};
-  return {.samples = sizes_.micro_batch, .shard = sizes_.shard};
+JsonValue Trainer::computation() const {
+  if (!config_.reproducible) return {};
+  TrainConfig resolved = resolved_computation(config_, sizes_, world_.device.id());
+  if (nn::buffers_of(replica_.model()).empty()) resolved.accumulate = 1;  // no statistics of batches
+  return computation_of(resolved);
 }
 
 void Trainer::resume(ResumePoint point) {
@@ -104,7 +107,7 @@ void Trainer::resume(ResumePoint point) {
   point.checkpoint.step = std::stoll(world_.group.broadcast_on_host(std::to_string(point.checkpoint.step), 0));
   check_sample_shape(*point.checkpoint.about, world_.train_set.shape(), point.from);
   if (config_.reproducible) check_cpu_level(*point.checkpoint.about, world_.device, point.from);
-  check_micro_batch(*point.checkpoint.about, micro_batch(), point.from);
+  check_computation(*point.checkpoint.about, computation(), point.from);
   TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
   if (!state.precision.empty() || !replica_.step().scales_loss())
     replica_.step().resume_loss_scale(state.replica.step, state.precision == precision_name(kernels::DType::f16));

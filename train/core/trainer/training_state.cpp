@@ -13,6 +13,7 @@
 
 #include "kernels/runtime/cpu_level.h"
 #include "nn/backend/cpu/onednn.h"
+#include "train/core/trainer/computation.h"
 #include "train/options/usage_error.h"
 #include "train/records/checkpoint/error.h"
 #include "train/records/checkpoint/json_members.h"
@@ -22,9 +23,6 @@ namespace {
 
 constexpr const char* kStepState = "step_state";
 constexpr const char* kOrder = "order";
-constexpr const char* kMicroBatch = "micro_batch";
-constexpr const char* kMicroBatchSamples = "samples";
-constexpr const char* kMicroBatchShard = "shard";
 constexpr const char* kValidation = "validation";
 constexpr const char* kPrecision = "precision";
 constexpr const char* kSettings = "settings";
@@ -147,23 +145,6 @@ void check_cpu_level(const nlohmann::ordered_json& about, const kernels::Device&
                   from.string(), there, here, advice_for_cpu_level(there, here)));
 }
 
-void check_micro_batch(const nlohmann::ordered_json& about, const MicroBatch& here, const std::filesystem::path& from) {
-  const auto count = [](const nlohmann::ordered_json& object, const char* name) {
-    const auto found = object.find(name);
-    return found != object.end() && found->is_number_integer() ? found->get<std::int64_t>() : 0;
-  };
-  const auto saved = about.find(kMicroBatch);
-  if (saved == about.end() || !saved->is_object()) return;
-  const MicroBatch there{.samples = count(*saved, kMicroBatchSamples), .shard = count(*saved, kMicroBatchShard)};
-  if (there.samples < 1 || here.samples < 1 || there == here) return;
-  throw UsageError(fmt::format(
-      "checkpoint {} was saved with batches of {} samples normalized together, in shards of {}; this run has {} in "
-      "shards of {}, which gives other bits; resume with --global-batch {} --accumulate {} --shard-size {}, or without "
-      "--reproducible",
-      from.string(), there.samples, there.shard, here.samples, here.shard, count(about, kSamplesOfStep),
-      count(about, kSamplesOfStep) / there.samples, there.shard));
-}
-
 JsonValue plans_of(const nn::Program& program) {
   auto plans = nlohmann::ordered_json::array();
   for (const nn::PlanDescription& plan : program.description())
@@ -189,9 +170,7 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
                                       {kSettings, settings},
                                       {"settings_sha256", sha256_hex(std::as_bytes(std::span(settings)))}},
       .score = score};
-  if (state.micro_batch.samples > 0)
-    (*checkpoint.about)[kMicroBatch] = {{kMicroBatchSamples, state.micro_batch.samples},
-                                        {kMicroBatchShard, state.micro_batch.shard}};
+  if (!state.computation->empty()) (*checkpoint.about)[kComputation] = std::move(*state.computation);
   return checkpoint;
 }
 

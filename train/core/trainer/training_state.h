@@ -89,19 +89,6 @@ std::string advice_for_cpu_level(const std::string& wanted, const std::string& h
 void check_cpu_level(const nlohmann::ordered_json& about, const kernels::Device& device,
                      const std::filesystem::path& from);
 
-/// On what the bits of reproducible runs depend where layers compute with statistics of batches. 0: nothing does.
-struct MicroBatch {
-  std::int64_t samples = 0;  ///< of all ranks, of which statistics are taken together
-  std::int64_t shard = 0;    ///< samples that are computed at once
-
-  bool operator==(const MicroBatch&) const = default;
-};
-
-/// Compares the micro-batch that a checkpoint was saved with to that of this run.
-///
-/// Errors    UsageError if both have one and they differ: the options that keep the checkpoint's.
-void check_micro_batch(const nlohmann::ordered_json& about, const MicroBatch& here, const std::filesystem::path& from);
-
 /// What a replica carries from one step to the next, in host memory, with PyTorch's names and orders, and independent
 /// of the number of ranks.
 struct ReplicaState {
@@ -115,13 +102,13 @@ struct TrainingState {
   TrainingProgress progress;
   ReplicaState replica;
   std::int64_t samples_of_step = 0;  ///< over all ranks
-  MicroBatch micro_batch = {};
-  kernels::Shape sample = {};    ///< of one sample
-  JsonValue order;               ///< order_of_samples(): an epoch can continue only in the same order
-  std::string cpu_level = {};    ///< recorded_cpu_level() of the device
-  JsonValue plans = {};          ///< plans_of(): informative only
-  std::int64_t total_steps = 0;  ///< that were planned, which a schedule spans
-  std::string precision = {};    ///< of the layers, which decides whether the loss is scaled; empty: unknown
+  JsonValue computation = {};        ///< of a reproducible training: computation_of()
+  kernels::Shape sample = {};        ///< of one sample
+  JsonValue order;                   ///< order_of_samples(): an epoch can continue only in the same order
+  std::string cpu_level = {};        ///< recorded_cpu_level() of the device
+  JsonValue plans = {};              ///< plans_of(): informative only
+  std::int64_t total_steps = 0;      ///< that were planned, which a schedule spans
+  std::string precision = {};        ///< of the layers, which decides whether the loss is scaled; empty: unknown
 };
 
 /// Keys of Checkpoint::about.

@@ -162,7 +162,27 @@ TEST_F(ModelFiles, ReproducibleBatchNormHasOneHashOnAnyTransport) {
   const ProgramEnd end = train(tests::joined(
       exact, {"--steps", "5", "--run-dir", "other", "--accumulate", "1", "--resume", "two/checkpoints/step-2"}));
   EXPECT_EQ(end.code, 2) << end.err;
-  EXPECT_THAT(end.err, HasSubstr("--global-batch 24 --accumulate 2 --shard-size 3"));
+  EXPECT_THAT(end.err, HasSubstr("with --accumulate 2; this run has --accumulate 1, which gives other bits"));
+}
+
+/// What a reproducible run saved of its options is a valid training without --reproducible, too.
+TEST_F(ModelFiles, TheConfigOfAReproducibleRunTrainsWithoutIt) {
+  std::string text = kSmall;
+  text.replace(text.find("  { relu = \"relu1\" }"), 0, "  { batch_norm2d = \"bn1\" },\n");
+  write("small.toml", text);
+  ASSERT_EQ(train({"--reproducible", "--sync-batchnorm", "--global-batch", "12", "--accumulate", "2", "--shard-size",
+                   "3", "--save-every-steps", "1", "--run-dir", "exact"})
+                .code,
+            0);
+  const Words config = {"train", "--config", "exact/config.resolved.toml", "--no-reproducible"};
+  for (const Words& more :
+       {Words{"--run-dir", "new"}, Words{"--run-dir", "resumed", "--resume", "exact/checkpoints/step-1"},
+        Words{"--run-dir", "exact", "--resume", "auto", "--steps", "3"}}) {
+    const ProgramEnd end = place_.run(tests::joined(config, more));
+    EXPECT_EQ(end.code, 0) << end.err;
+    const std::vector<double> exact = losses_of("exact"), floats = losses_of(more[1]);
+    EXPECT_NEAR(floats.back(), exact.back(), 1e-4);
+  }
 }
 
 TEST_F(ModelFiles, DropoutResumesToTheSameBitsAfterAKill) {

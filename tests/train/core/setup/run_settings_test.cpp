@@ -79,17 +79,19 @@ TEST_F(ResolvedConfigTest, NamesThePolicyForGradientsThatAreNotFinite) {
 
 /// Whatever a run is asked to do, its config.resolved.toml can be given to --config, and comes to the same once more.
 TEST_F(ResolvedConfigTest, ComesBackThroughConfig) {
-  const TrainConfig configs[] = {{},
-                                 {.accumulate = 3},
-                                 {.global_batch = 96},
-                                 {.sampler = Sampler::sharded, .shard_size = 16},
-                                 {.precision = Precision::fp16, .wire_dtype = Precision::fp16},
-                                 {.reproducible = true},
-                                 {.zero = 3, .sync_every_pass = true},
-                                 {.comm = TransportKind::tcp},
-                                 {.allreduce = AllReduce::direct},
-                                 {.resume = "auto", .run_dir = "run"},
-                                 {.resume = "runs/a/checkpoints/step-3"}};
+  const TrainConfig configs[] = {
+      {},
+      {.accumulate = 3},
+      {.global_batch = 96},
+      {.sampler = Sampler::sharded, .shard_size = 16},
+      {.precision = Precision::fp16, .wire_dtype = Precision::fp16},
+      {.reproducible = true},
+      {.accumulate = 2, .global_batch = 96, .shard_size = 8, .reproducible = true, .sync_batchnorm = true},
+      {.zero = 3, .sync_every_pass = true},
+      {.comm = TransportKind::tcp},
+      {.allreduce = AllReduce::direct},
+      {.resume = "auto", .run_dir = "run"},
+      {.resume = "runs/a/checkpoints/step-3"}};
   for (const TrainConfig& config : configs)
     for (const int ranks : {1, 2}) {
       const std::string text = to_resolved_toml(resolved(config, ranks));
@@ -101,6 +103,26 @@ TEST_F(ResolvedConfigTest, ComesBackThroughConfig) {
       EXPECT_EQ(to_resolved_toml(resolved(again, ranks)), text);
       EXPECT_EQ(again.resume, "none");
     }
+}
+
+/// A saved config can leave --reproducible, with the micro-batches that it had.
+TEST_F(ResolvedConfigTest, ComesBackWithoutReproducible) {
+  const TrainConfig configs[] = {
+      {.reproducible = true},
+      {.global_batch = 96, .shard_size = 8, .reproducible = true},
+      {.accumulate = 2, .global_batch = 96, .shard_size = 8, .reproducible = true, .sync_batchnorm = true}};
+  for (const TrainConfig& config : configs) {
+    const std::string text = to_resolved_toml(resolved(config, 2));
+    SCOPED_TRACE(text);
+    const tests::TempFolder folder;
+    const auto file = folder.write("F.toml", tests::Bytes(text.begin(), text.end()));
+    const TrainConfig left = resolve({{"reproducible", "false"}}, {}, file.string()).config;
+    EXPECT_FALSE(left.reproducible);
+    const StepSizes before = step_sizes(config, 2), now = step_sizes(left, 2);
+    EXPECT_EQ(now.global, before.global);
+    EXPECT_EQ(now.micro_batch, before.micro_batch);
+    EXPECT_EQ(now.pass, before.pass);
+  }
 }
 
 Checkpoint with_settings(const nlohmann::ordered_json& settings) {

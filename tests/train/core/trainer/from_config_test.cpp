@@ -52,6 +52,30 @@ TEST(StepSizes, OfShardsAreForAnyNumberOfRanks) {
                     HasSubstr("--shard-size")));
 }
 
+TEST(StepSizes, OfShardsThatAreNormalizedTogetherAreMicroBatchesOfAllRanks) {
+  TrainConfig config;
+  config.global_batch = 96;
+  config.accumulate = 2;
+  config.shard_size = 8;
+  config.sync_batchnorm = true;
+  EXPECT_THAT(message_of<UsageError>([&] { validate(config); }),
+              AllOf(HasSubstr("--global-batch 96 and --accumulate 2"), HasSubstr("set --accumulate 1"),
+                    HasSubstr("with --sampler sharded, --accumulate divides the global batch")));
+  config.sampler = Sampler::sharded;
+  for (const bool reproducible : {false, true}) {
+    config.reproducible = reproducible;
+    EXPECT_NO_THROW(validate(config));
+    EXPECT_EQ(step_sizes(config, 1).micro_batch, 48);
+    EXPECT_EQ(step_sizes(config, 1).pass, 48);
+    EXPECT_EQ(step_sizes(config, 4).pass, 16) << "6 shards over 4 ranks";
+  }
+  config.reproducible = config.sync_batchnorm = false;
+  config.accumulate = 1;
+  config.sampler = {};
+  EXPECT_THAT(message_of<UsageError>([&] { validate(config); }),
+              AllOf(HasSubstr("--shard-size 8 has no effect without --sampler sharded"), HasSubstr("--shard-size 0")));
+}
+
 TEST(StepSizes, AreShardedWhereRunsMustBeReproducible) {
   TrainConfig config;
   config.reproducible = true;
