@@ -29,6 +29,32 @@ std::size_t lay_out(ActivationLayout& layout, std::span<const StageBytes> stages
   return end;
 }
 
+/// Of the stages before the first one with a backward pass.
+struct ForwardOnly {
+  ActivationLayout layout;
+  std::size_t kept = 0;  // bytes of outputs that stay, at the start of the block
+};
+
+ForwardOnly lay_out_forward_only(std::span<const StageBytes> stages, std::span<const std::size_t> last_readers,
+                                 std::size_t first) {
+  std::vector<StageBytes> others(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(first));
+  std::size_t kept = 0;
+  std::vector<std::size_t> offsets;
+  for (std::size_t i = 0; i < first; ++i) {
+    offsets.push_back(kept);
+    if (last_readers[i] >= first) kept += padded(std::exchange(others[i].output, 0));
+  }
+  ActivationLayout layout = lay_out_for_forward(others, last_readers.first(first));
+  layout.bytes += kept;
+  for (std::size_t i = 0; i < first; ++i) {
+    ActivationLayout::Offsets& stage = layout.stages[i];
+    stage.output = last_readers[i] >= first ? offsets[i] : kept + stage.output;
+    stage.saved += kept;
+    stage.kept += kept;
+  }
+  return {.layout = std::move(layout), .kept = kept};
+}
+
 /// The first segments of a program.
 struct Beginning {
   std::size_t kept_bytes = 0;  // of the ends so far and the program's last stage
@@ -149,24 +175,21 @@ ActivationLayout lay_out_for_training(std::span<const StageBytes> stages, std::s
   std::vector<std::size_t> own_ends;
   for (const std::size_t end : ends) own_ends.push_back(end - first);
   const ActivationLayout others = lay_out_for_backward(stages.subspan(first), own_ends);
-  std::vector<StageBytes> before(stages.begin(), stages.begin() + static_cast<std::ptrdiff_t>(first));
-  std::size_t kept = 0;  // outputs that stay, at the start of the block
-  std::vector<std::size_t> offsets;
-  for (std::size_t i = 0; i < first; ++i) {
-    offsets.push_back(kept);
-    if (last_readers[i] >= first) kept += padded(std::exchange(before[i].output, 0));
-  }
-  ActivationLayout layout = lay_out_for_forward(before, last_readers.first(first));
-  layout.bytes = kept + std::max(layout.bytes, others.bytes);
-  layout.stages.insert(layout.stages.end(), others.stages.begin(), others.stages.end());
-  for (ActivationLayout::Offsets& stage : layout.stages) {
+  auto [layout, kept] = lay_out_forward_only(stages, last_readers, first);
+  layout.bytes = std::max(layout.bytes, kept + others.bytes);
+  for (ActivationLayout::Offsets stage : others.stages) {
     stage.output += kept;
     stage.saved += kept;
     stage.kept += kept;
+    layout.stages.push_back(stage);
   }
-  for (std::size_t i = 0; i < first; ++i)
-    if (last_readers[i] >= first) layout.stages[i].output = offsets[i];
   return layout;
+}
+
+ForwardOnlyBytes forward_only_bytes(std::span<const StageBytes> stages, std::span<const std::size_t> last_readers,
+                                    std::size_t first) {
+  const ForwardOnly before = lay_out_forward_only(stages, last_readers, first);
+  return {.kept = before.kept, .peak = before.layout.bytes};
 }
 
 ActivationLayout lay_out_for_forward(std::span<const StageBytes> stages, std::span<const std::size_t> last_readers) {
@@ -204,16 +227,19 @@ Placement assign_offsets(std::span<const Lifetime> blocks) {
   return placed;
 }
 
-Segmentation choose_segments(std::span<const StageCost> stages, const Checkpointing& checkpointing) {
+Segmentation choose_segments(std::span<const StageCost> given, const Checkpointing& checkpointing,
+                             const ForwardOnlyBytes& before) {
   using Kind = Checkpointing::Kind;
-  check(!stages.empty(), "a program has no stages, expected 1 or more");
+  check(!given.empty(), "a program has no stages, expected 1 or more");
   check(checkpointing.kind != Kind::segments || checkpointing.segments > 0,
         [&] { return "the number of segments is " + std::to_string(checkpointing.segments) + ", expected 1 or more"; });
+  std::vector<StageCost> stages(given.begin(), given.end());
+  stages.front().kept_bytes += before.kept;
   if (checkpointing.kind == Kind::none) return with_segment(no_segments(stages), stages, 0, stages.size() - 1).segments;
   std::size_t most_segments = stages.size();
   if (checkpointing.kind == Kind::segments) most_segments = static_cast<std::size_t>(checkpointing.segments);
 
-  const std::size_t least = least_bytes(stages, most_segments);
+  const std::size_t least = std::max(before.peak, least_bytes(stages, most_segments));
   const bool has_budget = checkpointing.kind == Kind::automatic && checkpointing.budget_bytes > 0;
   if (has_budget && checkpointing.budget_bytes < least)
     throw InvalidArgument("the activations do not fit the budget of " + in_mebibytes(checkpointing.budget_bytes) +

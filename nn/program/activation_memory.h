@@ -37,12 +37,19 @@ struct Segmentation {
   double work = 0;  ///< of all recomputation
 };
 
-/// The best segmentation of a program's stages. The last segment is never recomputed: its activations still exist when
-/// backward begins.
+/// Memory of the stages before the first one with a backward pass, which run forward only.
+struct ForwardOnlyBytes {
+  std::size_t kept = 0;  ///< outputs that later stages read
+  std::size_t peak = 0;  ///< while they run, with those
+};
+
+/// The best segmentation of a program's stages with a backward pass, after those of `before`. The last segment is never
+/// recomputed: its activations still exist when backward begins.
 ///
 /// Cost      dynamic programming over the stages; keeps the beginnings that no other beats in memory, work and number.
 /// Errors    InvalidArgument if no segmentation fits the budget; states the minimum.
-Segmentation choose_segments(std::span<const StageCost> stages, const Checkpointing& checkpointing);
+Segmentation choose_segments(std::span<const StageCost> stages, const Checkpointing& checkpointing,
+                             const ForwardOnlyBytes& before = {});
 
 /// What forward leaves for backward: a stage's output, and what its plan saves and keeps (Plan).
 struct StageBytes {
@@ -82,6 +89,10 @@ ActivationLayout lay_out_for_backward(std::span<const StageBytes> stages, std::s
 /// `first` on read stay. The others are in memory that later stages overwrite. `ends` are numbers among all stages.
 ActivationLayout lay_out_for_training(std::span<const StageBytes> stages, std::span<const std::size_t> last_readers,
                                       std::span<const std::size_t> ends, std::size_t first);
+
+/// Of the stages before `first` in that layout.
+ForwardOnlyBytes forward_only_bytes(std::span<const StageBytes> stages, std::span<const std::size_t> last_readers,
+                                    std::size_t first);
 
 /// The layout of an evaluation program: an output is kept until its last reader has run, and what plans save until they
 /// have. `last_readers`: of each stage's output, stages.size() for the loss.

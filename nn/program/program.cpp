@@ -74,7 +74,8 @@ std::vector<StageCost> costs_of(const ModelPlans& plans, std::span<const StageBy
 /// The segments of the stages from `first`.
 Segmentation segments_of(const ModelPlans& plans, std::span<const StageBytes> bytes, std::size_t first,
                          const Checkpointing& checkpointing) {
-  Segmentation segments = choose_segments(costs_of(plans, bytes, first), checkpointing);
+  Segmentation segments = choose_segments(costs_of(plans, bytes, first), checkpointing,
+                                          forward_only_bytes(bytes, plans.last_readers(), first));
   for (std::size_t& end : segments.ends) end += first;
   return segments;
 }

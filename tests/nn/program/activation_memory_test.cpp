@@ -259,6 +259,18 @@ TEST(ChooseSegments, AGenerousBudgetLeavesThingsAsTheyAre) {
   EXPECT_THAT(chosen.ends, ElementsAre(11));
 }
 
+TEST(ChooseSegments, CountsWhatStagesWithoutABackwardPassNeed) {
+  const std::vector<StageCost> stages(12, StageCost{10, 1});
+  const auto choose = [&](std::size_t budget, const ForwardOnlyBytes& before) {
+    return choose_segments(stages, {.kind = Kind::automatic, .budget_bytes = budget}, before);
+  };
+  EXPECT_THAT(choose(150, {.kept = 30, .peak = 150}).ends, ElementsAre(11));
+  EXPECT_EQ(choose(150, {.kept = 30, .peak = 90}).peak_bytes, 150u);
+  EXPECT_GT(choose(149, {.kept = 30, .peak = 90}).ends.size(), 1u);
+  EXPECT_THROW(choose(149, {.kept = 30, .peak = 150}), InvalidArgument) << "they do not run within it";
+  EXPECT_THAT(choose(0, {.kept = 0, .peak = 120}).ends, ElementsAre(11)) << "less would not lower the peak";
+}
+
 TEST(ChooseSegments, KeepsTheEndsThatAreSmall) {  // as pooling leaves them
   const std::vector<StageCost> stages = {{40, 9}, {40, 9}, {1, 9}, {40, 9}, {40, 9}, {1, 9}, {80, 9}, {1, 1}};
   EXPECT_THAT(choose_segments(stages, {.kind = Kind::segments, .segments = 3}).ends, ElementsAre(2, 5, 7));

@@ -148,6 +148,34 @@ TEST(FrozenProgram, AFrozenBackboneNeedsTheMemoryOfAnEvaluation) {
   EXPECT_GT(total(all), 5 * total(frozen));
 }
 
+/// A frozen prefix runs within the budget, and keeps what trained layers read of it.
+TEST(FrozenProgram, KeepsToTheBudgetOfActivations) {
+  constexpr std::size_t kLogits = 1024;  // besides
+  for (const nn::Model& model :
+       {with_trained(residual_model(), {"fc"}), with_trained(residual_model(), {"conv4", "fc"}),
+        with_trained(residual_model(), {"conv2", "conv3", "fc"}), with_trained(batch_norm_model(), {"bn4", "fc"}),
+        with_trained(batch_norm_model(), {"bn2", "fc"}), with_trained(nn::convnet({28, 28, 1}, 10), {"fc_layers.2"})}) {
+    const auto memory = [&](std::size_t budget) {
+      return ProgramRig(model, 16, "cpu", nn::ProgramMode::training, DType::f32,
+                        {.kind = Checkpointing::Kind::automatic, .budget_bytes = budget})
+          .program()
+          .memory()
+          .activations;
+    };
+    const std::size_t least = memory(0);
+    EXPECT_NO_THROW(memory(least)) << model.name;
+    for (std::size_t eighths = 1; eighths <= 16; ++eighths) {
+      const std::size_t budget = least * eighths / 8;
+      try {
+        EXPECT_LE(memory(budget), budget + kLogits)
+            << model.name << " without " << testing::PrintToString(model.frozen);
+      } catch (const InvalidArgument& error) {
+        EXPECT_LT(budget, least) << error.what();
+      }
+    }
+  }
+}
+
 struct FrozenCase {
   std::string backend;
   DType dtype;
