@@ -85,7 +85,9 @@ struct LayerRow {
   const nn::NamedLayer* layer = nullptr;
   std::string reads;  ///< empty: the layer before
   std::vector<std::int64_t> output;
-  std::int64_t parameters = 0, buffers = 0, multiply_adds = 0;
+  std::int64_t parameters = 0, frozen = 0, buffers = 0, multiply_adds = 0;
+
+  std::int64_t trained() const { return parameters - frozen; }
 };
 
 std::int64_t elements_of(const std::vector<nn::Parameter>& tensors) {
@@ -105,10 +107,14 @@ std::vector<LayerRow> rows_of(const nn::Model& model) {
     const nn::NamedLayer& layer = model.layers[i];
     const Shape& output = all[i + 1].shape;
     const std::vector<nn::Parameter> parameters = nn::parameters_of(layer.layer, inputs[i]);
+    std::int64_t frozen = 0;
+    for (const nn::Parameter& parameter : parameters)
+      if (model.frozen.contains(layer.name + "." + parameter.name)) frozen += parameter.shape.elements();
     LayerRow row{.layer = &layer,
                  .reads = fmt::format("{}", fmt::join(layer.inputs, " ")),
                  .output = {output.extents().begin() + 1, output.extents().end()},
                  .parameters = elements_of(parameters),
+                 .frozen = frozen,
                  .buffers = elements_of(nn::buffers_of(layer.layer, inputs[i]))};
     if (multiplies_matrices(parameters))
       row.multiply_adds =
@@ -122,6 +128,7 @@ LayerRow total_of(const std::vector<LayerRow>& rows) {
   LayerRow total;
   for (const LayerRow& row : rows) {
     total.parameters += row.parameters;
+    total.frozen += row.frozen;
     total.buffers += row.buffers;
     total.multiply_adds += row.multiply_adds;
   }
@@ -136,19 +143,20 @@ std::string module_of(const LayerRow& row) {
 using Memory = std::vector<std::pair<std::string, std::size_t>>;
 
 /// Throws what a backend throws that cannot plan the layers.
-Memory plan(const nn::Model& model, std::int64_t batch_size, std::int64_t parameters) {
+Memory plan(const nn::Model& model, std::int64_t batch_size, const LayerRow& total) {
   const Compute compute = make_compute({.device = "cpu", .threads = 1});
   kernels::DryRunDevice device(*compute.device);
   const nn::ProgramMemory program =
       nn::Program(model, batch_size, nn::ProgramMode::training, *compute.backend, device).memory();
-  const std::size_t weights = static_cast<std::size_t>(parameters) * sizeof(float);
+  const std::size_t weights = static_cast<std::size_t>(total.parameters) * sizeof(float);
+  const std::size_t gradients = static_cast<std::size_t>(total.trained()) * sizeof(float);
   return {{"weights", weights},
-          {"gradients", weights},
-          {"optimizer", 2 * weights},
+          {"gradients", gradients},
+          {"optimizer", 2 * gradients},
           {"activations", program.activations},
           {"activation_gradients", program.activation_gradients},
           {"workspace", program.workspace},
-          {"total", 4 * weights + program.total()}};
+          {"total", weights + 3 * gradients + program.total()}};
 }
 
 void print_table(const nn::Model& model, const std::vector<LayerRow>& rows) {
@@ -161,6 +169,8 @@ void print_table(const nn::Model& model, const std::vector<LayerRow>& rows) {
                           row.parameters > 0 ? fmt::to_string(row.parameters) : "",
                           row.multiply_adds > 0 ? fmt::to_string(row.multiply_adds) : ""});
   table.rows.push_back({"total", "", "", "", fmt::to_string(total.parameters), fmt::to_string(total.multiply_adds)});
+  table.rows.push_back({"trainable", "", "", "", fmt::to_string(total.trained()), ""});
+  table.rows.push_back({"frozen", "", "", "", fmt::to_string(total.frozen), ""});
   print_text("{}", table.text());
   if (total.buffers > 0) print_text("\n{} elements of buffers, which are not trained\n", total.buffers);
 }
@@ -178,9 +188,12 @@ nlohmann::ordered_json to_json(const nn::Model& model, const std::vector<LayerRo
                               {"inputs", row.layer->inputs},
                               {"output", row.output},
                               {"parameters", row.parameters},
+                              {"frozen", row.frozen},
                               {"buffers", row.buffers},
                               {"multiply_adds", row.multiply_adds}});
   json["parameters"] = total.parameters;
+  json["trainable"] = total.trained();
+  json["frozen"] = total.frozen;
   json["buffers"] = total.buffers;
   json["multiply_adds"] = total.multiply_adds;
   return json;
@@ -194,7 +207,7 @@ void run(const ShowModelOptions& options, const Words& words) {
   json["batch_size"] = options.batch_size;
   std::string missing;
   try {
-    for (const auto& [name, bytes] : plan(model, options.batch_size, total_of(rows).parameters))
+    for (const auto& [name, bytes] : plan(model, options.batch_size, total_of(rows)))
       json["memory_bytes"][name] = bytes;
   } catch (const std::exception& error) {
     missing = error.what();

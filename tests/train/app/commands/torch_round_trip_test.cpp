@@ -101,6 +101,7 @@ TEST_F(TorchRoundTrip, AStateDictTrainsOnHereAndGoesBack) {
 struct OptimizerCase {
   std::string name;
   Words options;
+  std::string frozen = {};  ///< beginning of the names of frozen parameters
 };
 
 class TorchOptimizers : public TorchRoundTrip, public testing::WithParamInterface<OptimizerCase> {
@@ -126,7 +127,8 @@ TEST_P(TorchOptimizers, GoOnThereAndHereAlike) {
   train_on_all("ours", "5", {});
   run({"export", "--checkpoint", "ours/checkpoints/step-4", "--output", "w.pt"});
   run({"export", "--checkpoint", "ours/checkpoints/step-4", "--optimizer", "--output", "o.pt"});
-  torch({"optimizer_steps", GetParam().name, "w.pt", "o.pt", "data", "theirs", "2"});
+  const Words frozen = GetParam().frozen.empty() ? Words() : Words{GetParam().frozen};
+  torch(joined({"optimizer_steps", GetParam().name, "w.pt", "o.pt", "data", "theirs", "2"}, frozen));
   EXPECT_LT(distance("ours/checkpoints/step-5/model.safetensors", "theirs-1.pt"), kStepBound);
   EXPECT_GT(distance("w.pt", "theirs-1.pt"), 10 * kStepBound) << "a step changes the weights";
   if (scheduled) return;
@@ -145,7 +147,12 @@ INSTANTIATE_TEST_SUITE_P(
                                   {"--optimizer", "sgd", "--momentum", "0.9", "--nesterov", "--weight-decay", "0.01",
                                    "--lr", "0.05", "--schedule", "cosine"}},
                     OptimizerCase{"SGD", {"--optimizer", "sgd", "--momentum", "0.9", "--lr", "0.05"}},
-                    OptimizerCase{"SGD", {"--group", "*:optimizer=sgd,momentum=0.9,lr=0.05"}}),
+                    OptimizerCase{"SGD", {"--group", "*:optimizer=sgd,momentum=0.9,lr=0.05"}},
+                    OptimizerCase{"Adam", {"--group", "conv_layers.*:frozen"}, "conv_layers."},
+                    OptimizerCase{"AdamW",
+                                  {"--optimizer", "adamw", "--weight-decay", "0.1", "--no-bias-decay", "--group",
+                                   "fc_layers.0.*:frozen"},
+                                  "fc_layers.0."}),
     [](const auto& test) { return test.param.name + std::to_string(test.index); });
 
 TEST_F(TorchRoundTrip, APtCarriesItsPreprocessingBesideAPlainStateDict) {

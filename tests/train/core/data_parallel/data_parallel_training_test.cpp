@@ -167,6 +167,37 @@ TEST(DataParallelTraining, DropsOutTheSameOnAnyNumberOfDevices) {
   for (const std::int64_t devices : {2, 3}) EXPECT_NEAR(loss_on(devices), loss, 1e-6 * loss) << devices;
 }
 
+TEST(DataParallelTraining, LeavesFrozenParametersAsTheyWere) {
+  for (const auto precision : {train::Precision::fp32, train::Precision::fp16}) {
+    SCOPED_TRACE(word_of(precision));
+    const auto config_on = [&](std::int64_t devices) {
+      train::TrainConfig config = config_for(devices, 4);
+      config.precision = precision;
+      config.optimizer.groups = {{.pattern = "conv_layers.*", .frozen = true}, {.pattern = "*.bias", .frozen = true}};
+      return config;
+    };
+    const DeviceRun one = train_on_devices(config_on(1)), three = train_on_devices(config_on(3));
+    EXPECT_NEAR(three.summary.loss, one.summary.loss, 1e-2 * one.summary.loss);
+    for (const MemoryClass each : train::all_memory_classes())
+      if (each != MemoryClass::batches) {  // counts a few bytes of the evaluation besides
+        EXPECT_EQ(three.summary.planned_memory[each], three.summary.peak_memory[each]) << name_of(each);
+      }
+    EXPECT_EQ(three.summary.further_device_bytes, 2 * three.planned_further.total());
+    const std::vector<nn::Parameter> parameters = nn::parameters_of(nn::convnet({28, 28, 1}, 10));
+    const auto drawn = nn::draw_torch_uniform(parameters, 0);
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      const std::string& name = parameters[i].name;
+      const auto saved = std::ranges::find(three.checkpoint.model, name, &train::TensorRecord::name);
+      ASSERT_NE(saved, three.checkpoint.model.end()) << name;
+      const auto values = train::values_of(*saved).value();
+      const bool is_frozen = name.starts_with("conv_layers.") || name.ends_with(".bias");
+      EXPECT_EQ(std::equal(values.begin(), values.end(), drawn[i].begin()), is_frozen) << name;
+    }
+    const DeviceRun resumed = train_on_devices(config_on(3), &three.checkpoint);
+    EXPECT_EQ(resumed.summary.parameters_sha256, three.summary.parameters_sha256);
+  }
+}
+
 TEST(DataParallelTraining, AnErrorOnAnotherDeviceEndsTheTraining) {
   EXPECT_THAT(message_of<DeviceError>([] { train_on_devices(config_for(3, 8), nullptr, true); }),
               HasSubstr("the second device lost its memory"));

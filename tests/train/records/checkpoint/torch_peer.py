@@ -6,8 +6,10 @@
   torch_peer.py logits PT SAFETENSORS GOLDEN   the largest difference of the ConvNet's logits from the golden ones
   torch_peer.py compare WEIGHTS IDX LOGITS     the same, of a .pt or .safetensors on the images of an IDX file, from a .npy
   torch_peer.py state_dicts FOLDER             FOLDER/{convnet,sequential,attributes,parallel,compiled}.pt, the same weights
-  torch_peer.py optimizer_steps KIND WEIGHTS OPTIMIZER FOLDER OUT STEPS   goes on training with an exported optimizer, on all
-                                               images of FOLDER at once: OUT-<i>.pt and OUT-<i>-optimizer.pt of each step
+  torch_peer.py optimizer_steps KIND WEIGHTS OPTIMIZER FOLDER OUT STEPS [FROZEN]   goes on training with an exported
+                                               optimizer, on all images of FOLDER at once: OUT-<i>.pt and
+                                               OUT-<i>-optimizer.pt of each step; without the parameters whose names
+                                               begin with FROZEN
   torch_peer.py distance A B                   the largest difference of two files of weights
   torch_peer.py about FILE                     the record beside the state_dict of a .pt; also that torch.load reads the file
 """
@@ -168,14 +170,17 @@ def read_idx(path):
     return torch.from_numpy(numpy.frombuffer(data, dtype=numpy.uint8, offset=4 + 4 * data[3]).copy())
 
 
-def optimizer_steps(kind, weights, optimizer_path, folder, out, steps):
+def optimizer_steps(kind, weights, optimizer_path, folder, out, steps, frozen=None):
     model = convnet()
     model.load_state_dict(load_weights(weights), strict=True)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(frozen is None or not name.startswith(frozen))
+    trained = [p for p in model.parameters() if p.requires_grad]
     # PyTorch 1.13 reads no floats with weights_only, not even those of its own optimizers.
     saved = torch.load(optimizer_path, weights_only=not torch.__version__.startswith("1."))
-    groups = [list(model.parameters())]
+    groups = [trained]
     if len(saved["param_groups"]) == 2:
-        groups = [[p for p in model.parameters() if p.dim() > 1], [p for p in model.parameters() if p.dim() == 1]]
+        groups = [[p for p in trained if p.dim() > 1], [p for p in trained if p.dim() == 1]]
     # Other numbers than the file's, which come with load_state_dict.
     optimizer = getattr(torch.optim, kind)([{"params": group} for group in groups], lr=0.5)
     optimizer.load_state_dict(saved)
