@@ -149,7 +149,17 @@ std::string table_of(const RangeTest& test) {
   return text;
 }
 
-std::vector<BannerRow> findings(const RangeTest& test, const RangeTestSpec& spec) {
+/// The rates of parameter groups that go with a rate of the others: "'fc.*:lr=0.5'".
+std::string rates_of_groups(const TrainConfig& training, double rate) {
+  std::string text;
+  for (const GroupOverride& group : training.optimizer.groups)
+    if (group.learning_rate)
+      text += fmt::format("{}'{}:lr={:.2g}'", text.empty() ? "" : " ", group.pattern,
+                          *group.learning_rate / training.learning_rate * rate);
+  return text;
+}
+
+std::vector<BannerRow> findings(const RangeTest& test, const RangeTestSpec& spec, const TrainConfig& training) {
   const std::string end = test.diverged() ? "the loss diverged" : fmt::format("all {} steps were made", spec.steps);
   std::vector<BannerRow> rows = {{"Ended", fmt::format("after step {}: {}", test.points().back().step, end)}};
   const auto steepest = test.steepest();
@@ -162,6 +172,8 @@ std::vector<BannerRow> findings(const RangeTest& test, const RangeTestSpec& spec
            ? fmt::format("--lr {:.2g}, by the steepest descent of the smoothed loss", steepest->learning_rate)
            : std::string(
                  "no rate: too few steps, or the loss did not fall; raise --steps, or try other --min and --max")});
+  if (const std::string groups = steepest ? rates_of_groups(training, steepest->learning_rate) : ""; !groups.empty())
+    rows.push_back({"Groups", groups});
   return rows;
 }
 
@@ -185,11 +197,11 @@ nlohmann::ordered_json to_json(const RangeTest& test, const RangeTestSpec& spec)
   return json;
 }
 
-void report(const RangeTest& test, const LrFindOptions& options, const TrainConfig& config) {
+void report(const RangeTest& test, const LrFindOptions& options, const TrainConfig& training) {
   if (!options.csv.empty()) write_named_file(options.csv, csv_of(test));
-  if (!options.plot.empty()) write_named_file(options.plot, plot_of(test, config));
+  if (!options.plot.empty()) write_named_file(options.plot, plot_of(test, training));
   if (options.json) return print_json(to_json(test, options.test));
-  print_text("{}\n{}", table_of(test), aligned(findings(test, options.test), 0, TextLook(STDOUT_FILENO)));
+  print_text("{}\n{}", table_of(test), aligned(findings(test, options.test, training), 0, TextLook(STDOUT_FILENO)));
 }
 
 int run(Arguments args, KeptAlive& kept) {
@@ -211,7 +223,7 @@ int run(Arguments args, KeptAlive& kept) {
   run_test(config, environment, kept, test);
   if (environment.rank == 0) {
     if (test.points().empty()) throw DivergedError("the loss diverged in the first step: lower --min");
-    report(test, options, config);
+    report(test, options, resolved.config);
   }
   return kOk;
 }

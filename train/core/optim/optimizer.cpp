@@ -171,6 +171,7 @@ double cosine(double from, double to, double part) {
 
 /// The same, with equal factors for equal parts.
 double exponential(double to, double from, double part) {
+  if (to == 0) return 0;
   check(from > 0, fmt::format("schedule exponential begins at {}, expected a rate above 0", from));
   return part > 0 ? from * std::pow(to / from, part) : from;
 }
@@ -180,6 +181,12 @@ double one_cycle(double peak, double steps, double step) {
   const double top = kOneCycleRise * steps - 1;  // the step at the peak, as PyTorch counts: it may lie between two
   if (step <= top) return cosine(first, peak, top > 0 ? step / top : 1);
   return cosine(peak, first / kOneCycleLast, (step - top) / (steps - 1 - top));
+}
+
+/// The schedule of a group with a peak of its own. In a range test the ratio of its rates to the run's is constant.
+ScheduleSpec schedule_of(ScheduleSpec spec, double peak, double own) {
+  if (spec.kind == ScheduleKind::exponential && own != peak) spec.least *= own / peak;
+  return spec;
 }
 
 void check_listed(std::int64_t steps) {
@@ -243,7 +250,8 @@ std::int64_t steps_of(const ParameterGroup& group, const TrainingSteps& steps) {
 double learning_rate_at(const ParameterGroup& group, const ScheduleSpec& spec, double peak, const TrainingSteps& steps,
                         std::int64_t step) {
   const std::int64_t trained = steps_of(group, steps);
-  return step < trained ? learning_rate_at(spec, group.learning_rate.value_or(peak), trained, step) : 0;
+  const double own = group.learning_rate.value_or(peak);
+  return step < trained ? learning_rate_at(schedule_of(spec, peak, own), own, trained, step) : 0;
 }
 
 std::vector<float> learning_rates(std::span<const ParameterGroup> groups, const ScheduleSpec& spec, double peak,
@@ -252,7 +260,8 @@ std::vector<float> learning_rates(std::span<const ParameterGroup> groups, const 
   std::size_t count = 1;
   for (const ParameterGroup& group : groups) {
     const std::int64_t trained = steps_of(group, steps);
-    auto& table = tables.emplace_back(learning_rates(spec, group.learning_rate.value_or(peak), trained));
+    const double own = group.learning_rate.value_or(peak);
+    auto& table = tables.emplace_back(learning_rates(schedule_of(spec, peak, own), own, trained));
     if (trained < steps.total) {
       check_listed(trained);
       table.resize(static_cast<std::size_t>(trained), table.back());

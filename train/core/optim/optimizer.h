@@ -188,7 +188,7 @@ struct TrainingSteps {
 std::int64_t steps_of(const ParameterGroup& group, const TrainingSteps& steps);
 
 /// The learning rate of a group in a step. A group with `epochs` has the schedule of a training of that length, and then
-/// the rate 0. `peak` is the run's.
+/// the rate 0. `peak` is the run's. An exponential schedule keeps the ratio of its rates to the run's.
 double learning_rate_at(const ParameterGroup& group, const ScheduleSpec& spec, double peak, const TrainingSteps& steps,
                         std::int64_t step);
 

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/core/trainer/range_test.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <span>
+
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -15,6 +19,14 @@ constexpr std::int64_t kSkippedAtEnd = 5;  // points: there the loss may already
 }  // namespace
 
 TrainConfig range_test_config(TrainConfig config, const RangeTestSpec& spec) {
+  for (GroupOverride& group : config.optimizer.groups) {
+    group.epochs.reset();
+    if (!group.learning_rate) continue;
+    if (config.learning_rate == 0)
+      throw UsageError(fmt::format(
+          "the lr of --group '{}' keeps its ratio to --lr, which is 0: give the --lr of a training", group.pattern));
+    group.learning_rate = *group.learning_rate / config.learning_rate * spec.most;
+  }
   config.schedule = {.kind = ScheduleKind::exponential, .least = spec.least};
   config.learning_rate = spec.most;
   config.steps = spec.steps;

@@ -20,7 +20,10 @@ struct RangeTestSpec {
 };
 
 /// The options of a training that makes the test: the schedule and the number of steps are the test's; no checkpoint is
-/// resumed from, and non-finite gradients do not end it.
+/// resumed from, and non-finite gradients do not end it. Rates of parameter groups keep their ratio to the run's, and
+/// their `epochs` have no effect.
+///
+/// Errors    UsageError if a group has a rate and the run has none.
 TrainConfig range_test_config(TrainConfig config, const RangeTestSpec& spec);
 
 /// A step of the test.

@@ -56,6 +56,24 @@ TEST_F(LrFind, TrainsWithAGrowingRateUntilTheLossDiverges) {
   EXPECT_GT(good, accuracy("high", points.back()["learning_rate"]));
 }
 
+/// The rate of the head, a hundred times that of the others, makes the loss diverge before theirs would.
+TEST_F(LrFind, KeepsTheRatioOfAGroupsRate) {
+  const Words words = {"--optimizer", "sgd", "--min", "1e-4", "--max", "100", "--steps", "60", "--lr", "0.01"};
+  const auto last_rate = [&](const Words& more) {
+    const ProgramEnd end = find(tests::joined(tests::joined(words, more), {"--json"}));
+    EXPECT_EQ(end.code, 0) << end.err;
+    return tests::parse_json(end.out).at("points").back().at("learning_rate").get<double>();
+  };
+  const double plain = last_rate({});
+  EXPECT_EQ(last_rate({"--group", "fc_layers.2.*:lr=0.01"}), plain);
+  EXPECT_LT(last_rate({"--group", "fc_layers.2.*:lr=1"}), plain / 3);
+  const ProgramEnd end = find(tests::joined(words, {"--group", "fc_layers.2.*:lr=1,epochs=0.1"}));
+  EXPECT_THAT(end.out, HasSubstr("'fc_layers.2.*:lr="));
+  const ProgramEnd none = find({"--steps", "20", "--lr", "0", "--group", "fc_layers.2.*:lr=1"});
+  EXPECT_EQ(none.code, 2);
+  EXPECT_THAT(none.err, HasSubstr("keeps its ratio to --lr, which is 0"));
+}
+
 TEST_F(LrFind, IsDeterministicAndWritesOnlyWhatIsNamed) {
   const Words words = {"--steps", "30", "--batch-size", "16"};
   const ProgramEnd first = find(words);

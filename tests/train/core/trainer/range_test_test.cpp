@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "train/core/optim/optimizer.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -36,6 +37,28 @@ TEST(RangeTest, GoesFromLeastToMostByEqualFactors) {
   EXPECT_NEAR(rate(39), 1, 1e-9);
   for (std::int64_t step = 1; step < 40; ++step)
     EXPECT_NEAR(rate(step) / rate(step - 1), std::pow(1e5, 1.0 / 39), 1e-9);
+}
+
+TEST(RangeTest, KeepsTheRatiosOfGroups) {
+  TrainConfig training;
+  training.learning_rate = 0.5;
+  training.optimizer.groups = {{.pattern = "*.bias", .learning_rate = 2, .epochs = 1},
+                               {.pattern = "fc*", .learning_rate = 0}};
+  const TrainConfig config = range_test_config(training, kSpec);
+  const std::vector<ParameterGroup> groups = {
+      {}, {.learning_rate = config.optimizer.groups[0].learning_rate}, {.learning_rate = 0}};
+  EXPECT_FALSE(config.optimizer.groups[0].epochs);
+  const std::vector<float> rates =
+      learning_rates(groups, config.schedule, config.learning_rate, {.total = kSpec.steps, .of_epoch = 3});
+  const auto steps = static_cast<std::size_t>(kSpec.steps);
+  ASSERT_EQ(rates.size(), 3 * steps);
+  for (std::size_t step = 0; step < steps; ++step) {
+    EXPECT_NEAR(rates[step], rate(static_cast<std::int64_t>(step)), 1e-6 * rates[step]);
+    EXPECT_NEAR(rates[steps + step] / rates[step], 4, 1e-5) << step;
+    EXPECT_EQ(rates[2 * steps + step], 0);
+  }
+  training.learning_rate = 0;
+  EXPECT_THROW(range_test_config(training, kSpec), UsageError);
 }
 
 // Values of fastai's rules, by a program that repeats SmoothLoss, LRFinder.after_batch and steep in Python.
