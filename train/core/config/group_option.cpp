@@ -137,7 +137,7 @@ std::string show_groups(const std::vector<GroupOverride>& groups) {
 
 Betas parse_betas(std::string_view option, std::string_view text) {
   const std::size_t comma = text.find(',');
-  if (comma == std::string_view::npos) throw bad_value(option, text, "must be two numbers, such as 0.9,0.999");
+  if (std::ranges::count(text, ',') != 1) throw bad_value(option, text, "must be two numbers, such as 0.9,0.999");
   const Betas betas{parse_number(option, text.substr(0, comma), 0), parse_number(option, text.substr(comma + 1), 0)};
   if (betas.first >= 1 || betas.second >= 1) throw bad_value(option, text, "must be two numbers below 1");
   return betas;

@@ -92,10 +92,14 @@ void check_matches_any(std::string_view what, std::string_view pattern, std::spa
   if (std::ranges::any_of(names, [&](std::string_view name) { return matches(pattern, name); })) return;
   std::string letters(pattern);
   std::erase_if(letters, [](char c) { return c == '*' || c == '?'; });
-  throw InvalidArgument(fmt::format("{} '{}' matches no parameter of the model, which has {}{}.{}", what, pattern,
-                                    fmt::join(names.first(std::min(kListed, names.size())), ", "),
-                                    names.size() > kListed ? fmt::format(" and {} more", names.size() - kListed) : "",
-                                    did_you_mean(letters, names)));
+  const bool is_part = !letters.empty() && std::ranges::any_of(names, [&](std::string_view name) {
+    return name.find(letters) != std::string_view::npos;
+  });
+  throw InvalidArgument(fmt::format(
+      "{} '{}' matches no parameter of the model, which has {}{}.{}", what, pattern,
+      fmt::join(names.first(std::min(kListed, names.size())), ", "),
+      names.size() > kListed ? fmt::format(" and {} more", names.size() - kListed) : "",
+      is_part ? fmt::format(" A pattern matches whole names: try '*{}*'.", letters) : did_you_mean(letters, names)));
 }
 
 ParameterGroups parameter_groups(std::span<const nn::Parameter> parameters, const OptimizerSpec& spec) {

@@ -42,6 +42,8 @@ TEST(NamePattern, SaysWhichNamesThereAre) {
   EXPECT_THAT(tests::message_of<InvalidArgument>([&] { check_matches_any("--group", "conv2.weight", names); }),
               AllOf(HasSubstr("--group 'conv2.weight' matches no parameter"), HasSubstr("bn1.bias"),
                     HasSubstr("and 1 more"), HasSubstr("Did you mean 'conv1.weight'?")));
+  EXPECT_THAT(tests::message_of<InvalidArgument>([&] { check_matches_any("--group", "bias", names); }),
+              HasSubstr("A pattern matches whole names: try '*bias*'."));
 }
 
 }  // namespace
