@@ -38,8 +38,8 @@ void add(CLI::App& app, const Option& option) {
   throw UsageError(fmt::format("unexpected argument '{}': options begin with --; see {} --help", word, line.command));
 }
 
-/// Rewrites what CLI11 reads otherwise than this program: _ in names, an empty value behind =, a missing value,
-/// -l=VALUE. Stops before the first word where another program's arguments begin, and after --help there.
+/// Rewrites what CLI11 reads otherwise than this program: _ in names, --no-FLAG, an empty value behind =, a missing
+/// value, -l=VALUE. Stops before the first word where another program's arguments begin, and after --help there.
 class Normalizer {
  public:
   Normalizer(const CLI::App& app, const CommandLine& line, std::span<const std::string> args)
@@ -64,6 +64,10 @@ class Normalizer {
     std::string name = word.substr(0, sign);
     if (name.starts_with("--")) std::ranges::replace(name, '_', '-');
     const CLI::Option* option = app_.get_option_no_throw(name);
+    if (option == nullptr && sign == word.size() && is_negated_flag(name)) {
+      words_.push_back("--" + name.substr(kNegation.size()) + "=false");
+      return;
+    }
     if (option == nullptr || option->get_items_expected_max() == 0) {
       words_.push_back(name + word.substr(sign));
       return;
@@ -75,6 +79,13 @@ class Normalizer {
       throw UsageError(fmt::format("{} needs a value; see {} --help", name, line_.command));
     else
       words_.push_back(args_[next_++]);
+  }
+
+  static constexpr std::string_view kNegation = "--no-";
+  bool is_negated_flag(const std::string& name) const {
+    if (!name.starts_with(kNegation)) return false;
+    const CLI::Option* flag = app_.get_option_no_throw("--" + name.substr(kNegation.size()));
+    return flag != nullptr && flag->get_items_expected_max() == 0;
   }
 
   const CLI::App& app_;

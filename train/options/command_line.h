@@ -46,7 +46,7 @@ struct CommandWords {
 };
 
 /// Parses `args` with CLI11 and calls the options' readers in order of appearance: --name VALUE, --name=VALUE, -l
-/// VALUE, -lVALUE; a flag takes no value, or =true, =false. - and _ are the same within a name. A value that begins
+/// VALUE, -lVALUE; a flag takes no value, or =true, =false, and --no-NAME is --NAME=false. - and _ are the same within a name. A value that begins
 /// with -- must be attached by =. --help and -h belong to every command.
 ///
 /// Errors    UsageError: an unknown option (names the nearest), a missing value, an unexpected argument; and what the

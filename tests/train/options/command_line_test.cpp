@@ -76,6 +76,10 @@ TEST(CommandLine, TakesFlagsAloneOrWithAWord) {
   EXPECT_EQ(probe.check, "true");
   probe.read({"--check=0"});
   EXPECT_EQ(probe.check, "0");
+  probe.read({"--check", "--no-check"});
+  EXPECT_EQ(probe.check, "false");
+  EXPECT_THAT(probe_refusal({"--no-check=true"}), HasSubstr("unknown option --no-check"));
+  EXPECT_THAT(probe_refusal({"--no-min-bytes"}), HasSubstr("unknown option --no-min-bytes"));
 }
 
 TEST(CommandLine, KeepsValuesAsTheyAre) {

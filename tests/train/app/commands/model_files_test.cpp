@@ -179,7 +179,7 @@ TEST_F(ModelFiles, TheConfigOfAReproducibleRunTrainsWithoutIt) {
        {Words{"--run-dir", "new"}, Words{"--run-dir", "resumed", "--resume", "exact/checkpoints/step-1"},
         Words{"--run-dir", "exact", "--resume", "auto", "--steps", "3"}}) {
     const ProgramEnd end = place_.run(tests::joined(config, more));
-    EXPECT_EQ(end.code, 0) << end.err;
+    ASSERT_EQ(end.code, 0) << end.err;
     const std::vector<double> exact = losses_of("exact"), floats = losses_of(more[1]);
     EXPECT_NEAR(floats.back(), exact.back(), 1e-4);
   }
@@ -266,6 +266,30 @@ TEST_F(ModelFiles, ShowListsLayersAndTotals) {
   EXPECT_EQ(shown.at("layers").at(4).at("inputs"), json({"layer1.0.conv2", "conv1"}));
   EXPECT_EQ(shown.at("parameters"), 112 + 4 * (9 * 4 * 4 + 4) + 7 * 7 * 4 * 7 + 7);
   EXPECT_GT(shown.at("memory_bytes").at("activations").get<std::int64_t>(), 0);
+}
+
+TEST_F(ModelFiles, ShowCountsFrozenParameters) {
+  const auto show = [&](const std::string& frozen) {
+    write("small.toml", "layers = [{ conv2d = 'conv', out = 4, kernel = 3" + frozen +
+                            " }, { flatten = 'flatten' }, { linear = 'fc', out = 'classes' }]");
+    const ProgramEnd end = place_.run({"model", "show", "small.toml", "-J"});
+    EXPECT_EQ(end.code, 0) << end.err;
+    return tests::parse_json(end.out);
+  };
+  const json all = show(""), some = show(", frozen = ['weight', 'bias']");
+  constexpr int kConv = 9 * 4 + 4, kFc = 26 * 26 * 4 * 10 + 10;
+  EXPECT_EQ(all.at("trainable"), kConv + kFc);
+  EXPECT_EQ(all.at("frozen"), 0);
+  EXPECT_EQ(some.at("parameters"), kConv + kFc);
+  EXPECT_EQ(some.at("trainable"), kFc);
+  EXPECT_EQ(some.at("frozen"), kConv);
+  EXPECT_EQ(some.at("layers").at(0).at("frozen"), kConv);
+  EXPECT_EQ(some.at("memory_bytes").at("weights"), 4 * (kConv + kFc));
+  EXPECT_EQ(some.at("memory_bytes").at("gradients"), 4 * kFc);
+  EXPECT_EQ(some.at("memory_bytes").at("optimizer"), 8 * kFc);
+  const std::string text = place_.run({"model", "show", "small.toml"}).out;
+  EXPECT_THAT(text, AllOf(::testing::ContainsRegex("trainable +" + std::to_string(kFc)),
+                          ::testing::ContainsRegex("frozen +" + std::to_string(kConv))));
 }
 
 /// torchvision.models.ResNet18_Weights states 1.814 GFLOPS.
