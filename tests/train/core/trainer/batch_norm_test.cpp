@@ -108,6 +108,36 @@ TEST(LocalBatchNorm, HasTheRunningStatisticsOfRank0) {
   });
 }
 
+/// Between them a training changes weights and running statistics, which an evaluation computes with as one convolution.
+TEST(FoldedBatchNorm, IsFoldedAnewInEachEvaluation) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const data::InMemoryDataset train_set = head_of(*digits, 24), test_set = head_of(*digits, 16);
+  train::TrainConfig config = config_for(0, 8);
+  config.model = "folded.toml";
+  config.model_text = R"(layers = [
+    { conv2d = "conv", out = 6, kernel = 3, stride = 2, bias = false }, { batch_norm2d = "bn", momentum = 0.5 },
+    { relu = "relu" }, { global_avg_pool2d = "pool" }, { flatten = "flatten" }, { linear = "fc", out = "classes" }])";
+  config.learning_rate = 0.05;
+  config.steps = 3;
+  config.eval_every = config.save_every_steps = 1;
+  config.keep_last = 0;
+  for (const train::Precision precision : {train::Precision::fp32, train::Precision::bf16}) {
+    config.precision = precision;
+    config.steps = 3;
+    const TrainingRun run = train(1, config, train_set, test_set);
+    ASSERT_GE(run.rank0.evals.size(), 3u);
+    for (const train::EvalRecord& eval : run.rank0.evals) {
+      config.steps = eval.step;
+      const TrainingRun fresh = train(1, config, train_set, test_set, [&](train::Trainer& trainer, int) {
+        trainer.resume({.checkpoint = run.checkpoints.of_step(eval.step), .from = "step"});
+      });
+      EXPECT_EQ(fresh.summaries.front().loss, eval.loss) << "step " << eval.step;
+    }
+    EXPECT_NE(run.rank0.evals[0].loss, run.rank0.evals[1].loss);
+    EXPECT_NE(run.rank0.evals[1].loss, run.rank0.evals[2].loss);
+  }
+}
+
 TEST(LocalBatchNorm, ExcludesReproducibleRunsAndSplitBatches) {
   run_ranks(1, [&](comm::ProcessGroup& group) {
     const auto dataset = golden_images();

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 using train::Changes;
 using train::TrainConfig;
 
-constexpr const char* kModel = R"(
+constexpr const char* kNormalizedModel = R"(
 layers = [
   { conv2d = "conv1", out = 4, kernel = 3, stride = 3, bias = false },
   { batch_norm2d = "bn1" },
@@ -37,7 +37,7 @@ class Computation : public ::testing::Test {
   static TrainConfig base() {
     TrainConfig config = config_for(1, 64);
     config.model = "batch-norm.toml";
-    config.model_text = kModel;
+    config.model_text = kNormalizedModel;
     config.reproducible = config.sync_batchnorm = true;
     config.global_batch = 4;
     config.shard_size = 1;
