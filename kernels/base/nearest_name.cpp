@@ -27,10 +27,21 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
   return row[to.size()];
 }
 
+/// Whether `name` is `full` without some letters, but with the first.
+bool abbreviates(std::string_view name, std::string_view full) {
+  if (name.size() < 2 || full.empty() || lower(name.front()) != lower(full.front())) return false;
+  std::size_t found = 0;
+  for (const char letter : full)
+    if (found < name.size() && lower(letter) == lower(name[found])) ++found;
+  return found == name.size();
+}
+
 }  // namespace
 
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> names) {
+  constexpr std::size_t kLongest = 200;  // no typing error: the comparison takes the product of both lengths
   std::string_view best;
+  if (name.size() > kLongest) return best;
   std::size_t fewest = (name.size() + 1) / 2;
   for (std::string_view candidate : names) {
     const std::size_t changes = edit_distance(name, candidate);
@@ -38,6 +49,9 @@ std::string_view nearest_name(std::string_view name, std::span<const std::string
     fewest = changes;
     best = candidate;
   }
+  if (!best.empty()) return best;
+  for (std::string_view candidate : names)
+    if (candidate.size() > best.size() && abbreviates(candidate, name)) best = candidate;
   return best;
 }
 

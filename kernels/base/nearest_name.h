@@ -7,8 +7,8 @@
 
 namespace gradring {
 
-/// The one of `names` that the user may have meant by `name`: the one with the fewest letters to insert, delete or
-/// change, if those are fewer than half of it; empty otherwise.
+/// The one of `names` that may be meant by `name`: with the fewest letters to insert, delete or change, if those are
+/// fewer than half of it; else the longest that abbreviates it (ls: list, kernel: kernel_size); else empty.
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> names);
 
 /// " Did you mean 'nearest'?", or nothing: to append to an error message.

@@ -22,10 +22,10 @@ const std::map<std::string_view, Names>& direct_folders() {
 
 /// What every package uses and no device needs. Whatever fewer than two packages need is theirs.
 const Names& base_files() {
-  static const Names names = {"available_memory", "child_process", "commit",    "control_groups", "deadline",
-                              "descriptor_limit", "directory",     "error",     "file",           "host_name",
-                              "nearest_name",     "number_list",   "printable", "process_limit",  "processors",
-                              "shared_library"};
+  static const Names names = {"available_memory", "child_process", "commit",      "control_groups", "deadline",
+                              "descriptor_limit", "directory",     "error",       "file",           "host_name",
+                              "in_quotes",        "nearest_name",  "number_list", "printable",      "process_limit",
+                              "processors",       "shared_library"};
   return names;
 }
 

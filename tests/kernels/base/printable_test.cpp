@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/base/file.h"
+#include "kernels/base/in_quotes.h"
 
 namespace gradring {
 namespace {
@@ -18,6 +19,14 @@ TEST(Printable, EscapesControlCharacters) {
   EXPECT_EQ(printable(std::string_view("\0\t\n\r\x7f", 5)), "\\x00\\x09\\x0a\\x0d\\x7f");
   EXPECT_EQ(printable("\u0080\u009b2J"), "\\u0080\\u009b2J") << "C1: some terminals take U+009B as ESC [";
   EXPECT_EQ(printable("\u2028\u2029"), "\\u2028\\u2029");
+}
+
+TEST(InQuotes, CutsBetweenCharacters) {
+  EXPECT_EQ(in_quotes("a\n"), "'a\\x0a'");
+  EXPECT_EQ(in_quotes(std::string(100, 'a')), "'" + std::string(100, 'a') + "'");
+  EXPECT_EQ(in_quotes(std::string(99, 'a') + "\u00e9"), "'" + std::string(99, 'a') + "...'");
+  EXPECT_EQ(shortened("a\u00e9b", 3), "a\u00e9...");
+  EXPECT_EQ(shortened("a\u00e9b", 2), "a...");
 }
 
 TEST(Printable, EscapesControlsOfTheDirection) {

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <set>
 
-#include "kernels/base/printable.h"
 #include "kernels/runtime/dtype.h"
 
 namespace gradring::train {
@@ -161,11 +160,6 @@ std::string shape_text(std::span<const std::int64_t> shape) {
   std::string text = "[";
   for (std::int64_t extent : shape) text += (text.size() > 1 ? ", " : "") + std::to_string(extent);
   return text + "]";
-}
-
-std::string in_quotes(std::string_view text) {
-  constexpr std::size_t kLongest = 100;
-  return "'" + printable(text.substr(0, kLongest)) + (text.size() > kLongest ? "...'" : "'");
 }
 
 std::optional<std::vector<double>> values_of(const TensorRecord& tensor) {

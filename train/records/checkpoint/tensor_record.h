@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/base/in_quotes.h"
+
 namespace gradring::train {
 
 /// The element types of tensor files. safetensors has them all, the other formats some.
@@ -91,9 +93,6 @@ std::vector<std::int64_t> dense_strides(std::span<const std::int64_t> shape);
 
 /// "[32, 1, 3, 3]"
 std::string shape_text(std::span<const std::int64_t> shape);
-
-/// `text` for a message: in quotes, at most 100 characters, control characters replaced by '?'.
-std::string in_quotes(std::string_view text);
 
 /// Where the tensors of a file differ from those a model expects.
 struct TensorDifferences {
