@@ -2,6 +2,7 @@
 #include <execinfo.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 #include <sys/auxv.h>
 #include <unistd.h>
@@ -15,6 +16,7 @@
 
 #include "kernels/base/commit.h"
 #include "kernels/base/file.h"
+#include "kernels/base/in_quotes.h"
 #include "kernels/base/nearest_name.h"
 #include "kernels/runtime/cpu_level.h"
 #include "nn/backend/cpu/onednn.h"
@@ -128,8 +130,10 @@ const Command& find_subcommand(const Command& group, std::string_view name, cons
     if (each->name == name) return *each;
     names.push_back(each->name);
   }
-  throw UsageError(
-      fmt::format("there is no {} '{}'.{} Try {} --help", group.kind, name, did_you_mean(name, names), group_name));
+  const std::string nearest = did_you_mean(name, names);
+  const std::string advice =
+      nearest.empty() ? fmt::format(", expected one of {}.", fmt::join(names, ", ")) : "." + nearest;
+  throw UsageError(fmt::format("there is no {} {}{} Try {} --help", group.kind, in_quotes(name), advice, group_name));
 }
 
 /// The command line of a command, or of a group as its list of subcommands.

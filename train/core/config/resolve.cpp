@@ -124,18 +124,17 @@ std::string read_model_file(const std::string& path) {
   try {
     text = read_small_file(path, kLargest);
   } catch (const ReadError& error) {
-    throw UsageError("--model: " + path + " " + error.what() + ": give the path of a model file (docs/models.md)");
+    throw UsageError("model file " + path + " " + error.what() +
+                     ": give the path of a model file of at most 256 KiB (docs/models.md)");
   }
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-    throw UsageError("--model: " + path + " is empty: give the path of a model file (docs/models.md)");
+    throw UsageError("model file " + path + " is empty: give the path of a model file (docs/models.md)");
   return text;
 }
 
 nn::ModelText named_model(const std::string& name) {
-  TrainConfig config;
-  find_option("model")->read(config, name);
-  if (is_model_file(name)) config.model_text = read_model_file(name);
-  return model_of(config);
+  if (is_model_file(name)) return {name, read_model_file(name)};
+  return nn::built_in(name).name;
 }
 
 nn::Model model_for(const TrainConfig& config) {

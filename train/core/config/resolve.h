@@ -29,7 +29,7 @@ std::string read_model_file(const std::string& path);
 
 /// A built-in model, or that of a file, as --model names it.
 ///
-/// Errors    UsageError as read_model_file, and for an unknown name: suggests the nearest.
+/// Errors    UsageError as read_model_file, InvalidArgument for an unknown name: suggests the nearest.
 nn::ModelText named_model(const std::string& name);
 
 /// The model for the images and classes of the dataset.

@@ -261,6 +261,11 @@ TEST(Command, ThatIsNoneIsTold) {
   const ProgramEnd end = place.run({"trian"});
   EXPECT_EQ(end.code, 2);
   EXPECT_EQ(end.err, "gradring: there is no command 'trian'. Did you mean 'train'? Try gradring --help\n");
+  EXPECT_EQ(place.run({"ckpt", "list"}).err,
+            "gradring ckpt: there is no action 'list'. Did you mean 'ls'? Try gradring ckpt --help\n");
+  EXPECT_EQ(place.run({"data", "download"}).err,
+            "gradring data: there is no action 'download', expected one of fetch, verify, info. "
+            "Try gradring data --help\n");
 }
 
 }  // namespace

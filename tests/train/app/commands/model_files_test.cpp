@@ -222,7 +222,8 @@ TEST_F(ModelFiles, BadOnesEndWithTheirLineAndLeaveNothing) {
   };
   const std::pair<std::string, std::string> cases[] = {
       {model("{ conv2d = 'a', out = 4, kernel = 30 },"),
-       "small.toml:2: a reads input: conv2d has input [n, 28, 28, 1], expected an image no smaller than its window"},
+       "small.toml:2: a reads input: conv2d has input [n, 28, 28, 1], expected an image of at least 30 x 30 for "
+       "windows of 30 x 30"},
       {model("{ conv2d = 'a', out = 4, kernel = 3 },\n{ add = 'b', inputs = ['a', 'input'] },"),
        "small.toml:3: b reads [n, 26, 26, 4] (a) and [n, 28, 28, 1] (input), expected equal shapes"},
       {"", "small.toml is empty"},
@@ -241,11 +242,14 @@ TEST_F(ModelFiles, BadOnesEndWithTheirLineAndLeaveNothing) {
   for (const char* name : {"small.toml", "data/", "./data"}) {
     const ProgramEnd end = place_.run({"train", "--model", name});
     EXPECT_EQ(end.code, 2) << name;
-    EXPECT_THAT(end.err, HasSubstr("--model: ")) << name;
+    EXPECT_THAT(end.err, HasSubstr(std::string("model file ") + name)) << name;
   }
-  const ProgramEnd typo = place_.run({"train", "--model", "convent"});
-  EXPECT_EQ(typo.code, 2);
-  EXPECT_THAT(typo.err, HasSubstr("Did you mean 'convnet'?"));
+  for (const Words& words : {Words{"train", "--model", "convent"}, Words{"model", "show", "convent"}}) {
+    const ProgramEnd typo = place_.run(words);
+    EXPECT_EQ(typo.code, 2);
+    EXPECT_THAT(typo.err, HasSubstr("Did you mean 'convnet'?"));
+    EXPECT_EQ(typo.err.find("--model") == std::string::npos, words.front() == "model") << typo.err;
+  }
   EXPECT_THAT(place_.left(), IsEmpty());
 }
 
