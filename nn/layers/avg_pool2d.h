@@ -29,7 +29,9 @@ struct AvgPool2d {
             .padding = keys.integer("padding", 0, 0, window / 2)};
   }
 
-  Activations output(const Activations& input) const { return pooled(kKind, input.shape, window, stride, padding); }
+  Activations output(const Activations& input) const {
+    return windows_of(kKind, input.shape, window, stride, padding, input.channels);
+  }
   std::int64_t multiplications() const { return window * window; }
 
   std::vector<Parameter> parameters(const Activations&) const { return {}; }

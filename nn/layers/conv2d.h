@@ -51,9 +51,7 @@ struct Conv2d {
       return "conv2d has " + std::to_string(groups) + " groups, expected a divisor of its " +
              std::to_string(in_channels) + " and " + std::to_string(out_channels) + " channels";
     });
-    const std::int64_t height = x[1] + 2 * padding, width = x[2] + 2 * padding;
-    check_input(height >= kernel && width >= kernel, kKind, x, "an image no smaller than its window");
-    return Shape{x[0], (height - kernel) / stride + 1, (width - kernel) / stride + 1, out_channels};
+    return windows_of(kKind, x, kernel, stride, padding, out_channels);
   }
   std::int64_t multiplications() const { return kernel * kernel * in_channels / groups; }
 

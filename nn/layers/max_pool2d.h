@@ -23,13 +23,20 @@ struct MaxPool2d {
 
   /// From a model file, where `input` is what it reads.
   static MaxPool2d read(LayerKeys& keys, const Activations&) {
-    const std::int64_t window = keys.integer("kernel", 1, {}, kMostWindow);
-    return {.window = window,
-            .stride = keys.integer("stride", 1, window),
-            .padding = keys.integer("padding", 0, 0, window / 2)};
+    const std::int64_t window = keys.integer("kernel", 1);
+    const MaxPool2d layer = {.window = window,
+                             .stride = keys.integer("stride", 1, window),
+                             .padding = keys.integer("padding", 0, 0, window / 2)};
+    check(window <= kMostWindow, [&] {
+      return "max_pool2d has windows of at most " + std::to_string(kMostWindow) + " x " + std::to_string(kMostWindow) +
+             ", but 'kernel' is " + std::to_string(window);
+    });
+    return layer;
   }
 
-  Activations output(const Activations& input) const { return pooled(kKind, input.shape, window, stride, padding); }
+  Activations output(const Activations& input) const {
+    return windows_of(kKind, input.shape, window, stride, padding, input.channels);
+  }
   std::int64_t multiplications() const { return window * window; }
 
   std::vector<Parameter> parameters(const Activations&) const { return {}; }

@@ -85,14 +85,20 @@ inline void check_input(bool condition, std::string_view layer, const Shape& inp
                         std::string(expected));
 }
 
-/// [n, h, w, c] -> one value for each window of a pooling and each channel: what fills no window is dropped.
+/// [n, h, w, c] -> [n, rows, columns, channels], one of each for each window: what fills no window is dropped.
 ///
 /// Errors    InvalidArgument if there is no window.
-inline Shape pooled(std::string_view layer, const Shape& x, std::int64_t window, std::int64_t stride,
-                    std::int64_t padding) {
-  const bool fits = x.rank() == 4 && x[1] + 2 * padding >= window && x[2] + 2 * padding >= window;
-  check_input(fits, layer, x, "[n, h, w, c] no smaller than its window");
-  return {x[0], (x[1] + 2 * padding - window) / stride + 1, (x[2] + 2 * padding - window) / stride + 1, x[3]};
+inline Shape windows_of(std::string_view layer, const Shape& x, std::int64_t window, std::int64_t stride,
+                        std::int64_t padding, std::int64_t channels) {
+  check_input(x.rank() == 4, layer, x, "[n, h, w, c]");
+  const std::int64_t height = x[1] + 2 * padding, width = x[2] + 2 * padding;
+  if (height < window || width < window) {
+    const auto square = [](std::int64_t side) { return std::to_string(side) + " x " + std::to_string(side); };
+    check_input(false, layer, x,
+                "an image of at least " + square(window - 2 * padding) + " for windows of " + square(window) +
+                    (padding == 0 ? "" : " and padding " + std::to_string(padding)));
+  }
+  return {x[0], (height - window) / stride + 1, (width - window) / stride + 1, channels};
 }
 
 }  // namespace gradring::nn

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/in_quotes.h"
 #include "kernels/base/nearest_name.h"
+#include "kernels/base/printable.h"
 
 namespace gradring::nn {
 namespace {
@@ -25,12 +27,17 @@ class Evaluation {
 
   std::int64_t all() {
     const std::int64_t value = sum();
-    if (const char c = next(); c != 0) fail(std::string("found '") + c + "', expected an operator or the end");
+    next();
+    if (!rest_.empty()) fail_found("an operator or the end");
     return value;
   }
 
  private:
   [[noreturn]] static void fail(const std::string& reason) { throw InvalidArgument(reason); }
+  [[noreturn]] void fail_found(const std::string& expected) const {
+    const std::string found = rest_.empty() ? "the end" : in_quotes(rest_.substr(0, first_character(rest_).bytes));
+    fail("found " + found + ", expected " + expected);
+  }
 
   /// The next character that is no space; 0 at the end.
   char next() {
@@ -40,7 +47,7 @@ class Evaluation {
 
   char take() {
     const char c = next();
-    if (c != 0) rest_.remove_prefix(1);
+    if (!rest_.empty()) rest_.remove_prefix(1);
     return c;
   }
 
@@ -89,15 +96,14 @@ class Evaluation {
       return value;
     }
     if (continues_word(c)) return is_digit(c) ? integer(take_word()) : value_of(take_word());
-    const std::string found = c == 0 ? "the end" : std::string("'") + c + "'";
-    fail("found " + found + ", expected an integer, a name or (");
+    fail_found("an integer, a name or (");
   }
 
   static std::int64_t integer(std::string_view digits) {
     std::int64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
     if (error == std::errc::result_out_of_range) fail("an integer is above 2^63 - 1");
-    if (end != digits.data() + digits.size()) fail("'" + std::string(digits) + "' is no integer");
+    if (end != digits.data() + digits.size()) fail(in_quotes(digits) + " is no integer");
     return value;
   }
 
@@ -109,7 +115,7 @@ class Evaluation {
       list += (list.empty() ? "" : ", ") + each;
       names.push_back(each);
     }
-    fail("'" + std::string(name) + "' has no value, expected one of " + list + "." + did_you_mean(name, names));
+    fail(in_quotes(name) + " has no value, expected one of " + list + "." + did_you_mean(name, names));
   }
 
   static std::int64_t combine(char operation, std::int64_t a, std::int64_t b) {

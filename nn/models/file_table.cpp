@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "kernels/base/in_quotes.h"
 #include "kernels/base/nearest_name.h"
 #include "kernels/base/printable.h"
 #include "nn/layers/parts.h"
@@ -11,56 +12,64 @@ namespace gradring::nn {
 namespace {
 
 constexpr std::string_view kInteger = "an integer, or an expression such as \"2 * width\"";
+constexpr std::size_t kLongestReason = 1000;
 
-/// "3.5", "'text'", "a list": a value for a message.
-std::string shown(const toml::node& node) {
-  if (const auto* value = node.as_string()) return in_message(value->get());
-  if (const auto* value = node.as_integer()) return std::to_string(value->get());
-  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
-  if (node.is_floating_point()) return "a number with a point";
-  if (node.is_array()) return "a list";
-  return node.is_table() ? "a table" : "a date or time";
+/// "8.0": with a point, so that it is no integer.
+std::string shown_real(double value) {
+  const std::string text = shortest(value);
+  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
 }
 
 }  // namespace
 
-std::string in_message(std::string_view text) {
-  constexpr std::size_t kLongest = 100;
-  return "'" + printable(text.substr(0, kLongest)) + (text.size() > kLongest ? "...'" : "'");
+ModelFileError::ModelFileError(const std::string& file, std::size_t line, const std::string& reason)
+    : InvalidArgument(printable(file) + ":" + std::to_string(line) + ": " +
+                      shortened(printable(reason), kLongestReason)) {}
+
+std::string shown(const toml::node& node) {
+  if (const auto* value = node.as_string()) return in_quotes(value->get());
+  if (const auto* value = node.as_integer()) return std::to_string(value->get());
+  if (const auto* value = node.as_boolean()) return value->get() ? "true" : "false";
+  if (const auto* value = node.as_floating_point()) return shown_real(value->get());
+  if (node.is_array()) return "a list";
+  return node.is_table() ? "a table" : "a date or time";
 }
 
+bool FileTable::accepts(std::string_view key) const { return std::ranges::find(accepted_, key) != accepted_.end(); }
+
 const toml::node* FileTable::find(std::string_view key) {
-  if (std::ranges::find(accepted_, key) == accepted_.end()) accepted_.emplace_back(key);
+  if (!accepts(key)) accepted_.emplace_back(key);
   return table_.get(key);
 }
 
 const toml::node& FileTable::require(std::string_view key, std::string_view expected) {
-  const toml::node* const node = find(key);
-  if (node == nullptr) fail(key, "'" + std::string(key) + "' is missing, expected " + std::string(expected));
-  return *node;
+  if (const toml::node* const node = find(key)) return *node;
+  for (const auto& [other, node] : table_)  // kernel_size
+    if (!accepts(other.str()) && !nearest_name(other.str(), {{key}}).empty())
+      fail(other.str(), in_quotes(other.str()) + " is unknown." + did_you_mean(other.str(), {{key}}));
+  fail(key, "'" + std::string(key) + "' is missing, expected " + std::string(expected));
 }
 
 void FileTable::fail_type(std::string_view key, const toml::node& node, std::string_view expected) const {
-  fail(key, in_message(key) + " is " + shown(node) + ", expected " + std::string(expected));
+  fail(key, "'" + std::string(key) + "' is " + shown(node) + ", expected " + std::string(expected));
 }
 
 std::int64_t FileTable::integer(std::string_view key, std::int64_t least, std::optional<std::int64_t> otherwise,
                                 std::int64_t most) {
   const toml::node* const node = otherwise ? find(key) : &require(key, kInteger);
   if (node == nullptr) return *otherwise;
+  const auto* const expression = node->as_string();
+  if (!expression && !node->is_integer()) fail_type(key, *node, kInteger);
+  if (values_ == nullptr) return otherwise.value_or(std::max<std::int64_t>(least, 1));
+  const std::string stated = "'" + std::string(key) + (expression ? "' = " + shown(*node) : "'");
   std::int64_t value = 0;
-  if (const auto* integer = node->as_integer())
-    value = integer->get();
-  else if (const auto* expression = node->as_string())
-    try {
-      value = evaluate(expression->get(), values_);
-    } catch (const InvalidArgument& error) {
-      fail(key, "'" + std::string(key) + "' = " + shown(*node) + ": " + error.what());
-    }
-  else
-    fail_type(key, *node, kInteger);
+  try {
+    value = expression ? evaluate(expression->get(), *values_) : node->as_integer()->get();
+  } catch (const InvalidArgument& error) {
+    fail(key, stated + ": " + error.what());
+  }
   if (value >= least && value <= most) return value;
-  fail(key, "'" + std::string(key) + "' is " + std::to_string(value) + ", expected " + std::to_string(least) +
+  fail(key, stated + " is " + std::to_string(value) + ", expected " + std::to_string(least) +
                 (value < least && most == kMost ? " or more" : " to " + std::to_string(most)));
 }
 
@@ -71,7 +80,7 @@ double FileTable::number(std::string_view key, double least, double most, std::o
   const std::optional<double> value = node->is_number() ? node->value<double>() : std::nullopt;
   if (!value) fail_type(key, *node, expected);
   if (*value >= least && *value <= most) return *value;  // NaN is not
-  fail(key, "'" + std::string(key) + "' is " + shortest(*value) + ", expected " + expected);
+  fail_type(key, *node, expected);
 }
 
 bool FileTable::flag(std::string_view key, bool otherwise) {
@@ -88,7 +97,7 @@ std::size_t FileTable::choice(std::string_view key, std::span<const std::string_
     return static_cast<std::size_t>(found - choices.begin());
   std::string list;
   for (const std::string_view each : choices) list += (list.empty() ? "" : ", ") + std::string(each);
-  fail(key, in_message(key) + " is " + in_message(value) + ", expected one of " + list + "." +
+  fail(key, "'" + std::string(key) + "' is " + in_quotes(value) + ", expected one of " + list + "." +
                 did_you_mean(value, std::vector(choices.begin(), choices.end())));
 }
 
@@ -107,8 +116,7 @@ std::vector<FileText> FileTable::texts(std::string_view key) {
   for (const toml::node& each : *list) {
     const auto* const value = each.as_string();
     if (value == nullptr)
-      throw ModelFileError(file_, each.source().begin.line,
-                           "'" + std::string(key) + "' has " + shown(each) + ", expected names in quotes");
+      fail_at(each.source().begin.line, "'" + std::string(key) + "' has " + shown(each) + ", expected names in quotes");
     all.push_back({value->get(), each.source().begin.line});
   }
   return all;
@@ -138,6 +146,12 @@ std::string FileTable::first_key() const {
   return first == table_.end() ? std::string() : std::string(first->first.str());
 }
 
+std::string FileTable::nearest_key(std::span<const std::string_view> names) const {
+  for (const auto& [key, node] : table_)
+    if (!nearest_name(key.str(), names).empty()) return std::string(key.str());
+  return first_key();
+}
+
 std::size_t FileTable::line(std::string_view key) const {
   const auto found = table_.find(key);
   const auto line = found == table_.end() ? table_.source().begin.line : found->first.source().begin.line;
@@ -146,12 +160,12 @@ std::size_t FileTable::line(std::string_view key) const {
 
 void FileTable::finish() const {
   for (const auto& [key, node] : table_) {
-    if (std::ranges::find(accepted_, key.str()) != accepted_.end()) continue;
+    if (accepts(key.str())) continue;
     std::string list;
     for (const std::string& each : accepted_) list += (list.empty() ? "" : ", ") + each;
     const std::vector<std::string_view> names(accepted_.begin(), accepted_.end());
     fail(key.str(),
-         in_message(key.str()) + " is unknown, expected one of " + list + "." + did_you_mean(key.str(), names));
+         in_quotes(key.str()) + " is unknown, expected one of " + list + "." + did_you_mean(key.str(), names));
   }
 }
 

@@ -14,15 +14,14 @@
 
 namespace gradring::nn {
 
-/// A message with file and line.
+/// A message with file and line, printable and at most some 1000 bytes long.
 class ModelFileError : public InvalidArgument {
  public:
-  ModelFileError(const std::string& file, std::size_t line, const std::string& reason)
-      : InvalidArgument(file + ":" + std::to_string(line) + ": " + reason) {}
+  ModelFileError(const std::string& file, std::size_t line, const std::string& reason);
 };
 
-/// 'text' for a message: at most 100 bytes, without control characters.
-std::string in_message(std::string_view text);
+/// "3.5", "'text'", "a list": a value for a message.
+std::string shown(const toml::node& node);
 
 /// A string of a file, and its line.
 struct FileText {
@@ -33,9 +32,13 @@ struct FileText {
 /// A table of a model file. It accepts the keys that were asked for; finish() rejects others.
 class FileTable final : public LayerKeys {
  public:
-  /// All of these must outlive it. `values` are those of names in expressions at the time of the question.
-  FileTable(const std::string& file, const toml::table& table, const Values& values)
+  /// All of these must outlive it. `values` are those of names in expressions at the time of the question; null: not
+  /// known yet, and integer() gives any value.
+  FileTable(const std::string& file, const toml::table& table, const Values* values = nullptr)
       : file_(file), table_(table), values_(values) {}
+
+  /// Whose keys they are, for messages: "conv1".
+  void belongs_to(const std::string& owner) { owner_ = owner + ": "; }
 
   std::int64_t integer(std::string_view key, std::int64_t least, std::optional<std::int64_t> otherwise = {},
                        std::int64_t most = kMost) override;
@@ -43,9 +46,8 @@ class FileTable final : public LayerKeys {
   bool flag(std::string_view key, bool otherwise) override;
   std::size_t choice(std::string_view key, std::span<const std::string_view> choices) override;
 
-  /// The same table with other values of names.
-  FileTable with(const Values& values) const { return {*this, values}; }
-
+  /// Accepts a key that is not asked for yet.
+  void accept(std::string_view key) { find(key); }
   bool has(std::string_view key) const { return table_.contains(key); }
   FileText text(std::string_view key);
   /// A list of strings; empty if the key is missing.
@@ -57,25 +59,27 @@ class FileTable final : public LayerKeys {
 
   /// The key that comes first in the file; empty without keys.
   std::string first_key() const;
+  /// The key that may have been meant as one of `names`; else the first.
+  std::string nearest_key(std::span<const std::string_view> names) const;
   /// The line of a key, or of the table if it is missing.
   std::size_t line(std::string_view key) const;
-  [[noreturn]] void fail(std::string_view key, const std::string& reason) const {
-    throw ModelFileError(file_, line(key), reason);
+  [[noreturn]] void fail(std::string_view key, const std::string& reason) const { fail_at(line(key), reason); }
+  [[noreturn]] void fail_at(std::size_t line, const std::string& reason) const {
+    throw ModelFileError(file_, line, owner_ + reason);
   }
   /// Errors    ModelFileError for a key that nobody asked for: lists those that are accepted, and the nearest.
   void finish() const;
 
  private:
-  FileTable(const FileTable& other, const Values& values)
-      : file_(other.file_), table_(other.table_), values_(values), accepted_(other.accepted_) {}
-
+  bool accepts(std::string_view key) const;
   const toml::node* find(std::string_view key);
   const toml::node& require(std::string_view key, std::string_view expected);
   [[noreturn]] void fail_type(std::string_view key, const toml::node& node, std::string_view expected) const;
 
   const std::string& file_;
   const toml::table& table_;
-  const Values& values_;
+  const Values* values_;
+  std::string owner_;
   std::vector<std::string> accepted_;
 };
 

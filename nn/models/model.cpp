@@ -8,6 +8,8 @@
 #include <map>
 
 #include "kernels/base/error.h"
+#include "kernels/base/in_quotes.h"
+#include "kernels/base/nearest_name.h"
 
 namespace gradring::nn {
 namespace {
@@ -135,7 +137,8 @@ ModelText built_in(std::string_view name) {
   if (found != kBuiltIn.end()) return {name, *found->text};
   std::string known;
   for (const std::string_view each : kNames) known += (known.empty() ? "" : ", ") + std::string(each);
-  throw InvalidArgument("unknown model '" + std::string(name) + "': expected one of " + known);
+  throw InvalidArgument("there is no model " + in_quotes(name) + ", expected one of " + known +
+                        ", or the path of a model file, NAME.toml." + did_you_mean(name, kNames));
 }
 
 Model make_model(const ModelText& model, const Shape& sample, std::int64_t classes) {

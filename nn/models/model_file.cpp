@@ -1,39 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
-#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
 
+#include "kernels/base/in_quotes.h"
 #include "kernels/base/nearest_name.h"
-#include "nn/models/expression.h"
-#include "nn/models/file_table.h"
+#include "nn/models/file_layers.h"
 #include "nn/models/model.h"
 #include "nn/models/toml_text.h"
 
 namespace gradring::nn {
 namespace {
 
-constexpr std::string_view kBlock = "block";
 /// The value of this name: the channels, or features, of what a layer or block reads.
 constexpr std::string_view kChannelsRead = "in";
-/// What the exported graph calls its input, output and preprocessing.
-constexpr std::string_view kReserved[] = {kModelInput, "images", "logits", "preprocessing"};
 
-constexpr std::size_t kMostNames = 256;
 constexpr std::size_t kMostNested = 32;
-constexpr std::size_t kLongestName = 200;
 /// Elements of a tensor, for one sample: beyond any memory, and far from an overflow of bytes.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
-
-/// Whether text is one or several names, separated by dots, of letters, digits and _: a path of PyTorch's modules.
-bool is_module_path(std::string_view text) {
-  const auto is_allowed = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '.';
-  };
-  return !text.empty() && std::ranges::all_of(text, is_allowed) && text.front() != '.' && text.back() != '.' &&
-         text.find("..") == std::string_view::npos;
-}
 
 /// The message of an error without the source line that check() appends.
 std::string reason_of(const InvalidArgument& error) {
@@ -45,46 +30,34 @@ std::string reason_of(const InvalidArgument& error) {
   return is_source ? text.substr(0, location) : text;
 }
 
-struct Block {
-  std::vector<std::string> parameters;
-  const toml::array* layers = nullptr;
-};
-
 /// The layers of the model, or of one use of a block.
 struct Scope {
   std::string prefix;  ///< of names: "layer1.0."
   std::size_t input = 0;
   Values values;
-  std::map<std::string, std::size_t, std::less<>> outputs{};
 };
 
-/// Numbers of outputs are those of reads_of: 0 is the model's input.
+/// Computes the sizes and shapes of a file's layers. Numbers of outputs are those of reads_of: 0 is the model's input.
 class ModelReader {
  public:
   ModelReader(const ModelText& source, const Shape& sample, std::int64_t classes) : file_(source.name) {
     check(sample.rank() == 3,
           [&] { return "a model has samples of " + sample.to_string() + ", expected [height, width, channels]"; });
     model_ = {.name = nn::name_of(source), .sample = sample, .classes = classes, .layers = {}};
-    values_ = {{"classes", classes},
-               {"image_height", sample[0]},
-               {"image_width", sample[1]},
-               {"image_channels", sample[2]},
-               {std::string(kChannelsRead), sample[2]}};
     activations_ = {Shape{1, sample[0], sample[1], sample[2]}};
     lines_ = {1};
     readers_ = {0};
   }
 
   Model read(const toml::table& table) {
-    FileTable top(file_, table, values_);
-    const toml::table* const parameters = top.table("parameters");
-    const toml::table* const blocks = top.table("blocks");
-    const toml::array& layers = top.list("layers");
-    top.finish();
-    if (parameters != nullptr) read_parameters(*parameters);
-    if (blocks != nullptr) read_blocks(*blocks);
-    Scope scope{.prefix = "", .input = 0, .values = values_};
-    expand(layers, scope);
+    const Shape& sample = model_.sample;
+    read_ = read_file_layers(file_, table,
+                             {{"classes", model_.classes},
+                              {"image_height", sample[0]},
+                              {"image_width", sample[1]},
+                              {"image_channels", sample[2]},
+                              {std::string(kChannelsRead), sample[2]}});
+    expand(read_.layers, {.prefix = "", .input = 0, .values = read_.values});
     check_whole();
     return std::move(model_);
   }
@@ -99,62 +72,21 @@ class ModelReader {
     return output == 0 ? std::string(kModelInput) : model_.layers[output - 1].name;
   }
 
-  void check_value_name(std::size_t line, const std::string& name) const {
-    if (!is_name(name)) fail(line, in_message(name) + " is no name: expected letters, digits and _, not a digit first");
-    if (values_.contains(name))
-      fail(line, "'" + name + "' has a value already, a given one or that of [parameters]: choose another name");
-  }
-
-  void read_parameters(const toml::table& table) {
-    for (const auto& [key, node] : table) {
-      const std::string name(key.str());
-      const std::size_t line = key.source().begin.line;
-      check_value_name(line, name);
-      const auto* const value = node.as_integer();
-      if (value == nullptr) fail(line, "the parameter '" + name + "' has another type, expected an integer");
-      values_[name] = value->get();
-      if (table.size() > kMostNames) fail(line, "more than " + std::to_string(kMostNames) + " parameters");
-    }
-  }
-
-  void read_blocks(const toml::table& table) {
-    for (const auto& [key, node] : table) {
-      const std::string name(key.str());
-      const std::size_t line = key.source().begin.line;
-      if (!is_name(name)) fail(line, in_message(name) + " is no name of a block: expected letters, digits and _");
-      if (!node.is_table()) fail(line, "the block '" + name + "' is no table, expected [blocks." + name + "]");
-      FileTable keys(file_, *node.as_table(), values_);
-      Block& block = blocks_[name];
-      block.layers = &keys.list("layers");
-      for (const auto& [parameter, at] : keys.texts("parameters")) {
-        check_value_name(at, parameter);
-        static constexpr std::string_view kTaken[] = {kBlock, "of", "repeat", "inputs"};
-        if (std::ranges::count(kTaken, parameter) > 0 || std::ranges::count(block.parameters, parameter) > 0)
-          fail(at, "'" + parameter + "' has a meaning already: choose another name");
-        block.parameters.push_back(parameter);
-        if (block.parameters.size() > kMostNames) fail(at, "more than " + std::to_string(kMostNames) + " parameters");
-      }
-      keys.finish();
-    }
-  }
-
   /// Appends the layers to the model. Returns the last one's output.
-  std::size_t expand(const toml::array& layers, Scope& scope) {
-    std::size_t output = scope.input;
-    for (const toml::node& node : layers) {
-      const toml::table* const table = node.as_table();
-      if (table == nullptr)
-        fail(node.source().begin.line, R"(a layer is no table, expected one as { relu = "relu1" })");
-      FileTable keys(file_, *table, scope.values);
-      const std::string kind = kind_of(keys);
-      const FileText name = keys.text(kind);
-      check_name(name, scope);
-      const std::vector<std::size_t> reads = reads_of(keys, scope, output);
+  std::size_t expand(const std::vector<FileLayer>& layers, Scope scope) {
+    std::vector<std::size_t> outputs = {scope.input};
+    for (const FileLayer& layer : layers) {
+      const std::string full = scope.prefix + layer.name.text;
+      if (full.size() > kLongestName)
+        fail(layer.name.line,
+             "the name " + in_quotes(full) + " is longer than " + std::to_string(kLongestName) + " characters");
+      std::vector<std::size_t> reads;
+      for (const std::size_t read : layer.reads) reads.push_back(outputs[read]);
       scope.values[std::string(kChannelsRead)] = channels_of(reads.front());
-      output = kind == kBlock ? add_block(keys, name, reads, scope) : add_layer(keys, kind, name, reads, scope);
-      scope.outputs.emplace(name.text, output);
+      outputs.push_back(layer.kind == kBlock ? add_block(layer, full, reads, scope)
+                                             : add_layer(layer, full, reads, scope));
     }
-    return output;
+    return outputs.back();
   }
 
   std::int64_t channels_of(std::size_t output) const {
@@ -162,137 +94,74 @@ class ModelReader {
     return shape[shape.rank() - 1];
   }
 
-  std::string kind_of(const FileTable& keys) const {
-    std::vector<std::string_view> kinds(layer_kinds().begin(), layer_kinds().end());
-    kinds.push_back(kBlock);
-    std::vector<std::string_view> found;
-    std::ranges::copy_if(kinds, std::back_inserter(found), [&](std::string_view kind) { return keys.has(kind); });
-    if (found.size() == 1) return std::string(found.front());
-    const std::string first = keys.first_key();
-    if (found.size() > 1)
-      keys.fail(first, "a layer is both " + std::string(found[0]) + " and " + std::string(found[1]) +
-                           ", expected one kind; separate layers by },");
-    std::string list;
-    for (const std::string_view kind : kinds) list += (list.empty() ? "" : ", ") + std::string(kind);
-    keys.fail(first, (first.empty() ? std::string("a layer is empty") : in_message(first) + " is no kind of layer") +
-                         ", expected one of " + list + "." + did_you_mean(first, kinds));
-  }
-
-  /// Checks the name of a layer or block.
-  void check_name(const FileText& name, const Scope& scope) const {
-    const std::string full = scope.prefix + name.text;
-    if (!is_module_path(name.text))
-      fail(name.line,
-           in_message(name.text) + " is no name of a layer: expected letters, digits and _, and dots between");
-    if (full.size() > kLongestName)
-      fail(name.line,
-           "the name " + in_message(full) + " is longer than " + std::to_string(kLongestName) + " characters");
-    const std::string_view first = std::string_view(full).substr(0, full.find('.'));
-    if (name.text == kModelInput || std::ranges::count(kReserved, first) > 0)
-      fail(name.line, "the name '" + full + "' is reserved: input is what a model or block reads, images, logits and " +
-                          "preprocessing are names of exported graphs");
-    for (const std::string_view component : kWrapperComponents)
-      if (("." + name.text + ".").find("." + std::string(component) + ".") != std::string::npos)
-        fail(name.line, "the name '" + full + "' is reserved: PyTorch's wrappers insert '" + std::string(component) +
-                            "' into names, and it is skipped where weights are read");
-    if (scope.outputs.contains(name.text)) fail(name.line, "the name '" + full + "' is used twice");
-  }
-
-  /// What a layer or block reads: `inputs`, or the layer before, whose output is `before`.
-  std::vector<std::size_t> reads_of(FileTable& keys, const Scope& scope, std::size_t before) const {
-    if (!keys.has("inputs")) return (void)keys.texts("inputs"), std::vector{before};
-    std::vector<std::size_t> reads;
-    for (const auto& [name, line] : keys.texts("inputs")) {
-      const auto found = scope.outputs.find(name);
-      if (name != kModelInput && found == scope.outputs.end()) fail_input(line, name, scope);
-      reads.push_back(name == kModelInput ? scope.input : found->second);
-    }
-    if (reads.empty()) keys.fail("inputs", "'inputs' is empty, expected names of layers, or input");
-    return reads;
-  }
-
-  [[noreturn]] void fail_input(std::size_t line, const std::string& name, const Scope& scope) const {
-    std::vector<std::string_view> names = {kModelInput};
-    for (const auto& [each, output] : scope.outputs) names.push_back(each);
-    fail(line, "inputs has " + in_message(name) +
-                   ", expected input, or the name of a layer before this one in the same " + "list." +
-                   did_you_mean(name, names));
-  }
-
-  std::size_t add_block(FileTable& keys, const FileText& name, const std::vector<std::size_t>& reads,
+  std::size_t add_block(const FileLayer& layer, const std::string& full, const std::vector<std::size_t>& reads,
                         const Scope& scope) {
-    const auto [of, line] = keys.text("of");
-    const Block& block = find_block(line, of);
-    if (reads.size() != 1) keys.fail("inputs", "a block reads one input, found " + std::to_string(reads.size()));
-    const std::int64_t repeats = keys.integer("repeat", 1, 1, kMostLayers);
-    enclosing_.push_back(of);
+    const FileBlock& block = enter(layer.block);
+    FileTable use(file_, *layer.keys, &scope.values);
+    use.belongs_to(full);
+    if (reads.size() != 1) use.fail("inputs", "a block reads one input, found " + std::to_string(reads.size()));
+    const std::int64_t repeats = use.integer("repeat", 1, 1, kMostLayers);
     std::size_t output = reads.front();
     for (std::int64_t i = 0; i < repeats; ++i) {
-      Scope inner{.prefix = scope.prefix + name.text + (keys.has("repeat") ? "." + std::to_string(i) + "." : "."),
+      Scope inner{.prefix = full + (use.has("repeat") ? "." + std::to_string(i) + "." : "."),
                   .input = output,
-                  .values = values_};
+                  .values = read_.values};
       Values given = scope.values;
       given[std::string(kChannelsRead)] = channels_of(output);
-      FileTable arguments = keys.with(given);
+      FileTable arguments(file_, *layer.keys, &given);
+      arguments.belongs_to(full);
       for (const std::string& parameter : block.parameters)
         inner.values[parameter] = arguments.integer(parameter, std::numeric_limits<std::int64_t>::min(), {},
                                                     std::numeric_limits<std::int64_t>::max());
-      arguments.finish();
-      output = expand(*block.layers, inner);
+      output = expand(block.layers, std::move(inner));
     }
     enclosing_.pop_back();
     return output;
   }
 
-  const Block& find_block(std::size_t line, const std::string& name) const {
-    if (std::ranges::count(enclosing_, name) > 0) {
+  /// The block of that name, which exists; until enclosing_.pop_back() it may not be entered again.
+  const FileBlock& enter(const FileText& block) {
+    if (std::ranges::count(enclosing_, block.text) > 0) {
       std::string path;
       for (const std::string& each : enclosing_) path += each + ", ";
-      fail(line, "the block '" + name + "' contains itself: " + path + name);
+      fail(block.line, "the block '" + block.text + "' contains itself: " + path + block.text);
     }
-    if (enclosing_.size() == kMostNested) fail(line, "more than " + std::to_string(kMostNested) + " nested blocks");
-    if (const auto found = blocks_.find(name); found != blocks_.end()) return found->second;
-    std::vector<std::string_view> names;
-    std::string list;
-    for (const auto& [each, block] : blocks_) {
-      names.push_back(each);
-      list += (list.empty() ? "" : ", ") + each;
-    }
-    fail(line, "there is no block " + in_message(name) + ", " +
-                   (list.empty() ? "expected one of [blocks.NAME]" : "expected one of " + list + ".") +
-                   did_you_mean(name, names));
+    if (enclosing_.size() == kMostNested)
+      fail(block.line, "more than " + std::to_string(kMostNested) + " nested blocks");
+    enclosing_.push_back(block.text);
+    return read_.blocks.at(block.text);
   }
 
-  std::size_t add_layer(FileTable& keys, const std::string& kind, const FileText& name,
-                        const std::vector<std::size_t>& reads, const Scope& scope) {
-    const std::string full = scope.prefix + name.text;
-    if (model_.layers.size() == kMostLayers) fail(name.line, "more than " + std::to_string(kMostLayers) + " layers");
-    if (!names_.emplace(full).second) fail(name.line, "the name '" + full + "' is used twice");
+  std::size_t add_layer(const FileLayer& stated, const std::string& full, const std::vector<std::size_t>& reads,
+                        const Scope& scope) {
+    const std::size_t line = stated.name.line;
+    if (model_.layers.size() == kMostLayers) fail(line, "more than " + std::to_string(kMostLayers) + " layers");
+    if (!names_.emplace(full).second) fail(line, "the name '" + full + "' is used twice");
+    FileTable keys(file_, *stated.keys, &scope.values);
+    keys.belongs_to(full);
     const Activations& input = activations_[reads.front()];
     std::string read_names;
     for (const std::size_t read : reads) read_names += (read_names.empty() ? "" : " and ") + name_of(read);
     try {
-      const Layer layer = read_layer(kind, keys, input);
-      const std::vector<FileText> frozen = keys.texts("frozen");
-      keys.finish();
-      check_reads(name.line, full, layer, reads);
+      const Layer layer = read_layer(stated.kind, keys, input);
+      check_reads(line, full, layer, reads);
       if (const auto* conv = std::get_if<Conv2d>(&layer); conv && conv->init == Init::whitening && reads.front() != 0)
-        keys.fail("init", full + " reads " + read_names + ", but whitening is of images: expected input");
+        keys.fail("init", "'init' is 'whitening', which is of images, but it reads " + read_names + ", expected input");
       const Activations output = output_of(layer, input);
-      check_elements(name.line, full, "an output", output.shape);
-      freeze(frozen, full, parameters_of(layer, input));
+      check_elements(line, full, "an output", output.shape);
+      freeze(stated.frozen, full, parameters_of(layer, input));
       for (const auto& tensors : {parameters_of(layer, input), buffers_of(layer, input)})
         for (const Parameter& tensor : tensors) {
-          check_elements(name.line, full, "a " + tensor.name, tensor.shape);
+          check_elements(line, full, "a " + tensor.name, tensor.shape);
           tensor_names_.emplace(full + "." + tensor.name);
         }
       append({.name = full, .layer = layer}, reads);
       activations_.push_back(output);
-      lines_.push_back(name.line);
+      lines_.push_back(line);
     } catch (const ModelFileError&) {
       throw;
     } catch (const InvalidArgument& error) {
-      fail(name.line, full + " reads " + read_names + ": " + reason_of(error));
+      fail(line, full + " reads " + read_names + ": " + reason_of(error));
     }
     return model_.layers.size();
   }
@@ -307,10 +176,8 @@ class ModelReader {
     }
     for (const auto& [name, line] : frozen) {
       if (std::ranges::count(names, name) == 0)
-        fail(line,
-             "frozen has " + in_message(name) +
-                 (list.empty() ? ", but " + layer + " has no parameters"
-                               : ", expected parameters of " + layer + ": " + list + "." + did_you_mean(name, names)));
+        fail(line, "frozen has " + in_quotes(name) + ", expected parameters of " + layer + ": " + list + "." +
+                       did_you_mean(name, names));
       model_.frozen.insert(layer + "." + name);
     }
   }
@@ -368,8 +235,7 @@ class ModelReader {
 
   const std::string& file_;
   Model model_;
-  Values values_;
-  std::map<std::string, Block, std::less<>> blocks_;
+  FileLayers read_;
   std::vector<std::string> enclosing_;    // names of the blocks that are being expanded
   std::vector<Activations> activations_;  // of each output, for one sample
   std::vector<std::size_t> lines_;        // of each output's layer

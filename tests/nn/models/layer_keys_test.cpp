@@ -34,7 +34,7 @@ TEST(LayerKeys, ScaleMultipliesByAFactorAndDivides) {
   EXPECT_EQ(factor_of("factor = -1.5"), -1.5f);
   EXPECT_EQ(factor_of("divisor = '2 * 128'"), 0.00390625f);
   EXPECT_EQ(factor_of("factor = 3, divisor = 8"), 0.375f);
-  EXPECT_EQ(message_of("{ scale = 'a', divisor = 0 },"), "2: 'divisor' is 0, expected 1 or more");
+  EXPECT_EQ(message_of("{ scale = 'a', divisor = 0 },"), "2: a: 'divisor' is 0, expected 1 or more");
 }
 
 TEST(LayerKeys, InitIsAmongThoseOfTheLayer) {
@@ -47,11 +47,12 @@ TEST(LayerKeys, InitIsAmongThoseOfTheLayer) {
 }
 
 TEST(LayerKeys, RejectInitialWeightsThatTheLayerCannotHave) {
-  EXPECT_EQ(message_of("{ conv2d = 'a', out = 4, kernel = 1, init = 'dirca' },"),
-            "2: 'init' is 'dirca', expected one of standard, dirac, unit_variance, whitening. Did you mean 'dirac'?");
+  EXPECT_EQ(
+      message_of("{ conv2d = 'a', out = 4, kernel = 1, init = 'dirca' },"),
+      "2: a: 'init' is 'dirca', expected one of standard, dirac, unit_variance, whitening. Did you mean 'dirac'?");
   EXPECT_EQ(message_of("{ flatten = 'f' },\n{ linear = 'a', out = 4, init = 'dirac' },"),
-            "3: 'init' is 'dirac', expected one of standard, unit_variance.");
-  EXPECT_EQ(message_of("{ conv2d = 'a', out = 4, kernel = 1, init = 3 },"), "2: 'init' is 3, expected a string");
+            "3: a: 'init' is 'dirac', expected one of standard, unit_variance.");
+  EXPECT_EQ(message_of("{ conv2d = 'a', out = 4, kernel = 1, init = 3 },"), "2: a: 'init' is 3, expected a string");
   EXPECT_EQ(message_of("{ conv2d = 'a', out = 6, kernel = 1, groups = 3, init = 'dirac' },"),
             "2: a reads input: the initial weights are not for 3 groups, expected 1");
   EXPECT_EQ(message_of("{ conv2d = 'a', out = 16, kernel = 2, init = 'whitening' },"),
@@ -59,7 +60,7 @@ TEST(LayerKeys, RejectInitialWeightsThatTheLayerCannotHave) {
   EXPECT_EQ(message_of("{ conv2d = 'a', out = 16, kernel = 5, init = 'whitening' },"),
             "2: a reads input: whitening has kernels of at most 4, but 'kernel' is 5");
   EXPECT_EQ(message_of("{ relu = 'r' },\n{ conv2d = 'a', out = 6, kernel = 1, init = 'whitening' },"),
-            "3: a reads r, but whitening is of images: expected input");
+            "3: a: 'init' is 'whitening', which is of images, but it reads r, expected input");
 }
 
 }  // namespace
