@@ -176,7 +176,8 @@ class Drawing {
       const Mark& mark = chart_.marks[i];
       const char* kind = mark.kind == MarkKind::fault ? "fault" : mark.kind == MarkKind::restart ? "restart" : "note";
       const double x = left(mark.x);
-      const auto position = chart_.label_marks ? labels.add(x, mark.label) : std::nullopt;
+      std::optional<MarkLabels::Position> position;
+      if (chart_.label_marks) position = labels.add(x, mark.label);
       const int row = position ? position->row : chart_.label_marks ? kMarkRows : 0;
       text += fmt::format(R"(<g class="mark {}"><title>{}</title><line x1="{:.2f}%" x2="{:.2f}%" y1="{}" y2="100%"/>)",
                           kind, escaped(mark.label), x, x, kRowHeight * row);
