@@ -36,7 +36,7 @@ accepts "$folder/layers.cpp"
 rejects $plans.cpp "a layer without a plan" plan_of
 sed 's|^\( *std::unique_ptr<Plan> plan_of(const \)Relu&.*|&\n\1PlantedLayer\& layer, std::span<const NodeSpec> nodes) const;|' \
   $plans.h >"$folder/$plans.h"
-for source in $plans.cpp nn/models/model.cpp nn/program/program.cpp nn/backend/cpu/cpu_backend.cpp; do accepts $source; done
+for source in $plans.cpp nn/models/model.cpp nn/program/program.cpp nn/backend/cpu/cpu_backend.cpp; do accepts "$source"; done
 
 parts=$(sed -n 's/^ *{ \(\(L::\|layer\.\)[A-Za-z_]*\).*/\1/p' $layers)
 (($(wc -w <<<"$parts") >= 9)) || complain "$layers lists too few parts: $parts"

@@ -6,7 +6,8 @@
 
 #include "train/app/api/api_call.h"
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 
 int report(const Error& error) {
   if (!train::api::leave_for_launcher(error.what()))
@@ -14,7 +15,8 @@ int report(const Error& error) {
   return error.exit_code();
 }
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring
 
 namespace gradring::train::api {
 

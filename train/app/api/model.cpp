@@ -7,7 +7,8 @@
 #include "train/core/config/options.h"
 #include "train/core/config/resolve.h"
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 
 LayerValue::LayerValue(double value) : toml_(fmt::format("{}", value)) {
   if (toml_.find_first_not_of("-0123456789") == std::string::npos) toml_ += ".0";  // else TOML reads an integer
@@ -54,4 +55,5 @@ Model& Model::add(std::string_view kind, std::string_view name, Keys keys) {
 
 std::string Model::toml() const { return source_ == Source::layers ? "layers = [\n" + text_ + "]\n" : text_; }
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring

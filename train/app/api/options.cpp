@@ -8,7 +8,8 @@
 #include "train/core/config/options.h"
 #include "train/options/usage_error.h"
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 namespace {
 
 constexpr std::string_view kArguments[] = {"dataset", "data-dir", "model", "model-text"};
@@ -38,4 +39,5 @@ Options& Options::config(const std::string& path) {
   return *this;
 }
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring

@@ -121,7 +121,8 @@ Result run(Training& training) {
 }  // namespace
 }  // namespace gradring::train::api
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 
 Result fit(const Model& model, const Dataset& train_set, const Dataset& test_set, const Options& options,
            const Observer& observer) {
@@ -139,4 +140,5 @@ Result fit(const Model& model, const Dataset& train_set, const Dataset& test_set
   return result;
 }
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring

@@ -3,8 +3,10 @@
 
 #include "kernels/base/commit.h"
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 
 std::string version() { return std::string(GRADRING_VERSION " (commit ") + kCommit + ")"; }
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring

@@ -61,7 +61,8 @@ void write_weights(const std::filesystem::path& from, const std::filesystem::pat
 }  // namespace
 }  // namespace gradring::train::api
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 
 Evaluation evaluate(const std::string& weights, const Model& model, const Dataset& dataset, const Options& options) {
   Evaluation evaluation;
@@ -81,4 +82,5 @@ void save_weights(const std::string& from, const std::string& file) {
   train::api::run_api_call([&] { train::api::write_weights(from, file); });
 }
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring

@@ -143,21 +143,19 @@ TEST_P(OnnxModels, PassTheCheckerAndGiveTheSameLogits) {
     EXPECT_LT(difference.get<double>(), kBound) << "batches of " << batch;
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, OnnxModels,
-                         testing::Values(ModelCase{"convnet", "digits", {28, 28, 1}},
-                                         ModelCase{"convnet-deep", "digits", {28, 28, 1}},
-                                         ModelCase{"convnet", "cifar10", {32, 32, 3}},
-                                         ModelCase{"convnet-deep", "cifar10", {32, 32, 3}},
-                                         ModelCase{"airbench94", "cifar10", {32, 32, 3}},
-                                         ModelCase{kOtherLayers, "digits", {28, 28, 1}}),
-                         [](const auto& test) {
-                           const std::string& model = test.param.model;
-                           return std::string(model == "convnet"      ? "ConvNet"
-                                              : model == "airbench94" ? "Airbench94"
-                                              : model == kOtherLayers ? "OtherLayers"
-                                                                      : "ConvNetDeep") +
-                                  (test.param.dataset == "digits" ? "OfDigits" : "OfCifar10");
-                         });
+INSTANTIATE_TEST_SUITE_P(
+    Models, OnnxModels,
+    testing::Values(ModelCase{"convnet", "digits", {28, 28, 1}}, ModelCase{"convnet-deep", "digits", {28, 28, 1}},
+                    ModelCase{"convnet", "cifar10", {32, 32, 3}}, ModelCase{"convnet-deep", "cifar10", {32, 32, 3}},
+                    ModelCase{"airbench94", "cifar10", {32, 32, 3}}, ModelCase{kOtherLayers, "digits", {28, 28, 1}}),
+    [](const auto& test) {
+      const std::string& model = test.param.model;
+      return std::string(model == "convnet"      ? "ConvNet"
+                         : model == "airbench94" ? "Airbench94"
+                         : model == kOtherLayers ? "OtherLayers"
+                                                 : "ConvNetDeep") +
+             (test.param.dataset == "digits" ? "OfDigits" : "OfCifar10");
+    });
 
 TEST_F(Onnx, RecognizesRawMnistAsEvalDoes) {
   if (IsSkipped()) return;

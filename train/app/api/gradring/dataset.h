@@ -5,7 +5,8 @@
 #include <span>
 #include <string>
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 
 /// The size of each image of a data set, in pixels and bytes a pixel.
 struct ImageShape {
@@ -37,4 +38,5 @@ class Dataset {
   virtual int read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
 };
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring

@@ -4,7 +4,8 @@
 #include <stdexcept>
 #include <string>
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 
 /// The exception that all functions of this API throw. The message is the one that the program `gradring` prints: what
 /// failed, the value found, what was expected, and what to do.
@@ -29,4 +30,5 @@ class Error : public std::runtime_error {
 /// Returns   error.exit_code().
 int report(const Error& error);
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring

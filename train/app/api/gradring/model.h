@@ -8,7 +8,8 @@
 #include <utility>
 #include <vector>
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 
 /// A value of a layer: an integer, a number, true or false, text (an expression such as "2 * in"), or a list of names.
 class LayerValue {
@@ -68,4 +69,5 @@ class Model {
   std::string text_;  // of the layers that were added: a line for each
 };
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring

@@ -7,7 +7,8 @@
 #include <string>
 #include <string_view>
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 
 /// The settings of a training: all options of `gradring train` by their names, without dashes (`gradring train --help`),
 /// but for dataset, data-dir and model, which are arguments of fit().
@@ -40,4 +41,5 @@ class Options {
   std::string config_;
 };
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring

@@ -9,7 +9,8 @@
 #include <gradring/model.h>
 #include <gradring/options.h>
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 
 /// A step of the optimizer. Steps and epochs count from 1.
 struct StepReport {
@@ -74,4 +75,5 @@ struct Result {
 Result fit(const Model& model, const Dataset& train_set, const Dataset& test_set, const Options& options = {},
            const Observer& observer = {});
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring

@@ -9,7 +9,8 @@
 #include <gradring/model.h>
 #include <gradring/options.h>
 
-namespace gradring::inline v1 {
+namespace gradring {
+inline namespace v1 {
 
 /// The outputs of a model for a data set.
 struct Evaluation {
@@ -35,4 +36,5 @@ Evaluation evaluate(const std::string& weights, const Model& model, const Datase
 /// Errors    Error if the file exists or cannot be written, or the weights cannot be read.
 void save_weights(const std::string& from, const std::string& file);
 
-}  // namespace gradring::inline v1
+}  // namespace v1
+}  // namespace gradring
