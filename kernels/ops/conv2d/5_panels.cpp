@@ -167,6 +167,7 @@ void wgrad(Stream& stream, const WgradArgs& args) {
   if (args.dtype != DType::f32 || !fits_panels(g)) return direct().wgrad(stream, args);
   check_args(args);
   simt::Config config = lib::rows_for(stream, g.out_channels / kFilters, g.out_elements() * g.filter_elements());
+  config.grid.x = std::min(config.grid.x, simt::workers(stream));  // each block copies the panels of x
   config.shared_bytes = bytes_of(g, rows_of_block(g));
   simt::launch_flat<conv2d_wgrad_panels_kernel>(stream, config, g, static_cast<const float*>(args.x),
                                                 static_cast<const float*>(args.dy), args.dw, args.accumulate);

@@ -79,6 +79,9 @@ void enqueue(void (*)(Parameters...), kernels::Stream& stream, const Config& con
 
 }  // namespace detail
 
+/// How many OS threads share the blocks of a grid.
+inline unsigned workers(kernels::Stream& stream) { return detail::queue_of(stream).workers(); }
+
 /// A CPU has none.
 inline int compute_capability(const kernels::Device&) { return 0; }
 
@@ -97,8 +100,8 @@ void launch_flat(kernels::Stream& stream, const Config& config, Arguments&&... a
 inline Config grid_for(kernels::Stream& stream, std::size_t elements, Site site = Site::current()) {
   constexpr std::size_t kElementsWorthAThread = 4096;
   constexpr std::size_t kThreadsPerWorker = 4;
-  const std::size_t workers = detail::queue_of(stream).workers();
-  const std::size_t most = workers == 1 ? 1 : workers * kThreadsPerWorker;
+  const std::size_t threads = workers(stream);
+  const std::size_t most = threads == 1 ? 1 : threads * kThreadsPerWorker;
   const std::size_t useful = (elements + kElementsWorthAThread - 1) / kElementsWorthAThread;
   return {.grid = dim3(static_cast<unsigned>(std::min(most, useful))), .block = dim3(1), .site = site};
 }
