@@ -4,6 +4,14 @@
 #include "kernels/ops/kernel_set.h"
 
 namespace gradring::kernels {
+namespace {
+
+template <class... Sizes>
+void need_nothing(std::size_t (*&workspace_bytes)(Sizes...)) {
+  workspace_bytes = [](Sizes...) { return std::size_t{0}; };
+}
+
+}  // namespace
 
 #define ONLY_ON_CPU(operation, function, variant)               \
   namespace operation {                                         \
@@ -11,6 +19,7 @@ namespace gradring::kernels {
   Variant function() {                                          \
     Variant made{};                                             \
     made.name = variant;                                        \
+    need_nothing(made.workspace_bytes);                         \
     made.supports = [](const Device&, DType) { return false; }; \
     return made;                                                \
   }                                                             \
