@@ -143,6 +143,7 @@ std::span<const CaseFamily> case_families() {
                                              {"adam", adam_cases},
                                              {"sgd", sgd_cases},
                                              {"ema", ema_cases},
+                                             {"muon", muon_cases},
                                              {"gather_batch", gather_batch_cases},
                                              {"peak", peak_cases}};
   return kFamilies;

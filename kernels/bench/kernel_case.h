@@ -233,6 +233,7 @@ Cases gradient_statistics_cases(CaseMaker& make);
 Cases grouped_conv2d_cases(CaseMaker& make);
 Cases linear_cross_entropy_cases(CaseMaker& make);
 Cases max_pool2d_cases(CaseMaker& make);
+Cases muon_cases(CaseMaker& make);
 Cases peak_cases(CaseMaker& make);
 Cases relu_cases(CaseMaker& make);
 Cases scale_cases(CaseMaker& make);

@@ -52,6 +52,7 @@ DECLARE_COPIES(grouped_conv2d, direct);
 DECLARE_COPIES(grouped_conv2d, native_cpu);  // only_on_cpu.cpp in the CUDA module
 DECLARE_COPIES(linear_cross_entropy, two_launches);
 DECLARE_COPIES(max_pool2d, rows);
+DECLARE_COPIES(muon, flat);
 DECLARE_COPIES(relu, flat);
 DECLARE_COPIES(scale, flat);
 DECLARE_COPIES(sgd, flat);
@@ -114,6 +115,7 @@ KernelSet kernel_set() {
                               grouped_conv2d::depthwise),
       .linear_cross_entropy = table(COPY_TO_RUN(linear_cross_entropy, two_launches)),
       .max_pool2d = table(COPY_TO_RUN(max_pool2d, rows)),
+      .muon = table(COPY_TO_RUN(muon, flat)),
       .peak = table(peak::multiply_adds, peak::mma, peak::wgmma),
       .relu = table(COPY_TO_RUN(relu, flat)),
       .scale = table(COPY_TO_RUN(scale, flat)),

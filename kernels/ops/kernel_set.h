@@ -17,6 +17,7 @@
 #include "kernels/ops/gemm/gemm.h"
 #include "kernels/ops/gradient_statistics/gradient_statistics.h"
 #include "kernels/ops/max_pool2d/max_pool2d.h"
+#include "kernels/ops/muon/muon.h"
 #include "kernels/ops/optimizers/optimizers.h"
 #include "kernels/ops/peak/peak.h"
 #include "kernels/ops/step_state/step_state.h"
@@ -45,6 +46,7 @@ struct KernelSet {
   std::span<const conv2d::Variant> grouped_conv2d;  ///< of any number of groups
   std::span<const linear_cross_entropy::Variant> linear_cross_entropy;
   std::span<const max_pool2d::Variant> max_pool2d;
+  std::span<const muon::Variant> muon;
   std::span<const peak::Variant> peak;
   std::span<const relu::Variant> relu;
   std::span<const scale::Variant> scale;

@@ -12,6 +12,7 @@ odd_shapes=(
   relu:elements=1001 gelu:elements=1001 silu:elements=1001 dropout:batch=3,elements=1001
   max_pool2d:batch=3,height=9,width=7,channels=5 max_pool2d:batch=3,height=9,width=7,channels=5,window=3,padding=1
   avg_pool2d:batch=3,height=9,width=7,channels=5,window=3,padding=1 batch_norm:rows=1001,channels=5
+  muon:elements=1001
 )
 
 if [[ -z $simulated ]]; then

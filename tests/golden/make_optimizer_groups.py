@@ -3,7 +3,7 @@
 """Writes convnet_10steps_*.safetensors beside itself: those of make below, and adam_ema.
 
 Ten steps of 32 of the images of convnet_step_seed0, by PyTorch on the CPU from seed 0: with parameter groups, other
-constants of Adam, decoupled weight decay for SGD (strong decays, so that they show), and with averaged weights
+constants of Adam, decoupled weight decay for SGD (strong decays, so that they show), Muon, and with averaged weights
 (AveragedModel, decay 0.7).
 """
 import json
@@ -75,6 +75,67 @@ def three_groups(model):
     return groups
 
 
+def newton_schulz(matrix, coefficients, steps, eps):
+    """As torch.optim._muon, in FP32: in BF16 small singular values would be noise."""
+    a, b, c = coefficients
+    x = matrix.T if matrix.size(0) > matrix.size(1) else matrix
+    x = x / x.norm().clamp(min=eps)
+    for _ in range(steps):
+        gram = x @ x.T
+        x = a * x + (b * gram + c * gram @ gram) @ x
+    return x.T if matrix.size(0) > matrix.size(1) else x
+
+
+class AirbenchMuon(torch.optim.Optimizer):
+    """The rule of airbench94_muon.py in KellerJordan/cifar10-airbench."""
+
+    def __init__(self, matrices, lr, momentum, steps):
+        super().__init__(matrices, {"lr": lr, "momentum": momentum, "steps": steps})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for matrix in group["params"]:
+                buffer = self.state[matrix].setdefault("momentum_buffer", torch.zeros_like(matrix))
+                buffer.mul_(group["momentum"]).add_(matrix.grad)
+                update = matrix.grad.add(buffer, alpha=group["momentum"])
+                matrix.mul_(len(matrix) ** 0.5 / matrix.norm())
+                matrix.sub_(newton_schulz(update, (3.4445, -4.7750, 2.0315), group["steps"], 1e-7), alpha=group["lr"])
+
+
+class MuonAndSgd:
+    """An optimizer of the hidden weights as matrices [out, ...], and SGD for the head and biases."""
+
+    def __init__(self, model, muon_of, **sgd):
+        hidden = ("conv_layers.0.weight", "conv_layers.3.weight", "fc_layers.0.weight")
+        weights = dict(model.named_parameters())
+        self.hidden = [weights.pop(name) for name in hidden]
+        self.matrices = [torch.nn.Parameter(weight.detach().flatten(1)) for weight in self.hidden]  # the same memory
+        self.muon = muon_of(self.matrices)
+        self.sgd = torch.optim.SGD(weights.values(), nesterov=True, **sgd)
+
+    def zero_grad(self):
+        self.sgd.zero_grad()
+        for weight in self.hidden:
+            weight.grad = None
+
+    def step(self):
+        for matrix, weight in zip(self.matrices, self.hidden):
+            matrix.grad = weight.grad.flatten(1)
+        self.muon.step()
+        self.sgd.step()
+
+
+# At rates some times larger than those of match_rms and normalize, PyTorch's own losses differ in FP32 and FP64.
+def torch_muon(model, scale, lr):
+    options = {"lr": lr, "momentum": 0.95, "weight_decay": 0.5}
+    return MuonAndSgd(model, lambda matrices: torch.optim.Muon(matrices, adjust_lr_fn=scale, **options), **options)
+
+
+def airbench_muon(model):
+    return MuonAndSgd(model, lambda matrices: AirbenchMuon(matrices, 0.05, 0.6, 3), lr=0.02, momentum=0.6)
+
+
 def train(model, optimizer, after_step=lambda: None):
     given = read("convnet_step_seed0")
     images = (given["images_u8"].reshape(-1, 1, 28, 28).float() / 255 - 0.5) / 0.5
@@ -111,6 +172,11 @@ if __name__ == "__main__":
     make("adamw_no_bias_decay", lambda model: torch.optim.AdamW(two_groups(model), lr=1e-3, weight_decay=20))
     make("sgd_no_bias_decay", lambda model: torch.optim.SGD(two_groups(model), lr=1e-2, momentum=0.9, weight_decay=0.5))
     make("sgd_groups", lambda model: torch.optim.SGD(three_groups(model), lr=1e-2, momentum=0.9, weight_decay=0.5))
+    make("muon_bf16", lambda model: torch_muon(model, "original", 0.02))
+    torch.optim._muon._zeropower_via_newtonschulz = newton_schulz
+    make("muon", lambda model: torch_muon(model, "original", 0.02))
+    make("muon_match_rms", lambda model: torch_muon(model, "match_rms_adamw", 0.002))
+    make("muon_normalize", airbench_muon)
     make("adam_betas", lambda model: torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.7, 0.9), eps=1e-3))
     make("sgdw", lambda model: Sgdw(model.parameters(), lr=1e-2, momentum=0.9, nesterov=True).with_decay(5))
     with_average()

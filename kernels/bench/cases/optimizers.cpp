@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// exact_sum, gradient_statistics, step_state, adam, sgd, ema: what ends a step.
+// exact_sum, gradient_statistics, step_state, adam, sgd, ema, muon: what ends a step.
 #include <cmath>
 
 #include "kernels/bench/kernel_case.h"
@@ -120,6 +120,88 @@ KernelCase sgd_of(CaseMaker& make, bool has_momentum) {
   return c;
 }
 
+KernelCase muon_momentum(CaseMaker& make) {
+  const std::int64_t n = make.extent("elements", kSeedParameters);
+  KernelCase c = make.make("muon momentum");
+  BenchArray& g = make.input(c, DType::f32, n);
+  BenchArray& buffer = make.input(c, DType::f32, n);
+  BenchArray& update = make.output(c, "update", DType::f32, n, [](double) { return 4 * 0x1p-24; });
+  BenchArray& state = state_of(make, c);
+  CaseMaker::also_output(c, "buffer", buffer, [](double) { return 4 * 0x1p-24; });
+  c.bytes = 4 * static_cast<double>(g.bytes());
+  make.run(c, make.kernels().muon, &muon::Variant::momentum, muon::reference_momentum, [&](Side side) {
+    return muon::MomentumArgs{.elements = g.elements(),
+                              .gradients = g.as<float>(side),
+                              .buffer = buffer.as<float>(side),
+                              .update = update.as<float>(side),
+                              .state = state.as<step_state::StepState>(side),
+                              .momentum = static_cast<double>(kMomentum),
+                              .nesterov = true};
+  });
+  return c;
+}
+
+KernelCase muon_normalize(CaseMaker& make) {
+  const std::int64_t n = make.extent("elements", kSeedParameters);
+  KernelCase c = make.make("muon normalize");
+  BenchArray& update = make.input(c, DType::f32, n);
+  BenchArray& sum = make.input(c, DType::f32, 1, 1, 2);
+  BenchArray& x = make.output(c, "x", make.dtype(), n, roundings(make.dtype(), 2));
+  c.bytes = static_cast<double>(update.bytes() + x.bytes());
+  make.run(c, make.kernels().muon, &muon::Variant::normalize, muon::reference_normalize, [&](Side side) {
+    return muon::NormalizeArgs{.dtype = make.dtype(),
+                               .elements = update.elements(),
+                               .update = update.as<float>(side),
+                               .sum_of_squares = sum.as<float>(side),
+                               .x = x.at(side)};
+  });
+  return c;
+}
+
+KernelCase muon_combine(CaseMaker& make) {
+  const std::int64_t n = make.extent("elements", kSeedParameters);
+  KernelCase c = make.make("muon combine");
+  BenchArray& x = make.input(c, make.dtype(), n);
+  BenchArray& products = make.input(c, DType::f32, n);
+  BenchArray& y = make.output(c, "y", make.dtype(), n, roundings(make.dtype(), 2, 8 * 0x1p-24));
+  c.bytes = static_cast<double>(x.bytes() + products.bytes() + y.bytes());
+  make.run(c, make.kernels().muon, &muon::Variant::combine, muon::reference_combine, [&](Side side) {
+    return muon::CombineArgs{.dtype = make.dtype(),
+                             .elements = x.elements(),
+                             .x = x.at(side),
+                             .products = products.as<float>(side),
+                             .y = y.at(side),
+                             .alpha = 3.4445f,
+                             .beta = 1};
+  });
+  return c;
+}
+
+KernelCase muon_apply(CaseMaker& make) {
+  const std::int64_t n = make.extent("elements", kSeedParameters);
+  KernelCase c = make.make(make.dtype() == DType::f32 ? "muon apply" : "muon apply with a copy");
+  const Bound bound = [](double) { return 4 * 0x1p-24; };
+  BenchArray& w = make.input(c, DType::f32, n);
+  BenchArray& x = make.input(c, make.dtype(), n);
+  BenchArray& rate = make.input(c, DType::f32, 1, 0, 1);
+  BenchArray& state = state_of(make, c);
+  CaseMaker::also_output(c, "w", w, bound);
+  const BenchArray* copy = copy_of_weights(make, c, n, bound(1));
+  c.bytes = static_cast<double>(2 * w.bytes() + x.bytes()) + c.unread_bytes;
+  make.run(c, make.kernels().muon, &muon::Variant::apply, muon::reference_apply, [&](Side side) {
+    return muon::ApplyArgs{.dtype = make.dtype(),
+                           .elements = w.elements(),
+                           .weights = w.as<float>(side),
+                           .x = x.at(side),
+                           .state = state.as<step_state::StepState>(side),
+                           .learning_rate = rate.as<float>(side),
+                           .weight_decay = 0.1,
+                           .copy_dtype = make.dtype(),
+                           .copy = copy ? copy->at(side) : nullptr};
+  });
+  return c;
+}
+
 }  // namespace
 
 Cases exact_sum_cases(CaseMaker& make) { return cases_of(make, exact_sum_add, exact_sum_read); }
@@ -193,6 +275,8 @@ Cases adam_cases(CaseMaker& make) {
 }
 
 Cases sgd_cases(CaseMaker& make) { return cases_with<bool>(make, {true, false}, sgd_of); }
+
+Cases muon_cases(CaseMaker& make) { return cases_of(make, muon_momentum, muon_normalize, muon_combine, muon_apply); }
 
 Cases ema_cases(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kSeedParameters);

@@ -14,7 +14,7 @@ namespace gradring::kernels::gemm {
 /// Shapes    op(A): [m, k], op(B): [k, n], C: [m, n]; m, n, k >= 0. All row-major and contiguous as stored:
 ///           A is [m, k], or [k, m] if transpose_a; B is [k, n], or [n, k] if transpose_b. With k = 0 the product is 0.
 /// Types     A and B: f32, f16 or bf16, equal (`dtype`); C: f32 or the type of A and B (`c_dtype`); sums in f32.
-/// Aliasing  nothing overlaps.
+/// Aliasing  C overlaps nothing; A may be B.
 /// Order     enqueued on the stream; returns at once. No elements of C: nothing happens.
 /// Errors    InvalidArgument if an extent is negative, a pointer null, or a type not one of those above.
 /// Numerics  deterministic; error below k * 2^-24 * sum |a * b|, and one rounding to c_dtype. A GPU's tensor cores may

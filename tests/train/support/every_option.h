@@ -44,6 +44,8 @@ inline std::vector<OneOption> every_option() {
           {"nesterov", "true", {{"optimizer", "sgd"}, {"momentum", "0.9"}}},
           {"betas", "0.8,0.99"},
           {"eps", "1e-06"},
+          {"muon-scale", "normalize", {{"optimizer", "muon"}}},
+          {"muon-steps", "3", {{"optimizer", "muon"}}},
           {"weight-decay", "0.01"},
           {"no-bias-decay", "true", {{"weight-decay", "0.01"}}},
           {"group", "*.bias:optimizer=sgd"},

@@ -99,11 +99,17 @@ void validate(const TrainConfig& config) {
           "--sync-every-pass has no effect with --zero 0 or 1, which keep all gradients: leave it out, or use --zero 2 "
           "or 3");
   require(!is_adam(optimizer.kind) || (optimizer.momentum == 0 && optimizer.dampening == 0 && !optimizer.nesterov),
-          fmt::format("--momentum, --dampening and --nesterov require --optimizer sgd or sgdw, found {}",
+          fmt::format("--momentum, --dampening and --nesterov require --optimizer sgd, sgdw or muon, found {}",
                       word_of(optimizer.kind)));
   const OptimizerSpec defaults;
   require(is_adam(optimizer.kind) || (optimizer.betas == defaults.betas && optimizer.epsilon == defaults.epsilon),
           fmt::format("--betas and --eps require --optimizer adam or adamw, found {}", word_of(optimizer.kind)));
+  const bool uses_muon =
+      optimizer.kind == OptimizerKind::muon || std::ranges::any_of(optimizer.groups, [](const GroupOverride& group) {
+        return group.kind == OptimizerKind::muon;
+      });
+  require(uses_muon || (optimizer.muon_scale == defaults.muon_scale && optimizer.muon_steps == defaults.muon_steps),
+          "--muon-scale and --muon-steps require --optimizer muon, or a --group with optimizer=muon");
   require(!optimizer.nesterov || (optimizer.momentum > 0 && optimizer.dampening == 0),
           "--nesterov needs a --momentum above 0 and no --dampening");
   require(!optimizer.no_bias_decay || optimizer.weight_decay > 0,

@@ -27,8 +27,9 @@ const std::byte* end_of(const UpdateSlice& slice) {
 }
 
 bool are_neighbours(const UpdateSlice& a, const UpdateSlice& b) {
-  return a.group == b.group && a.weights + a.elements == b.weights && a.gradients + a.elements == b.gradients &&
-         a.state_offset + a.elements == b.state_offset && (!a.copy.data || end_of(a) == b.copy.data);
+  return a.group == b.group && a.matrix < 0 && b.matrix < 0 && a.weights + a.elements == b.weights &&
+         a.gradients + a.elements == b.gradients && a.state_offset + a.elements == b.state_offset &&
+         (!a.copy.data || end_of(a) == b.copy.data);
 }
 
 void add(const UpdateSlice& slice, std::vector<UpdateSlice>& slices) {
@@ -162,7 +163,7 @@ std::unique_ptr<BucketMemory> PrefetchedWeights::gather_whole(kernels::Stream& s
 }
 
 std::vector<UpdateSlice> update_slices(const Shards& shards, const ComputeWeights& weights,
-                                       const ShardPointers& gradients, std::span<const int> group_of) {
+                                       const ShardPointers& gradients, const ParameterRoles& roles) {
   std::vector<UpdateSlice> slices;
   for (int bucket = 0; bucket < shards.layout().buckets(); ++bucket) {
     const auto b = static_cast<std::size_t>(bucket);
@@ -173,9 +174,21 @@ std::vector<UpdateSlice> update_slices(const Shards& shards, const ComputeWeight
                             .state_offset = packed.offset,
                             .elements = packed.elements};
     for (const auto& [parameter, slice] : shards.parts(bucket)) {
+      const auto p = static_cast<std::size_t>(parameter);
       UpdateSlice part = part_of(whole, slice);
-      part.group = group_of[static_cast<std::size_t>(parameter)];
-      add(part, slices);
+      part.group = roles.group[p];
+      if (!roles.matrix.empty() && roles.matrix[p] >= 0) {
+        const nn::ArenaLayout::Slice in_arena = shards.layout().parameter(parameter);
+        const std::size_t begin =
+            shards.layout().bucket(bucket).offset + shards.in_bucket(bucket).offset + slice.offset - in_arena.offset;
+        const std::size_t inside = std::min(slice.elements, in_arena.elements - std::min(begin, in_arena.elements));
+        UpdateSlice of_matrix = part_of(part, {0, inside});
+        of_matrix.matrix = roles.matrix[p];
+        of_matrix.matrix_offset = begin;
+        if (inside > 0) add(of_matrix, slices);
+        part = part_of(part, {inside, slice.elements - inside});  // padding
+      }
+      if (part.elements > 0) add(part, slices);
     }
   }
   return slices;

@@ -144,9 +144,15 @@ class PrefetchedWeights final : public ComputeWeights, private nn::StepObserver 
 std::unique_ptr<BucketMemory> gather_whole(const WeightParts& parts, const ShardPointers& shards, kernels::DType dtype,
                                            kernels::Stream& stream);
 
+/// The parameter group of each parameter, and the matrix, if it is one (WeightMatrices).
+struct ParameterRoles {
+  std::span<const int> group;
+  std::span<const int> matrix = {};  ///< empty: there are no matrices
+};
+
 /// What this rank's optimizer updates: its shards, split where parameters of another group begin; neighbours are merged.
-/// Optimizer state is packed. `group_of` has the parameter group of each parameter.
+/// A part of a matrix is a slice of its own. Optimizer state is packed.
 std::vector<UpdateSlice> update_slices(const Shards& shards, const ComputeWeights& weights,
-                                       const ShardPointers& gradients, std::span<const int> group_of);
+                                       const ShardPointers& gradients, const ParameterRoles& roles);
 
 }  // namespace gradring::train

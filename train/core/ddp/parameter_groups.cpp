@@ -51,18 +51,36 @@ void drop_unused(OptimizerSpec& options) {
     options.betas = defaults.betas;
     options.epsilon = defaults.epsilon;
   }
+  if (options.kind == OptimizerKind::muon) {
+    options.dampening = 0;
+  } else {
+    options.muon_scale = defaults.muon_scale;
+    options.muon_steps = defaults.muon_steps;
+  }
 }
 
-void check_group(const GroupOverride& given, const ParameterGroup& group) {
+bool is_weight(const nn::Parameter& parameter) { return parameter.torch_shape.rank() > 1; }
+
+/// Muon is for the weights of hidden layers: not for the last ones, nor for vectors.
+bool takes_muon(std::span<const nn::Parameter> parameters, const nn::Parameter& parameter) {
+  const auto last = std::ranges::find_if(parameters.rbegin(), parameters.rend(), is_weight);
+  return is_weight(parameter) && &parameter != &*last;
+}
+
+void check_group(const GroupOverride& given, const ParameterGroup& group, const nn::Parameter& parameter) {
   const OptimizerSpec& options = group.options;
   const auto require = [&](bool condition, std::string_view what) {
     if (!condition) throw InvalidArgument(fmt::format("--group '{}': {}", given.pattern, what));
   };
-  const bool adam = is_adam(options.kind);
+  const bool adam = is_adam(options.kind), muon = options.kind == OptimizerKind::muon;
   require(!adam || !(given.momentum || given.dampening || given.nesterov),
-          "momentum, dampening and nesterov require optimizer=sgd or sgdw");
+          "momentum, dampening and nesterov require optimizer=sgd, sgdw or muon");
+  require(group.frozen || !muon || is_weight(parameter),
+          fmt::format("optimizer=muon updates matrices, and {} has one dimension: use another optimizer for it",
+                      parameter.name));
+  require(!muon || !given.dampening, "dampening requires optimizer=sgd or sgdw");
   require(adam || !(given.betas || given.epsilon), "betas and eps require optimizer=adam or adamw");
-  require(adam || !options.nesterov || (options.momentum > 0 && options.dampening == 0),
+  require(adam || !options.nesterov || (options.momentum > 0 && (muon || options.dampening == 0)),
           "nesterov needs a momentum above 0 and no dampening: set nesterov=false, or momentum");
 }
 
@@ -111,10 +129,11 @@ ParameterGroups parameter_groups(std::span<const nn::Parameter> parameters, cons
     ParameterGroup group = all.groups.front();
     group.frozen = parameter.frozen;
     if (spec.no_bias_decay && parameter.torch_shape.rank() == 1) group.options.weight_decay = 0;
+    if (spec.kind == OptimizerKind::muon && !takes_muon(parameters, parameter)) group.options.kind = OptimizerKind::sgd;
     for (const GroupOverride& given : spec.groups)
       if (matches(given.pattern, parameter.name)) {
         apply(given, group);
-        check_group(given, group);
+        check_group(given, group, parameter);
       }
     drop_unused(group.options);
     const auto found = std::ranges::find(all.groups, group);

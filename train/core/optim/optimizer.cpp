@@ -11,6 +11,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/lib/variant.h"
+#include "train/core/optim/muon.h"
 
 namespace gradring::train {
 namespace {
@@ -26,30 +27,33 @@ kernels::Buffer make_state(kernels::Device& device, std::size_t elements) {
   return state;
 }
 
+bool is_muon(const ParameterGroup& group) { return group.options.kind == OptimizerKind::muon; }
 bool is_adam(const ParameterGroup& group) { return !group.frozen && train::is_adam(group.options.kind); }
 bool has_momentum(const ParameterGroup& group) { return !group.frozen && group.options.momentum != 0; }
 
 /// Updates each slice by the kernel of its parameter group. Adam's first moment and the momentum of SGD share memory.
 class GroupedOptimizer final : public Optimizer {
  public:
-  GroupedOptimizer(std::span<const ParameterGroup> groups, const kernels::KernelSet& kernels, kernels::Device& device,
-                   std::size_t elements)
+  GroupedOptimizer(std::span<const ParameterGroup> groups, const MuonParts& muon, const kernels::KernelSet& kernels,
+                   kernels::Device& device, std::size_t elements)
       : groups_(groups.begin(), groups.end()),
         adam_(kernels::pick_variant(kernels.adam, device, kernels::DType::f32)),
         sgd_(kernels::pick_variant(kernels.sgd, device, kernels::DType::f32)) {
     const bool any_adam = std::ranges::any_of(groups_, [](const ParameterGroup& group) { return is_adam(group); });
     if (any_adam || std::ranges::any_of(groups_, has_momentum)) first_ = make_state(device, elements);
     if (any_adam) second_ = make_state(device, elements);
+    if (!muon.matrices.empty()) muon_.emplace(muon, kernels, device);
   }
 
   void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices, const StepState* state,
                     const float* learning_rates) override {
     for (const UpdateSlice& slice : slices) {
       const ParameterGroup& group = groups_[static_cast<std::size_t>(slice.group)];
-      if (group.frozen) continue;
+      if (group.frozen || is_muon(group)) continue;
       is_adam(group) ? enqueue_adam(stream, slice, state, learning_rates + slice.group)
                      : enqueue_sgd(stream, slice, state, learning_rates + slice.group);
     }
+    if (muon_) muon_->enqueue_step(stream, slices, groups_, first_.as<float>(), state, learning_rates);
   }
   std::vector<OptimizerState> states() override {
     std::vector<OptimizerState> states;
@@ -63,7 +67,7 @@ class GroupedOptimizer final : public Optimizer {
           {names([](const ParameterGroup& group) { return is_adam(group) ? "exp_avg_sq" : ""; }), second_.as<float>()});
     return states;
   }
-  std::size_t bytes() const override { return first_.size() + second_.size(); }
+  std::size_t bytes() const override { return first_.size() + second_.size() + (muon_ ? muon_->bytes() : 0); }
 
  private:
   std::vector<std::string> names(const char* (*name_of)(const ParameterGroup&)) const {
@@ -113,6 +117,7 @@ class GroupedOptimizer final : public Optimizer {
   kernels::sgd::Variant sgd_;
   kernels::Buffer first_;   // exp_avg or momentum_buffer
   kernels::Buffer second_;  // exp_avg_sq
+  std::optional<Muon> muon_;
 };
 
 struct EmaSpec {
@@ -202,10 +207,10 @@ void check_warmup(const ScheduleSpec& spec, std::int64_t steps) {
 
 }  // namespace
 
-std::unique_ptr<Optimizer> make_optimizer(std::span<const ParameterGroup> groups, double ema,
+std::unique_ptr<Optimizer> make_optimizer(std::span<const ParameterGroup> groups, double ema, const MuonParts& muon,
                                           const kernels::KernelSet& kernels, kernels::Device& device,
                                           std::size_t elements) {
-  auto optimizer = std::make_unique<GroupedOptimizer>(groups, kernels, device, elements);
+  auto optimizer = std::make_unique<GroupedOptimizer>(groups, muon, kernels, device, elements);
   if (ema == 0) return optimizer;
   const auto kernel = kernels::pick_variant(kernels.ema, device, kernels::DType::f32);
   return std::make_unique<Ema>(std::move(optimizer), EmaSpec{ema, groups.size()}, kernel, device, elements);

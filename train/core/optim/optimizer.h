@@ -38,7 +38,9 @@ struct UpdateSlice {
   RoundedCopy copy;
   std::size_t state_offset = 0;  ///< of their optimizer state, in elements
   std::size_t elements = 0;
-  int group = 0;  ///< of the parameter groups
+  int group = 0;                  ///< of the parameter groups
+  int matrix = -1;                ///< that it is a part of (MuonParts::matrices); -1: none
+  std::size_t matrix_offset = 0;  ///< in that matrix, in elements
 };
 
 /// The state that --ema keeps: an average of the weights.
@@ -64,11 +66,21 @@ class Optimizer {
   virtual std::size_t bytes() const = 0;
 };
 
-enum class OptimizerKind : std::uint8_t { adam, adamw, sgd, sgdw };
+enum class OptimizerKind : std::uint8_t { adam, adamw, sgd, sgdw, muon };
 template <>
-inline constexpr auto kWords<OptimizerKind> = std::to_array<std::string_view>({"adam", "adamw", "sgd", "sgdw"});
-/// Adam or AdamW; else SGD or SGDW.
+inline constexpr auto kWords<OptimizerKind> = std::to_array<std::string_view>({"adam", "adamw", "sgd", "sgdw", "muon"});
+/// Adam or AdamW; the others may have momentum.
 constexpr bool is_adam(OptimizerKind kind) { return kind == OptimizerKind::adam || kind == OptimizerKind::adamw; }
+
+/// What keeps Muon's updates in proportion to the weights, for a matrix of [rows, columns]. The first two are the
+/// adjust_lr_fn of torch.optim.Muon.
+enum class MuonScale : std::uint8_t {
+  original,         ///< the rate times sqrt(max(1, rows / columns))
+  match_rms_adamw,  ///< the rate times 0.2 sqrt(max(rows, columns)): AdamW's rates fit
+  normalize         ///< weights are scaled to the norm sqrt(rows) before the update, instead of a decay
+};
+template <>
+inline constexpr auto kWords<MuonScale> = std::to_array<std::string_view>({"original", "match-rms-adamw", "normalize"});
 
 /// Decays of Adam's moments.
 struct Betas {
@@ -101,6 +113,8 @@ struct OptimizerSpec {
   bool nesterov = false;
   Betas betas;
   double epsilon = 1e-8;
+  MuonScale muon_scale{};
+  std::int64_t muon_steps = 5;  ///< Newton-Schulz iterations
   double weight_decay = 0;
   bool no_bias_decay = false;              ///< biases do not decay
   double ema = 0;                          ///< decay of an average of the weights; 0: no average
@@ -117,16 +131,42 @@ struct ParameterGroup {
   bool operator==(const ParameterGroup&) const = default;
 };
 
+/// Weights that Muon updates as a matrix: filters as [out, the rest], in memory order.
+struct WeightMatrix {
+  std::int64_t rows = 0;
+  std::int64_t columns = 0;
+  int bucket = 0;
+  std::size_t offset = 0;  ///< in the bucket, in elements
+};
+
+/// What Muon needs of other ranks. train/core/ddp implements it.
+class WholeBuckets {
+ public:
+  virtual ~WholeBuckets() = default;
+  /// f32 memory of a bucket, until the next one's is asked for. This rank writes what belongs to its shard.
+  virtual float* data(int bucket) const = 0;
+  /// Gathers the shards of all ranks there. Collective; enqueued on the compute stream.
+  virtual void enqueue_gather(int bucket) = 0;
+};
+
+/// What Muon updates.
+struct MuonParts {
+  std::vector<WeightMatrix> matrices;  ///< of all ranks; empty: no group uses Muon
+  WholeBuckets* buckets = nullptr;     ///< outlives the optimizer
+  MuonScale scale{};
+  std::int64_t steps = 5;
+};
+
 /// An optimizer of `elements` weights in parameter groups: Adam and SGD (L2 in the gradient), AdamW and SGDW (decoupled
 /// decay), with PyTorch's numbers (SGDW: timm's); with a decay `ema`, an exponential moving average of the weights
 /// besides.
 ///
-/// Memory    two floats per weight if a group needs Adam's, else one if a group has momentum.
+/// Memory    two floats per weight if a group needs Adam's, else one if a group has momentum; Muon's besides.
 ///
 /// Errors    DeviceError if there is no memory for the state.
 /// Source    Kingma, Ba: "Adam", 2015; Loshchilov, Hutter: "Decoupled weight decay regularization", 2019;
 ///           torch.optim.swa_utils.AveragedModel with an avg_fn.
-std::unique_ptr<Optimizer> make_optimizer(std::span<const ParameterGroup> groups, double ema,
+std::unique_ptr<Optimizer> make_optimizer(std::span<const ParameterGroup> groups, double ema, const MuonParts& muon,
                                           const kernels::KernelSet& kernels, kernels::Device& device,
                                           std::size_t elements);
 

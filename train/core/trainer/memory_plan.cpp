@@ -94,15 +94,19 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanWorld& world
   const Shards shards = replica_shards(replica.zero, layout, spec.world_size, 0);
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
   const ParameterGroups groups = parameter_groups(nn::parameters_of(model), replica.optimizer);
-  const auto optimizer = make_optimizer(groups.groups, replica.optimizer.ema, world.kernels,
-                                        ledger.on(MemoryClass::optimizer), shards.elements());
-  const ReplicaBuffers buffers(replica, {.kernels = world.kernels,
-                                         .group = group,
-                                         .ledger = ledger,
-                                         .stream = *stream,
-                                         .shards = shards,
-                                         .model = model,
-                                         .slots = programs.slots});
+  ReplicaBuffers buffers(replica, {.kernels = world.kernels,
+                                   .group = group,
+                                   .ledger = ledger,
+                                   .stream = *stream,
+                                   .shards = shards,
+                                   .model = model,
+                                   .slots = programs.slots});
+  const WeightMatrices matrices = weight_matrices(nn::parameters_of(model), groups, layout);
+  GatheredBuckets whole_buckets(matrices, group, shards, buffers.ddp);
+  const auto optimizer =
+      make_optimizer(groups.groups, replica.optimizer.ema, muon_parts(replica.optimizer, matrices, whole_buckets),
+                     world.kernels, ledger.on(MemoryClass::optimizer), shards.elements());
+  const auto buckets = ledger.hold(MemoryClass::optimizer, whole_buckets.bytes());
   plan_batches(spec, world, ledger.on(MemoryClass::batches));
   const auto gathered =
       ledger.hold(MemoryClass::gradients, replica.devices > 1 ? DataParallel::gathered_bytes(layout) : 0);

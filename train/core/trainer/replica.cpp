@@ -186,9 +186,6 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
       program_(model_, spec.batch_of_device(), nn::ProgramMode::training, world.backend,
                {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.precision,
                spec.checkpointing, spec.sync_batch_norm ? &statistics_ : nullptr),
-      optimizer_(
-          decorated(decorators.optimizer, make_optimizer(groups_.groups, spec.optimizer.ema, world.kernels,
-                                                         memory_.on(MemoryClass::optimizer), shards_.elements()))),
       stream_(decorated(decorators.stream, world.device.make_stream(kernels::StreamMode::in_place))),
       buffers_(spec, {.kernels = world.kernels,
                       .group = world.group,
@@ -197,7 +194,14 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
                       .shards = shards_,
                       .model = model_,
                       .slots = slots_for(layout_, program_)}),
-      slices_(update_slices(shards_, *buffers_.weights, buffers_.reducer->sums(), groups_.of_parameter)),
+      matrices_(weight_matrices(parameters_, groups_, layout_)),
+      gathered_(matrices_, world.group, shards_, buffers_.ddp),
+      optimizer_(
+          decorated(decorators.optimizer,
+                    make_optimizer(groups_.groups, spec.optimizer.ema, muon_parts(spec.optimizer, matrices_, gathered_),
+                                   world.kernels, memory_.on(MemoryClass::optimizer), shards_.elements()))),
+      slices_(update_slices(shards_, *buffers_.weights, buffers_.reducer->sums(),
+                            {.group = groups_.of_parameter, .matrix = matrices_.of_parameter})),
       transfer_({.device = world.device,
                  .group = world.group,
                  .stream = *stream_,
@@ -217,6 +221,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
              .slices = slices_}) {
   statistics_.connect(memory_.on(MemoryClass::step), buffers_.ddp);
   buffers_.held.push_back(memory_.hold(MemoryClass::step, statistics_.bytes()));
+  buffers_.held.push_back(memory_.hold(MemoryClass::optimizer, gathered_.bytes()));
   initialize_weights(spec.seed, {}, world.group.after_collectives());
 }
 

@@ -18,6 +18,7 @@
 #include "nn/program/program.h"
 #include "train/core/data_parallel/data_parallel.h"
 #include "train/core/ddp/compute_weights.h"
+#include "train/core/ddp/gathered_buckets.h"
 #include "train/core/ddp/gathered_statistics.h"
 #include "train/core/ddp/gradient_reducer.h"
 #include "train/core/ddp/non_finite_check.h"
@@ -225,9 +226,11 @@ class Replica {
   bool sync_batch_norm_;
   GatheredStatistics statistics_;
   nn::Program program_;
-  std::unique_ptr<Optimizer> optimizer_;
   std::unique_ptr<kernels::Stream> stream_;
   ReplicaBuffers buffers_;
+  WeightMatrices matrices_;
+  GatheredBuckets gathered_;
+  std::unique_ptr<Optimizer> optimizer_;
   std::vector<UpdateSlice> slices_;
   ShardTransfer transfer_;
   std::unique_ptr<DataParallel> data_parallel_;  // null on one device

@@ -67,19 +67,24 @@ std::vector<TensorInfo> expected_tensors(const ParameterGroups& groups, std::spa
   return expected;
 }
 
-/// The optimizer of all trained parameters.
+/// The optimizer of all trained parameters. `verb` says how `from` is related to them: "has", "does not fit".
 ///
 /// Errors    CheckpointError unless one optimizer of PyTorch can have all of them.
-OptimizerKind one_optimizer(const ParameterGroups& groups, const fs::path& from) {
+OptimizerKind one_optimizer(const ParameterGroups& groups, std::string_view verb, const fs::path& from) {
+  constexpr const char* kAdvice = "go on with the weights alone";
   std::optional<OptimizerKind> first;
   for (std::size_t i = 0; i < groups.of_parameter.size(); ++i) {
     if (groups.of(i).frozen) continue;
     const OptimizerKind kind = groups.of(i).options.kind;
+    if (kind == OptimizerKind::muon)
+      throw CheckpointError(
+          from, fmt::format("{} parameters of muon, and torch.optim.Muon takes only those of two dimensions", verb),
+          kAdvice);
     if (first && is_adam(kind) != is_adam(*first))
       throw CheckpointError(from,
-                            fmt::format("has parameter groups of {} and {}, which PyTorch keeps in two optimizers",
+                            fmt::format("{} parameter groups of {} and {}, which PyTorch keeps in two optimizers", verb,
                                         word_of(*first), word_of(kind)),
-                            "go on with the weights alone");
+                            kAdvice);
     if (!first) first = kind;
   }
   return first.value_or(groups.groups.front().options.kind);
@@ -147,7 +152,7 @@ bool is_different(const TorchOptimizer::Value& a, const TorchOptimizer::Value& b
 TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const ParameterGroups& groups,
                                   std::span<const double> learning_rates, std::span<const nn::Parameter> parameters,
                                   const fs::path& from) {
-  one_optimizer(groups, from);
+  one_optimizer(groups, "has", from);
   std::vector<TensorInfo> found = infos_of(stepped.state);
   std::erase_if(found, [](const TensorInfo& tensor) { return tensor.name.starts_with(std::string(kEmaState) + "."); });
   if (const auto differences = compare_tensors(expected_tensors(groups, parameters), found); !differences.empty())
@@ -178,7 +183,7 @@ TorchOptimizer to_torch_optimizer(const SteppedOptimizer& stepped, const Paramet
 
 SteppedOptimizer from_torch_optimizer(const TorchOptimizer& optimizer, const ParameterGroups& groups,
                                       std::span<const nn::Parameter> parameters, const fs::path& from) {
-  const OptimizerKind kind = one_optimizer(groups, from);
+  const OptimizerKind kind = one_optimizer(groups, "does not fit", from);
   check_options(optimizer, from);
   const std::vector<nn::Parameter> trained = trained_parameters(groups, parameters);
   const std::vector<std::int64_t> numbers = numbers_in(optimizer);

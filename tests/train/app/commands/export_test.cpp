@@ -149,6 +149,20 @@ TEST_F(Export, DamagedAndForgedCheckpointsAreRejected) {
   expect_refused(onnx, "model.safetensors");
 }
 
+TEST_F(Export, RejectsOptimizersThatAreNotOneOfPyTorch) {
+  for (const auto& [optimizer, message] :
+       {std::pair(tests::Words{"--optimizer", "sgd", "--group", "*.bias:optimizer=adam"},
+                  "has parameter groups of sgd and adam, which PyTorch keeps in two optimizers"),
+        std::pair(tests::Words{"--optimizer", "muon"},
+                  "has parameters of muon, and torch.optim.Muon takes only those of two dimensions")}) {
+    const std::string run = "by-" + optimizer[1];
+    ASSERT_EQ(
+        place_.run(tests::joined({"train", "--dataset", "digits", "--steps", "1", "--run-dir", run}, optimizer)).code,
+        0);
+    expect_refused({"export", run, "--optimizer", "--output", "out.pt"}, message);
+  }
+}
+
 TEST_F(Export, ACardNamesTheSplitOfEachEvaluation) {
   ASSERT_EQ(
       place_.run({"train", "--dataset", "digits", "--steps", "4", "--val-split", "0.1", "--run-dir", "split"}).code, 0);

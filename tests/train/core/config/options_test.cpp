@@ -40,6 +40,8 @@ OptionTexts everything_else() {
           {"nesterov", "true"},
           {"betas", "0.9,0.999"},
           {"eps", "1e-08"},
+          {"muon-scale", "original"},
+          {"muon-steps", "5"},
           {"weight-decay", "3e22"},
           {"no-bias-decay", "true"},
           {"group", "fc.weight:optimizer=adam,betas=0.8,0.99,weight_decay=0.1;*.bias:lr=0.5,nesterov=false,epochs=0.5"},

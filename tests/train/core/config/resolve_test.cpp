@@ -180,9 +180,10 @@ TEST_F(Resolve, RejectsValuesThatDoNotFitEachOther) {
     return message_of<UsageError>([&] { resolve(options, {}, std::nullopt); });
   };
   EXPECT_THAT(refuse({{"epochs", "0"}}), HasSubstr("--epochs or --steps must be positive"));
-  EXPECT_THAT(refuse({{"momentum", "0.9"}}), HasSubstr("require --optimizer sgd or sgdw, found adam"));
+  EXPECT_THAT(refuse({{"momentum", "0.9"}}), HasSubstr("require --optimizer sgd, sgdw or muon, found adam"));
   EXPECT_THAT(refuse({{"optimizer", "sgdw"}, {"betas", "0.8,0.99"}}),
               HasSubstr("require --optimizer adam or adamw, found sgdw"));
+  EXPECT_THAT(refuse({{"muon-steps", "3"}}), HasSubstr("require --optimizer muon"));
   EXPECT_THAT(refuse({{"betas", "0.9"}}), HasSubstr("must be two numbers, such as 0.9,0.999"));
   EXPECT_THAT(refuse({{"betas", "0.9,1"}}), HasSubstr("must be two numbers below 1"));
   EXPECT_THAT(refuse({{"optimizer", "sgd"}, {"nesterov", "true"}}), HasSubstr("--nesterov needs a --momentum"));

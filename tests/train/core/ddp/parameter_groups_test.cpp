@@ -70,6 +70,32 @@ TEST(ParameterGroups, DropWhatAnotherOptimizerLacks) {
   EXPECT_EQ(groups.groups[1].options.epsilon, 1e-3);
 }
 
+/// The last weights are a classifier, and the others' biases are vectors: SGD has them.
+TEST(ParameterGroups, GiveMuonTheWeightsOfHiddenLayers) {
+  const OptimizerSpec spec{.kind = OptimizerKind::muon, .momentum = 0.9, .dampening = 0.5, .muon_steps = 3};
+  const ParameterGroups groups = parameter_groups(model(), spec);
+  EXPECT_EQ(groups.of(0).options.kind, OptimizerKind::muon);
+  EXPECT_EQ(groups.of(0).options.dampening, 0) << "Muon has none";
+  for (const std::size_t other : {1u, 2u, 3u}) {
+    EXPECT_EQ(groups.of(other).options.kind, OptimizerKind::sgd) << other;
+    EXPECT_EQ(groups.of(other).options.momentum, 0.9) << other;
+  }
+}
+
+TEST(ParameterGroups, GiveMuonWhatAGroupSays) {
+  OptimizerSpec spec{.kind = OptimizerKind::muon,
+                     .groups = {{.pattern = "*.bias", .kind = OptimizerKind::adam},
+                                {.pattern = "b.weight", .kind = OptimizerKind::muon}}};
+  EXPECT_THAT(parameter_groups(model(), spec).of_parameter, ElementsAre(0, 1, 0, 1));
+  spec = {.kind = OptimizerKind::sgd,
+          .momentum = 0.9,
+          .dampening = 0.5,
+          .groups = {{.pattern = "a.weight", .kind = OptimizerKind::muon, .nesterov = true}}};
+  const ParameterGroups one = parameter_groups(model(), spec);
+  EXPECT_THAT(one.of_parameter, ElementsAre(1, 0, 0, 0));
+  EXPECT_TRUE(one.groups[1].options.nesterov) << "the run's dampening is SGD's alone";
+}
+
 TEST(ParameterGroups, RejectWhatDoesNotFit) {
   EXPECT_THAT(refusal({.groups = {{.pattern = "c.*", .learning_rate = 1}}}),
               HasSubstr("--group 'c.*' matches no parameter of the model, which has a.weight, a.bias"));
@@ -83,6 +109,10 @@ TEST(ParameterGroups, RejectWhatDoesNotFit) {
                        .groups = {{.pattern = "*", .momentum = 0.0}}}),
               HasSubstr("nesterov needs a momentum"));
   EXPECT_THAT(refusal({.groups = {{.pattern = "*", .frozen = true}}}), HasSubstr("leave some to train"));
+  EXPECT_THAT(refusal({.groups = {{.pattern = "a.*", .kind = OptimizerKind::muon}}}),
+              HasSubstr("--group 'a.*': optimizer=muon updates matrices, and a.bias has one dimension"));
+  EXPECT_THAT(refusal({.kind = OptimizerKind::muon, .groups = {{.pattern = "a.weight", .dampening = 0.1}}}),
+              HasSubstr("dampening requires optimizer=sgd or sgdw"));
 }
 
 /// The values of --group in the first command of docs/parameter_groups.md.

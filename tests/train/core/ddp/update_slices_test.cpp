@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <numeric>
 
 #include "kernels/host/host_device.h"
@@ -11,6 +12,7 @@
 #include "kernels/ops/kernel_set.h"
 #include "nn/models/model.h"
 #include "tests/train/support/rank_rig.h"
+#include "train/core/ddp/gathered_buckets.h"
 #include "train/core/ddp/parameter_groups.h"
 
 namespace gradring::tests {
@@ -36,9 +38,11 @@ struct Rank {
                 dtype) {}
 
   std::vector<UpdateSlice> slices(bool no_bias_decay) const {
-    return train::update_slices(
-        shards, weights, train::shards_within(shards, gradients),
-        train::parameter_groups(parameters, {.weight_decay = 1, .no_bias_decay = no_bias_decay}).of_parameter);
+    return slices(train::parameter_groups(parameters, {.weight_decay = 1, .no_bias_decay = no_bias_decay}), {});
+  }
+  std::vector<UpdateSlice> slices(const train::ParameterGroups& groups, std::span<const int> matrices) const {
+    return train::update_slices(shards, weights, train::shards_within(shards, gradients),
+                                {.group = groups.of_parameter, .matrix = matrices});
   }
   /// Whether the weight at a place in the bucket decays, by where the parameters lie.
   bool is_weight(int bucket, std::size_t element) const {
@@ -48,6 +52,11 @@ struct Rank {
           element < layout.parameter(i).offset - layout.bucket(bucket).offset + layout.parameter(i).elements)
         weight = parameters[static_cast<std::size_t>(i)].name.ends_with("weight");
     return weight;
+  }
+  /// Where a slice begins in its bucket.
+  std::size_t in_bucket(const UpdateSlice& slice) const {
+    const int bucket = bucket_of(slice);
+    return shards.in_bucket(bucket).offset + slice.state_offset - shards.packed(bucket).offset;
   }
   int bucket_of(const UpdateSlice& slice) const { return slice.state_offset < shards.packed(1).offset ? 0 : 1; }
   bool is_gap(int bucket, std::size_t element) const {
@@ -110,6 +119,44 @@ TEST(UpdateSlices, CutShardsWhereGroupsMeetAndNowhereElse) {
           const bool neighbours = a.weights + a.elements == b.weights && a.gradients + a.elements == b.gradients;
           const bool of_a_bucket = rank.bucket_of(a) == rank.bucket_of(b);
           EXPECT_FALSE(a.group == b.group && neighbours && of_a_bucket) << "neighbours of a group are one";
+        }
+      });
+}
+
+/// All ranks together have each element of each matrix once, and padding is in no matrix.
+TEST(UpdateSlices, DivideMatrices) {
+  for (const int world : {1, 2, 3, 4})
+    for (const kernels::DType dtype : {kernels::DType::f32, kernels::DType::f16})
+      run_ranks(world, [&](comm::ProcessGroup& group) {
+        const Rank rank(group, dtype);
+        const auto groups = train::parameter_groups(rank.parameters, {.kind = train::OptimizerKind::muon});
+        const train::WeightMatrices matrices = train::weight_matrices(rank.parameters, groups, rank.layout);
+        ASSERT_EQ(matrices.matrices.size(), 3u) << "of the hidden layers";
+        std::vector<std::int64_t> parts(3);
+        for (const UpdateSlice& slice : rank.slices(groups, matrices.of_parameter)) {
+          const bool is_muon =
+              groups.groups[static_cast<std::size_t>(slice.group)].options.kind == train::OptimizerKind::muon;
+          if (slice.matrix < 0) {
+            EXPECT_TRUE(!is_muon || rank.is_gap(rank.bucket_of(slice), rank.in_bucket(slice)));
+            continue;
+          }
+          EXPECT_TRUE(is_muon);
+          const train::WeightMatrix& matrix = matrices.matrices[static_cast<std::size_t>(slice.matrix)];
+          EXPECT_EQ(matrix.bucket, rank.bucket_of(slice));
+          EXPECT_EQ(matrix.offset + slice.matrix_offset, rank.in_bucket(slice));
+          EXPECT_LE(static_cast<std::int64_t>(slice.matrix_offset + slice.elements), matrix.rows * matrix.columns);
+          parts[static_cast<std::size_t>(slice.matrix)] += static_cast<std::int64_t>(slice.elements);
+        }
+        const auto all = group.all_gather_on_host(std::as_bytes(std::span(parts)));
+        for (std::size_t m = 0; m < parts.size(); ++m) {
+          std::int64_t elements = 0;
+          for (int other = 0; other < world; ++other) {
+            std::int64_t part = 0;
+            std::memcpy(&part, all.data() + (static_cast<std::size_t>(other) * parts.size() + m) * sizeof(part),
+                        sizeof(part));
+            elements += part;
+          }
+          EXPECT_EQ(elements, matrices.matrices[m].rows * matrices.matrices[m].columns);
         }
       });
 }

@@ -204,5 +204,21 @@ TEST(AllLayouts, DropTheSameReproduciblyInFp16) {
   EXPECT_EQ(expect_agreement(Precision::fp16, true, {0}, kDropout, 4), 32u);
 }
 
+/// Muon needs whole matrices, of which ranks have parts.
+TEST(AllLayouts, OrthogonalizeReproducibly) {
+  const std::vector<Layout> layouts = {{.ranks = 1, .passes = 0},
+                                       {.ranks = 2, .passes = 0},
+                                       {.ranks = 2, .passes = 0, .zero = 2},
+                                       {.ranks = 3, .passes = 0, .zero = 1},
+                                       {.ranks = 3, .passes = 0, .zero = 3, .recomputes = true}};
+  for (const auto& [precision, scale] :
+       {std::pair(Precision::fp32, MuonScale::original), std::pair(Precision::fp16, MuonScale::normalize)}) {
+    TrainConfig config = config_for("convnet", precision, true);
+    config.learning_rate = 0.02;
+    config.optimizer = {.kind = OptimizerKind::muon, .momentum = 0.9, .nesterov = true, .muon_scale = scale};
+    EXPECT_EQ(expect_agreement(config, layouts), layouts.size());
+  }
+}
+
 }  // namespace
 }  // namespace gradring::train::tests

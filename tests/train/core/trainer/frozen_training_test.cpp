@@ -94,6 +94,11 @@ INSTANTIATE_TEST_SUITE_P(
         FrozenLayout{"OneRank"}, FrozenLayout{"TwoRanks", 2},
         FrozenLayout{"Sgd", 1,
                      [](FrozenConfig& c) { c.optimizer = {.kind = train::OptimizerKind::sgd, .momentum = 0.9}; }},
+        FrozenLayout{"MuonZero2", 2,
+                     [](FrozenConfig& c) {
+                       c.optimizer = {.kind = train::OptimizerKind::muon, .momentum = 0.9};
+                       c.zero = 2;
+                     }},
         FrozenLayout{"Fp16", 2, [](FrozenConfig& c) { c.precision = train::Precision::fp16; }},
         FrozenLayout{"Zero1", 2, [](FrozenConfig& c) { c.zero = 1; }},
         FrozenLayout{"Zero2Averaging", 2, [](FrozenConfig& c) { c.zero = 2, c.optimizer.ema = 0.9; }},

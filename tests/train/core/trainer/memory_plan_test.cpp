@@ -52,6 +52,8 @@ std::vector<Case> cases() {
         " { conv2d = 'conv2', out = 64, kernel = 3, frozen = ['weight'] }, { relu = 'relu2' },"
         " { flatten = 'flatten' }, { linear = 'fc', out = 'classes' }]";
   };
+  const train::OptimizerSpec muon{
+      .kind = train::OptimizerKind::muon, .momentum = 0.9, .muon_scale = train::MuonScale::normalize};
   return {
       {"Plain", 1, config_with([](Config&) {})},
       {"ThreeRanks", 3, config_with([](Config&) {})},
@@ -67,6 +69,8 @@ std::vector<Case> cases() {
       {"Sgd", 1, config_with([](Config& c) { c.optimizer.kind = train::OptimizerKind::sgd; })},
       {"Momentum", 1,
        config_with([](Config& c) { c.optimizer = {.kind = train::OptimizerKind::sgd, .momentum = 0.9}; })},
+      {"Muon", 1, config_with([&](Config& c) { c.optimizer = muon; })},
+      {"MuonZero", 3, config_with([&](Config& c) { c.optimizer = muon, c.zero = 2; })},
       {"Averaging", 1, config_with([](Config& c) { c.optimizer.ema = 0.9; })},
       {"AveragingFp16", 2,
        config_with([](Config& c) { c.optimizer.ema = 0.9, c.precision = train::Precision::fp16, c.zero = 1; })},

@@ -66,7 +66,7 @@ class Resume : public ::testing::TestWithParam<ResumeCase> {
   static train::TrainConfig config() {
     train::TrainConfig config = config_for(0, GetParam().batch_size);
     config.optimizer = {.kind = GetParam().optimizer};
-    if (config.optimizer.kind == train::OptimizerKind::sgd) {
+    if (!is_adam(config.optimizer.kind)) {
       config.optimizer.momentum = 0.9;
       config.learning_rate = 1e-2;
     }
@@ -122,6 +122,10 @@ INSTANTIATE_TEST_SUITE_P(
         ResumeCase{.name = "TwoRanksSgdFp16",
                    .world = 2,
                    .optimizer = train::OptimizerKind::sgd,
+                   .precision = train::Precision::fp16},
+        ResumeCase{.name = "TwoRanksMuonFp16",
+                   .world = 2,
+                   .optimizer = train::OptimizerKind::muon,
                    .precision = train::Precision::fp16},
         ResumeCase{.name = "Accumulating", .accumulate = 3, .batch_size = 2},
         ResumeCase{.name = "TwoRanksAccumulatingFp16",

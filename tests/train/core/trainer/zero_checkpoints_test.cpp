@@ -64,6 +64,9 @@ INSTANTIATE_TEST_SUITE_P(
                   .groups = {{.pattern = "conv*", .kind = train::OptimizerKind::adamw, .learning_rate = 1e-3},
                              {.pattern = "fc_layers.0.*", .momentum = 0.0},
                              {.pattern = "fc_layers.2.bias", .frozen = true}}}},
+        ZeroCase{"Muon",
+                 train::Precision::fp32,
+                 {.kind = train::OptimizerKind::muon, .momentum = 0.95, .nesterov = true, .ema = 0.9}},
         ZeroCase{"SgdMomentumFp16", train::Precision::fp16, {.kind = train::OptimizerKind::sgd, .momentum = 0.9}}),
     [](const auto& test) { return std::string(test.param.name); });
 

@@ -89,6 +89,7 @@ KernelSet stand_in_kernels() {
   adopt<&KernelSet::grouped_conv2d>(kernels);
   adopt<&KernelSet::linear_cross_entropy>(kernels);
   adopt<&KernelSet::max_pool2d>(kernels);
+  adopt<&KernelSet::muon>(kernels);
   adopt<&KernelSet::peak>(kernels);
   adopt<&KernelSet::relu>(kernels);
   adopt<&KernelSet::scale>(kernels);
