@@ -52,6 +52,13 @@ std::string_view nearest_name(std::string_view name, std::span<const std::string
   if (!best.empty()) return best;
   for (std::string_view candidate : names)
     if (candidate.size() > best.size() && abbreviates(candidate, name)) best = candidate;
+  if (!best.empty()) return best;
+  constexpr std::size_t kSameLetters = 3;  // at the beginning: wd may be weight-decay or wire-dtype
+  if (name.size() < kSameLetters) return best;
+  for (std::string_view candidate : names)
+    if ((best.empty() || candidate.size() < best.size()) && candidate.starts_with(name.substr(0, kSameLetters)) &&
+        abbreviates(name, candidate))
+      best = candidate;
   return best;
 }
 

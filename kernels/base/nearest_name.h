@@ -8,7 +8,7 @@
 namespace gradring {
 
 /// The one of `names` that may be meant by `name`: with the fewest letters to insert, delete or change, if those are
-/// fewer than half of it; else the longest that abbreviates it (ls: list, kernel: kernel_size); else empty.
+/// fewer than half of it; else one that abbreviates it, or that it abbreviates (list: ls, params: parameters).
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> names);
 
 /// " Did you mean 'nearest'?", or nothing: to append to an error message.

@@ -11,11 +11,13 @@ constexpr std::string_view kKeys[] = {"out", "kernel", "stride", "padding", "p",
 TEST(NearestName, HasTheFewestLettersToChange) {
   EXPECT_EQ(nearest_name("pading", kKeys), "padding");
   EXPECT_EQ(nearest_name("Stride", kKeys), "stride");
-  EXPECT_EQ(nearest_name("kern", kKeys), "");
   EXPECT_EQ(nearest_name("", kKeys), "");
 }
 
-TEST(NearestName, ElseAbbreviatesTheName) {
+TEST(NearestName, ElseAbbreviatesOrIsAbbreviated) {
+  EXPECT_EQ(nearest_name("kern", kKeys), "kernel");
+  EXPECT_EQ(nearest_name("kersz", {{"kernel_size"}}), "kernel_size");
+  EXPECT_EQ(nearest_name("ks", {{"kernel_size"}}), "") << "two letters abbreviate too much";
   EXPECT_EQ(nearest_name("kernel_size", kKeys), "kernel");
   EXPECT_EQ(nearest_name("out_channels", kKeys), "out");
   EXPECT_EQ(nearest_name("list", kKeys), "ls");
