@@ -8,6 +8,7 @@
 
 #include "data/datasets/open_dataset.h"
 #include "kernels/base/file.h"
+#include "kernels/base/printable.h"
 #include "train/core/config/option_sources.h"
 #include "train/core/ddp/parameter_groups.h"
 #include "train/options/parse_value.h"
@@ -124,11 +125,11 @@ std::string read_model_file(const std::string& path) {
   try {
     text = read_small_file(path, kLargest);
   } catch (const ReadError& error) {
-    throw UsageError("model file " + path + " " + error.what() +
+    throw UsageError("model file " + printable(path) + " " + error.what() +
                      ": give the path of a model file of at most 256 KiB (docs/models.md)");
   }
   if (text.find_first_not_of(" \t\r\n") == std::string::npos)
-    throw UsageError("model file " + path + " is empty: give the path of a model file (docs/models.md)");
+    throw UsageError("model file " + printable(path) + " is empty: give the path of a model file (docs/models.md)");
   return text;
 }
 
