@@ -17,7 +17,7 @@ namespace {
 /// What the exported graph calls its input, output and preprocessing.
 constexpr std::string_view kReserved[] = {kModelInput, "images", "logits", "preprocessing"};
 /// Arguments of PyTorch's modules that a file does not state.
-constexpr std::string_view kGivenByInput[] = {"in_channels", "in_features", "num_features"};
+constexpr std::string_view kGivenByInput[] = {"in", "in_channels", "in_features", "num_features"};
 /// Keys of a block's use, which no parameter of a block may have.
 constexpr std::string_view kKeysOfUse[] = {kBlock, "of", "repeat", "inputs"};
 
@@ -32,6 +32,26 @@ bool is_module_path(std::string_view text) {
   };
   return !text.empty() && std::ranges::all_of(text, is_allowed) && text.front() != '.' && text.back() != '.' &&
          text.find("..") == std::string_view::npos;
+}
+
+bool is_equal_but_for_capitals(std::string_view a, std::string_view b) {
+  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
+  return std::ranges::equal(a, b, {}, lower, lower);
+}
+
+/// The kind of what PyTorch calls so: a module, AdaptiveAvgPool2d, or a usual attribute of one, fc1; empty for others.
+template <class... L>
+std::string_view kind_in_torch(std::string_view name, const std::variant<L...>& /*any*/) {
+  const std::string_view attribute = name.substr(0, name.find_last_not_of("0123456789") + 1);
+  std::string_view kind;
+  const auto compare = [&]<class Kind>(const Kind& layer) {
+    const std::string module = layer.torch_module();
+    if (kind.empty() && (attribute == Kind::kTorchAttribute ||
+                         is_equal_but_for_capitals(name, std::string_view(module).substr(0, module.find('(')))))
+      kind = Kind::kKind;
+  };
+  (compare(L{}), ...);
+  return kind;
 }
 
 class FileReader {
@@ -123,7 +143,7 @@ class FileReader {
         fail(line_of(node), "a layer is " + shown(node) + R"(, expected a table such as { relu = "relu1" })");
       FileTable keys(file_, *table);
       FileLayer layer{.kind = kind_of(keys), .name = {}, .keys = table, .reads = {}, .frozen = {}, .block = {}};
-      layer.name = keys.text(layer.kind);
+      layer.name = keys.text(layer.kind, "its name in quotes");
       check_name(layer, is_of_block);
       keys.belongs_to(layer.name.text);
       layer.reads = reads_of(keys, outputs, layers.size());
@@ -143,13 +163,27 @@ class FileReader {
     std::ranges::copy_if(kinds, std::back_inserter(found), [&](std::string_view kind) { return keys.has(kind); });
     if (found.size() == 1) return std::string(found.front());
     if (found.size() > 1)
-      keys.fail(keys.first_key(), "a layer is both " + std::string(found[0]) + " and " + std::string(found[1]) +
-                                      ", expected one kind; separate layers by },");
+      keys.fail(found[0], "a layer is both " + std::string(found[0]) + " and " + std::string(found[1]) +
+                              ", expected one kind; separate layers by },");
+    fail_kind(keys, kinds);
+  }
+
+  [[noreturn]] void fail_kind(const FileTable& keys, const std::vector<std::string_view>& kinds) const {
     std::string list;
     for (const std::string_view kind : kinds) list += (list.empty() ? "" : ", ") + std::string(kind);
-    const std::string key = keys.nearest_key(kinds);
+    for (const auto& [name, block] : read_.blocks)
+      if (keys.has(name))
+        keys.fail(name, "'" + name + "' is a block, expected block = \"NAME\", of = \"" + name + "\"");
+    const std::vector<std::string> given = keys.all();
+    std::string key = given.empty() ? std::string() : given.front(), meant;
+    for (const std::string& each : given) {
+      if (!meant.empty()) break;
+      meant = kind_in_torch(each, Layer());
+      if (meant.empty()) meant = nearest_name(each, kinds);
+      if (!meant.empty()) key = each;
+    }
     keys.fail(key, (key.empty() ? "a layer has no kind" : in_quotes(key) + " is no kind of layer") +
-                       ", expected one of " + list + "." + did_you_mean(key, kinds));
+                       ", expected one of " + list + "." + (meant.empty() ? "" : " Did you mean '" + meant + "'?"));
   }
 
   void check_name(const FileLayer& layer, bool is_of_block) const {
@@ -192,7 +226,7 @@ class FileReader {
 
   void read_keys(FileTable& keys, FileLayer& layer) const {
     if (layer.kind == kBlock) {
-      layer.block = keys.text("of");
+      layer.block = keys.text("of", "the name of a block in quotes");
       keys.integer("repeat", 1, 1);
       const std::vector<std::string>& parameters = find_block(keys, layer.block.text).parameters;
       for (const std::string& parameter : parameters) keys.accept(parameter);

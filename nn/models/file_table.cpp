@@ -2,6 +2,8 @@
 #include "nn/models/file_table.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "kernels/base/in_quotes.h"
 #include "kernels/base/nearest_name.h"
@@ -101,10 +103,10 @@ std::size_t FileTable::choice(std::string_view key, std::span<const std::string_
                 did_you_mean(value, std::vector(choices.begin(), choices.end())));
 }
 
-FileText FileTable::text(std::string_view key) {
-  const toml::node& node = require(key, "a string");
+FileText FileTable::text(std::string_view key, std::string_view expected) {
+  const toml::node& node = require(key, expected);
   if (const auto* value = node.as_string()) return {value->get(), line(key)};
-  fail_type(key, node, "a string");
+  fail_type(key, node, expected);
 }
 
 std::vector<FileText> FileTable::texts(std::string_view key) {
@@ -137,19 +139,15 @@ const toml::array& FileTable::list(std::string_view key) {
   return *list;
 }
 
-std::string FileTable::first_key() const {
-  const auto before = [](const auto& a, const auto& b) {
-    const auto &one = a.first.source().begin, &other = b.first.source().begin;
-    return std::pair(one.line, one.column) < std::pair(other.line, other.column);
-  };
-  const auto first = std::min_element(table_.begin(), table_.end(), before);
-  return first == table_.end() ? std::string() : std::string(first->first.str());
-}
-
-std::string FileTable::nearest_key(std::span<const std::string_view> names) const {
-  for (const auto& [key, node] : table_)
-    if (!nearest_name(key.str(), names).empty()) return std::string(key.str());
-  return first_key();
+std::vector<std::string> FileTable::all() const {
+  std::map<std::pair<std::size_t, std::size_t>, std::string> in_order;
+  for (const auto& [key, node] : table_) {
+    const toml::source_position& at = key.source().begin;
+    in_order.emplace(std::pair(at.line, at.column), key.str());
+  }
+  std::vector<std::string> keys;
+  for (auto& [at, key] : in_order) keys.push_back(std::move(key));
+  return keys;
 }
 
 std::size_t FileTable::line(std::string_view key) const {

@@ -49,7 +49,7 @@ class FileTable final : public LayerKeys {
   /// Accepts a key that is not asked for yet.
   void accept(std::string_view key) { find(key); }
   bool has(std::string_view key) const { return table_.contains(key); }
-  FileText text(std::string_view key);
+  FileText text(std::string_view key, std::string_view expected = "a string");
   /// A list of strings; empty if the key is missing.
   std::vector<FileText> texts(std::string_view key);
   /// Null if the key is missing.
@@ -57,10 +57,8 @@ class FileTable final : public LayerKeys {
   /// A list with at least one value.
   const toml::array& list(std::string_view key);
 
-  /// The key that comes first in the file; empty without keys.
-  std::string first_key() const;
-  /// The key that may have been meant as one of `names`; else the first.
-  std::string nearest_key(std::span<const std::string_view> names) const;
+  /// The keys in the order of the file.
+  std::vector<std::string> all() const;
   /// The line of a key, or of the table if it is missing.
   std::size_t line(std::string_view key) const;
   [[noreturn]] void fail(std::string_view key, const std::string& reason) const { fail_at(line(key), reason); }

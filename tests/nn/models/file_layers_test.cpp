@@ -10,12 +10,12 @@
 namespace gradring::nn {
 namespace {
 
-Model read(const std::string& text) { return read_model({"net.toml", text}, {8, 8, 3}, 10); }
+Model read_file(const std::string& text) { return read_model({"net.toml", text}, {8, 8, 3}, 10); }
 
 /// The message without "net.toml:".
-std::string error_of(const std::string& text) {
+std::string file_error(const std::string& text) {
   try {
-    read(text);
+    read_file(text);
   } catch (const InvalidArgument& error) {
     const std::string message = error.what();
     EXPECT_TRUE(message.starts_with("net.toml:")) << message;
@@ -40,11 +40,35 @@ TEST(FileLayers, OfBlocksThatNothingUsesAreChecked) {
       {"{ block = 'x', of = 'b' }]", "5: x: 'n' is missing, expected an integer"},
   };
   for (const auto& [layers, message] : cases)
-    EXPECT_THAT(error_of(model + layers), testing::StartsWith(message)) << layers;
+    EXPECT_THAT(file_error(model + layers), testing::StartsWith(message)) << layers;
   // What depends on sizes is not known: 'kernel' may be 4, and 'padding' 2.
-  EXPECT_NO_THROW(read(model + "{ max_pool2d = 'x', kernel = 'n', padding = 2 }]"));
-  EXPECT_NO_THROW(read(model + "{ conv2d = 'x', out = 'n', kernel = 4, groups = 8, init = 'whitening' }]"));
-  EXPECT_NO_THROW(read(model + "{ flatten = 'x' },\n{ linear = 'y', out = 'n', frozen = ['weight'] }]"));
+  EXPECT_NO_THROW(read_file(model + "{ max_pool2d = 'x', kernel = 'n', padding = 2 }]"));
+  EXPECT_NO_THROW(read_file(model + "{ conv2d = 'x', out = 'n', kernel = 4, groups = 8, init = 'whitening' }]"));
+  EXPECT_NO_THROW(read_file(model + "{ flatten = 'x' },\n{ linear = 'y', out = 'n', frozen = ['weight'] }]"));
+}
+
+TEST(FileLayers, SuggestTheKindThatPyTorchCallsSo) {
+  const std::pair<std::string, std::string> cases[] = {{"Conv2d", "conv2d"},
+                                                       {"conv", "conv2d"},
+                                                       {"conv1", "conv2d"},
+                                                       {"BatchNorm2d", "batch_norm2d"},
+                                                       {"bn2", "batch_norm2d"},
+                                                       {"ReLU", "relu"},
+                                                       {"GELU", "gelu"},
+                                                       {"AdaptiveAvgPool2d", "global_avg_pool2d"},
+                                                       {"pool", "max_pool2d"},
+                                                       {"SiLU", "silu"},
+                                                       {"Linear", "linear"},
+                                                       {"avgpool", "global_avg_pool2d"},
+                                                       {"AvgPool2d", "avg_pool2d"},
+                                                       {"fc", "linear"},
+                                                       {"dropout2", "dropout"}};
+  for (const auto& [torch, kind] : cases)
+    EXPECT_THAT(file_error("layers = [{ out = 8, " + torch + " = 'a' }]"),
+                testing::AllOf(testing::StartsWith("1: '" + torch + "' is no kind of layer"),
+                               testing::EndsWith(" Did you mean '" + kind + "'?")));
+  EXPECT_THAT(file_error("layers = [{ sequential = 'a', out = 8 }]"),
+              testing::AllOf(testing::StartsWith("1: 'sequential' is no kind"), testing::EndsWith("add, block.")));
 }
 
 TEST(FileLayers, MessagesAreShortAndPrintable) {
@@ -58,14 +82,14 @@ TEST(FileLayers, MessagesAreShortAndPrintable) {
                                "layers = [{ relu = 'a' }]\n[blocks." + many + "]\nlayers = []",
                                "layers = [{ relu = \"a\\u202eb\\n\" }]"};
   for (const std::string& text : cases) {
-    const std::string message = error_of(text);
+    const std::string message = file_error(text);
     EXPECT_LT(message.size(), 1100u) << message;
     EXPECT_NE(message, "no error");
     EXPECT_EQ(message.find_first_of("\n\u202e"), std::string::npos) << message;
   }
   std::string names;
   for (int i = 0; i < 200; ++i) names += "[blocks.block_" + std::to_string(i) + "]\nlayers = [{ relu = 'a' }]\n";
-  EXPECT_THAT(error_of("layers = [{ block = 'a', of = 'c' }]\n" + names), testing::EndsWith("..."));
+  EXPECT_THAT(file_error("layers = [{ block = 'a', of = 'c' }]\n" + names), testing::EndsWith("..."));
 }
 
 }  // namespace

@@ -192,7 +192,7 @@ TEST(ModelFile, ErrorsOfStructureNameTheLine) {
        "mean 'conv2d'?"},
       {"layers = [{conv2d = 'a', relu = 'b'}]",
        "1: a layer is both conv2d and relu, expected one kind; separate layers by },"},
-      {"layers = [{relu = 3}]", "1: 'relu' is 3, expected a string"},
+      {"layers = [{relu = 3}]", "1: 'relu' is 3, expected its name in quotes"},
       {"layers = [{relu = 'a', inputs = 'b'}]", "1: a: 'inputs' is 'b', expected a list of names"},
       {"layers = [{relu = 'a', inputs = []}]", "1: a: 'inputs' is empty, expected names of layers, or input"},
       {"layers = [{relu = 'a', inputs = [\n3]}]", "2: a: 'inputs' has 3, expected names in quotes"},
@@ -294,7 +294,7 @@ TEST(ModelFile, ErrorsOfLayersNameTheirLineAndWhatIsAccepted) {
       {"{ batch_norm2d = 'a', frozen = true },", "2: a: 'frozen' is true, expected a list of names"},
       {"{ relu = 'a', frozen = ['weight'] },", "2: a: 'frozen' is unknown, expected one of relu, inputs."},
       {"{ block = 'a', of = 'b' },", "2: a: there is no block 'b', expected one of [blocks.NAME]"},
-      {"{ block = 'a' },", "2: a: 'of' is missing, expected a string"},
+      {"{ block = 'a' },", "2: a: 'of' is missing, expected the name of a block in quotes"},
   };
   for (const BadFile& bad : cases)
     EXPECT_THAT(error_of(with_head(bad.text)), testing::StartsWith(bad.message)) << bad.text;
