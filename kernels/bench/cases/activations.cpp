@@ -14,8 +14,7 @@ constexpr double kMost = 4;                            // |x|
 constexpr double kForwardError = 0x1p-21 * kMost;
 constexpr double kBackwardError = 0x1p-20 * (1 + kMost);
 
-template <class Variant>
-KernelCase smooth_forward(CaseMaker& make, const std::string& name, std::span<const Variant> table,
+KernelCase smooth_forward(CaseMaker& make, const std::string& name, std::span<const activations::Variant> table,
                           void (*reference)(const activations::ForwardArgs&),
                           void (*loop)(const float*, float*, std::size_t)) {
   const std::int64_t n = make.extent("elements", kElements);
@@ -24,15 +23,14 @@ KernelCase smooth_forward(CaseMaker& make, const std::string& name, std::span<co
   BenchArray& x = make.input(c, dtype, n, -kMost, kMost);
   BenchArray& y = make.output(c, "y", dtype, n, roundings(dtype, 2, kForwardError));
   c.bytes = 2 * static_cast<double>(y.bytes());
-  make.run(c, table, &Variant::forward, reference, [&](Side side) {
+  make.run(c, table, &activations::Variant::forward, reference, [&](Side side) {
     return activations::ForwardArgs{.dtype = dtype, .x = x.at(side), .y = y.at(side), .elements = x.elements()};
   });
   if (make.has_plain_loops()) c.plain_loop = [=, &x, &y] { loop(x.floats(), y.floats(), x.elements()); };
   return c;
 }
 
-template <class Variant>
-KernelCase smooth_backward(CaseMaker& make, const std::string& name, std::span<const Variant> table,
+KernelCase smooth_backward(CaseMaker& make, const std::string& name, std::span<const activations::Variant> table,
                            void (*reference)(const activations::BackwardArgs&)) {
   const std::int64_t n = make.extent("elements", kElements);
   const DType dtype = make.dtype();
@@ -41,7 +39,7 @@ KernelCase smooth_backward(CaseMaker& make, const std::string& name, std::span<c
   BenchArray& dy = make.input(c, dtype, n);
   BenchArray& dx = make.output(c, "dx", dtype, n, roundings(dtype, 2, kBackwardError));
   c.bytes = 3 * static_cast<double>(dx.bytes());
-  make.run(c, table, &Variant::backward, reference, [&](Side side) {
+  make.run(c, table, &activations::Variant::backward, reference, [&](Side side) {
     return activations::BackwardArgs{
         .dtype = dtype, .x = x.at(side), .dy = dy.at(side), .dx = dx.at(side), .elements = x.elements()};
   });

@@ -38,8 +38,6 @@ struct BackwardArgs {
   std::size_t elements = 0;
 };
 
-/// The function is part of the type, as of every operation's variants (kernel_set.cpp).
-template <class Function>
 struct Variant {
   std::string_view name;
   void (*forward)(Stream&, const ForwardArgs&);
@@ -55,8 +53,7 @@ struct Variant {
 /// Source    Hendrycks and Gimpel, "Gaussian error linear units", 2016 (arXiv 1606.08415); torch.nn.GELU.
 namespace gelu {
 
-using activations::BackwardArgs, activations::ForwardArgs;
-using Variant = activations::Variant<struct Gelu>;
+using activations::BackwardArgs, activations::ForwardArgs, activations::Variant;
 
 void check_args(const ForwardArgs& args);
 void check_args(const BackwardArgs& args);
@@ -70,8 +67,7 @@ void reference_backward(const BackwardArgs& args);
 /// Source    torch.nn.SiLU.
 namespace silu {
 
-using activations::BackwardArgs, activations::ForwardArgs;
-using Variant = activations::Variant<struct Silu>;
+using activations::BackwardArgs, activations::ForwardArgs, activations::Variant;
 
 void check_args(const ForwardArgs& args);
 void check_args(const BackwardArgs& args);

@@ -41,10 +41,9 @@ class ReluPlan final : public Plan {
 };
 
 /// An activation whose gradient needs its input: GELU, SiLU.
-template <class Variant>
 class SmoothActivationPlan final : public Plan {
  public:
-  SmoothActivationPlan(std::string_view op, const NodeSpec& node, const Variant& variant)
+  SmoothActivationPlan(std::string_view op, const NodeSpec& node, const kernels::activations::Variant& variant)
       : op_(op), dtype_(node.dtype), sample_elements_(node.output.with_batch(1).elements()), variant_(variant) {}
 
   std::string description() const override { return op_ + "/" + std::string(variant_.name); }
@@ -65,7 +64,7 @@ class SmoothActivationPlan final : public Plan {
   std::string op_;
   DType dtype_;
   std::int64_t sample_elements_;
-  Variant variant_;
+  kernels::activations::Variant variant_;
 };
 
 class ScalePlan final : public Plan {
@@ -174,13 +173,11 @@ std::unique_ptr<Plan> KernelPlans::plan_of(const Relu&, std::span<const NodeSpec
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const Gelu&, std::span<const NodeSpec> nodes) const {
-  return std::make_unique<SmoothActivationPlan<kernels::gelu::Variant>>(
-      "gelu", nodes[0], pick_variant(kernels_.gelu, device_, nodes[0].dtype));
+  return std::make_unique<SmoothActivationPlan>("gelu", nodes[0], pick_variant(kernels_.gelu, device_, nodes[0].dtype));
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const Silu&, std::span<const NodeSpec> nodes) const {
-  return std::make_unique<SmoothActivationPlan<kernels::silu::Variant>>(
-      "silu", nodes[0], pick_variant(kernels_.silu, device_, nodes[0].dtype));
+  return std::make_unique<SmoothActivationPlan>("silu", nodes[0], pick_variant(kernels_.silu, device_, nodes[0].dtype));
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const Scale&, std::span<const NodeSpec> nodes) const {

@@ -9,7 +9,6 @@
 #include <numeric>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -28,17 +27,8 @@ constexpr std::size_t kSizes[] = {0, 1, 31, 32, 33, 1023, 20001};
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
 
 struct Function {
-  using Variant = activations::Variant<void>;  // of any function
-
-  template <class Of>
-  Function(std::string of, std::span<const Of> variants, void (*forward)(const activations::ForwardArgs&),
-           void (*backward)(const activations::BackwardArgs&))
-      : name(std::move(of)), reference_forward(forward), reference_backward(backward) {
-    for (const Of& each : variants) table.push_back({each.name, each.forward, each.backward, each.supports});
-  }
-
   std::string name;  // in activations.safetensors
-  std::vector<Variant> table{};
+  std::span<const activations::Variant> table;
   void (*reference_forward)(const activations::ForwardArgs&);
   void (*reference_backward)(const activations::BackwardArgs&);
 };
@@ -71,23 +61,22 @@ TEST(Activations, StayWithinTheirBoundsAlsoInPlace) {
         TypedArray dx = y;
         function.reference_forward({dtype, x.data(), y.data(), n});
         function.reference_backward({dtype, x.data(), dy.data(), dx.data(), n});
-        for_each_variant<Function::Variant>(
-            function.table, dtype, [&](const Function::Variant& variant, Stream& stream) {
-              TypedArray actual_y = TypedArray::unwritten(dtype, n);
-              TypedArray actual_dx = actual_y;
-              TypedArray in_place_y = x, in_place_dx = dy, over_x = x;
-              variant.forward(stream, {dtype, x.data(), actual_y.data(), n});
-              variant.forward(stream, {dtype, in_place_y.data(), in_place_y.data(), n});
-              variant.backward(stream, {dtype, x.data(), dy.data(), actual_dx.data(), n});
-              variant.backward(stream, {dtype, x.data(), in_place_dx.data(), in_place_dx.data(), n});
-              variant.backward(stream, {dtype, over_x.data(), dy.data(), over_x.data(), n});
-              finish(stream);
-              expect_within(actual_y, y.values(), [&](std::size_t i) { return forward_error(at[i]); });
-              expect_within(actual_dx, dx.values(), [&](std::size_t i) { return backward_error(at[i], gradient[i]); });
-              expect_equal(in_place_y.values(), actual_y.values());
-              expect_equal(in_place_dx.values(), actual_dx.values());
-              expect_equal(over_x.values(), actual_dx.values());
-            });
+        for_each_variant(function.table, dtype, [&](const activations::Variant& variant, Stream& stream) {
+          TypedArray actual_y = TypedArray::unwritten(dtype, n);
+          TypedArray actual_dx = actual_y;
+          TypedArray in_place_y = x, in_place_dx = dy, over_x = x;
+          variant.forward(stream, {dtype, x.data(), actual_y.data(), n});
+          variant.forward(stream, {dtype, in_place_y.data(), in_place_y.data(), n});
+          variant.backward(stream, {dtype, x.data(), dy.data(), actual_dx.data(), n});
+          variant.backward(stream, {dtype, x.data(), in_place_dx.data(), in_place_dx.data(), n});
+          variant.backward(stream, {dtype, over_x.data(), dy.data(), over_x.data(), n});
+          finish(stream);
+          expect_within(actual_y, y.values(), [&](std::size_t i) { return forward_error(at[i]); });
+          expect_within(actual_dx, dx.values(), [&](std::size_t i) { return backward_error(at[i], gradient[i]); });
+          expect_equal(in_place_y.values(), actual_y.values());
+          expect_equal(in_place_dx.values(), actual_dx.values());
+          expect_equal(over_x.values(), actual_dx.values());
+        });
       }
 }
 
@@ -101,18 +90,17 @@ TEST(Activations, EqualPyTorch) {
     SCOPED_TRACE(function.name);
     const std::vector<double> y = golden.at(function.name + ".y").as<double>();
     const std::vector<double> dx = golden.at(function.name + ".dx").as<double>();
-    for_each_variant<Function::Variant>(
-        function.table, DType::f32, [&](const Function::Variant& variant, Stream& stream) {
-          TypedArray actual_y = TypedArray::unwritten(DType::f32, at.size());
-          TypedArray actual_dx = actual_y;
-          variant.forward(stream, {DType::f32, x.data(), actual_y.data(), at.size()});
-          variant.backward(stream, {DType::f32, x.data(), ones.data(), actual_dx.data(), at.size()});
-          finish(stream);
-          // x itself was rounded to f32.
-          expect_within(actual_y, y, [&](std::size_t i) { return forward_error(at[i]) + rounding(DType::f32, at[i]); });
-          expect_within(actual_dx, dx,
-                        [&](std::size_t i) { return backward_error(at[i], 1) + rounding(DType::f32, at[i]); });
-        });
+    for_each_variant(function.table, DType::f32, [&](const activations::Variant& variant, Stream& stream) {
+      TypedArray actual_y = TypedArray::unwritten(DType::f32, at.size());
+      TypedArray actual_dx = actual_y;
+      variant.forward(stream, {DType::f32, x.data(), actual_y.data(), at.size()});
+      variant.backward(stream, {DType::f32, x.data(), ones.data(), actual_dx.data(), at.size()});
+      finish(stream);
+      // x itself was rounded to f32.
+      expect_within(actual_y, y, [&](std::size_t i) { return forward_error(at[i]) + rounding(DType::f32, at[i]); });
+      expect_within(actual_dx, dx,
+                    [&](std::size_t i) { return backward_error(at[i], 1) + rounding(DType::f32, at[i]); });
+    });
   }
 }
 
@@ -121,7 +109,7 @@ TEST(Activations, KeepNaNAndPlusInfinity) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const Function& function : functions())
     for (DType dtype : kTypes)
-      for_each_variant<Function::Variant>(function.table, dtype, [&](const Function::Variant& variant, Stream& stream) {
+      for_each_variant(function.table, dtype, [&](const activations::Variant& variant, Stream& stream) {
         SCOPED_TRACE(function.name);
         const TypedArray x(dtype, std::vector<double>{nan, infinity, 0, -0.0, -infinity});
         TypedArray y = TypedArray::unwritten(dtype, 5);
