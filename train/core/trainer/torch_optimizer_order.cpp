@@ -150,7 +150,7 @@ std::vector<std::size_t> match_parameters(const TorchOptimizer& optimizer, std::
 }
 
 void refuse_optimizer(const fs::path& from, const std::string& found) {
-  throw CheckpointError(from, found, "use the --model and --optimizer that it belongs to");
+  throw CheckpointError(from, found, "use the --model, --optimizer and frozen parameters (--group) that it belongs to");
 }
 
 }  // namespace gradring::train

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a trainer tells about its run: header, summary, times of the ranks, values of the parameters.
 #include <algorithm>
+#include <string>
 
 #include "train/core/trainer/memory_plan.h"
 #include "train/core/trainer/parameter_tensors.h"
@@ -10,6 +11,35 @@ namespace gradring::train {
 namespace {
 
 constexpr std::size_t kNumbers = 5;  // of a rank, in RankTimes
+
+/// The groups of a training's parameters; none if all are trained alike. `peak` is the learning rate of parameters in no
+/// group.
+std::vector<GroupRecord> group_records(std::span<const nn::Parameter> parameters, const ParameterGroups& groups,
+                                       const OptimizerSpec& spec, double peak) {
+  std::vector<GroupRecord> records;
+  for (std::size_t group = 0; group < groups.groups.size(); ++group) {
+    const ParameterGroup& options = groups.groups[group];
+    GroupRecord record{.optimizer = std::string(word_of(options.options.kind)),
+                       .learning_rate = options.learning_rate.value_or(peak),
+                       .weight_decay = options.options.weight_decay,
+                       .frozen = options.frozen};
+    if (options.epochs > 0) record.epochs = options.epochs;
+    std::vector<bool> matched(spec.groups.size());
+    for (std::size_t i = 0; i < parameters.size(); ++i) {
+      if (groups.of_parameter[i] != static_cast<int>(group)) continue;
+      ++record.tensors;
+      record.parameters += parameters[i].shape.elements();
+      for (std::size_t p = 0; p < matched.size(); ++p)
+        if (matches(spec.groups[p].pattern, parameters[i].name)) matched[p] = true;
+    }
+    for (std::size_t p = 0; p < matched.size(); ++p)
+      if (matched[p] && std::ranges::find(record.patterns, spec.groups[p].pattern) == record.patterns.end())
+        record.patterns.push_back(spec.groups[p].pattern);
+    if (record.tensors > 0) records.push_back(std::move(record));
+  }
+  if (records.size() == 1 && !records.front().frozen && records.front().patterns.empty()) records.clear();
+  return records;
+}
 
 }  // namespace
 
@@ -61,6 +91,7 @@ void Trainer::describe(RunHeader& header) const {
   header.model = replica_.model().name;
   for (int i = 0; i < replica_.layout().parameters(); ++i)
     header.parameters += static_cast<std::int64_t>(replica_.layout().parameter(i).elements);
+  header.groups = group_records(replica_.parameters(), replica_.groups(), config_.optimizer, config_.learning_rate);
   header.dataset = config_.dataset;
   header.train_samples = world_.train_set.size();
   if (world_.validation_set) header.validation_samples = world_.validation_set->size();

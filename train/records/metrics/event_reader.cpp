@@ -155,6 +155,15 @@ void EventReader::operator()(const char* name, MemoryTable& table) const {
   }
 }
 
+void EventReader::operator()(const char* name, std::vector<GroupRecord>& groups) const {
+  const Json* const found = member(name, &Json::is_array, "a list");
+  if (!found) return;
+  for (const Json& each : *found) {
+    if (!each.is_object()) return fail(name, "a list of other values", "a list of objects");
+    visit_group(groups.emplace_back(), EventReader(each, problem_));
+  }
+}
+
 void EventReader::operator()(const char* name, std::vector<std::pair<std::string, std::string>>& options) const {
   const Json* const found = member(name, &Json::is_object, "an object");
   if (!found) return;

@@ -42,6 +42,7 @@ class EventReader {
   void operator()(const char* name, std::vector<std::string>& texts) const;
   void operator()(const char* name, Outcome& outcome) const;
   void operator()(const char* name, MemoryTable& table) const;
+  void operator()(const char* name, std::vector<GroupRecord>& groups) const;
   void operator()(const char* name, std::vector<std::pair<std::string, std::string>>& options) const;
 
  private:
@@ -58,6 +59,18 @@ class EventReader {
   const Json& json_;
   std::string& problem_;
 };
+
+/// The names and members of a group, for readers and writers.
+void visit_group(auto& group, auto visit) {
+  visit("patterns", group.patterns);
+  visit("tensors", group.tensors);
+  visit("parameters", group.parameters);
+  visit("optimizer", group.optimizer);
+  visit("lr", group.learning_rate);
+  visit("weight_decay", group.weight_decay);
+  visit("epochs", group.epochs);
+  visit("frozen", group.frozen);
+}
 
 /// Parses JSON of unknown origin. A parser needs stack for each level when what it has read is copied, time for each pair
 /// of members of an object, and memory for each value: texts with more than 64 levels, 1,024 members of one object or

@@ -17,6 +17,18 @@ namespace gradring::train {
 // The events of a run, as docs/metrics.md describes them. Epochs and steps count from 1; a number of completed steps or
 // epochs counts from 0. Times are seconds.
 
+/// Parameters that are trained alike.
+struct GroupRecord {
+  std::vector<std::string> patterns{};  ///< of --group that match some of them; empty: of no group
+  std::int64_t tensors = 0;
+  std::int64_t parameters = 0;  ///< elements of the tensors
+  std::string optimizer{};
+  double learning_rate = 0;  ///< peak
+  double weight_decay = 0;
+  std::optional<double> epochs{};  ///< trained for the first ones only
+  bool frozen = false;
+};
+
 /// The start of a run, and each later start that resumes it.
 struct RunHeader {
   std::string version{};               ///< of gradring
@@ -32,6 +44,7 @@ struct RunHeader {
   std::string precision{};
   std::string model{};
   std::int64_t parameters = 0;
+  std::vector<GroupRecord> groups{};  ///< of parameters; empty: all are trained alike
   std::string dataset{};
   std::int64_t train_samples = 0;                    ///< without those held out for validation
   std::optional<std::int64_t> validation_samples{};  ///< empty: no --val-split

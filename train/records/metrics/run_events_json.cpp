@@ -35,6 +35,7 @@ void visit_event(Is<RunHeader> auto& header, Visit visit) {
   visit("precision", header.precision);
   visit("model", header.model);
   visit("parameters", header.parameters);
+  visit("parameter_groups", header.groups);
   visit("dataset", header.dataset);
   visit("train_samples", header.train_samples);
   visit("validation_samples", header.validation_samples);
@@ -142,6 +143,13 @@ class Writer {
   void operator()(const char* name, const Outcome& outcome) const { json_[name] = name_of(outcome); }
   void operator()(const char* name, const MemoryTable& table) const {
     for (const MemoryClass each : all_memory_classes()) json_[name][std::string(name_of(each))] = table[each];
+  }
+  void operator()(const char* name, const std::vector<GroupRecord>& groups) const {
+    for (const GroupRecord& group : groups) {
+      Json object;
+      visit_group(group, Writer(object));
+      json_[name].push_back(std::move(object));
+    }
   }
   /// A TOML literal of an option is a JSON value as well.
   void operator()(const char* name, const std::vector<std::pair<std::string, std::string>>& options) const {

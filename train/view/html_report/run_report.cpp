@@ -26,6 +26,8 @@ std::string parts_of(const ReportedRun& reported, const std::string& curves) {
   html += page::section("Step time", step_split(history));
   html += page::section("Ranks", ranks_table(history));
   html += page::section("Memory", memory_table(history));
+  if (const std::string groups = groups_table(history); !groups.empty())
+    html += page::section("Parameter groups", groups);
   html += page::section("Loss scale", R"(<div class="stack">)" + loss_scale_of(reported.run) + "</div>");
   html += page::section("Predictions", predictions_or_reason(reported));
   return html + page::section("Configuration", settings_of(reported));

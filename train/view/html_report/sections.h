@@ -69,6 +69,11 @@ std::string ranks_table(const RunHistory& history);
 /// Planned and measured memory by class, a table with bars.
 std::string memory_table(const RunHistory& history);
 
+// groups.cpp
+
+/// The table of parameter groups; empty if all parameters are trained alike.
+std::string groups_table(const RunHistory& history);
+
 // predictions.cpp
 
 /// Confusion matrix, worst misclassified samples and filters.

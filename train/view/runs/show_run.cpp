@@ -12,6 +12,7 @@
 #include "kernels/base/printable.h"
 #include "train/records/metrics/byte_text.h"
 #include "train/records/metrics/run_events_json.h"
+#include "train/view/runs/group_rows.h"
 #include "train/view/runs/rank_means.h"
 #include "train/view/runs/run_config.h"
 
@@ -41,6 +42,7 @@ class Description {
   std::string text() {
     add_identity();
     add_results();
+    add_groups();
     add_ranks();
     add_evaluations();
     add_events();
@@ -98,6 +100,13 @@ class Description {
     const auto skipped =
         std::ranges::count_if(run_.history.steps, [](const auto& step) { return step.record.skipped; });
     if (skipped > 0) line("Skipped steps", fmt::to_string(skipped));
+  }
+
+  void add_groups() {
+    if (header_.groups.empty()) return;
+    TextTable table = TextTable::with(kGroupTexts, kGroupNumbers);
+    table.rows = group_rows(header_.groups);
+    text_ += "\nParameter groups\n" + table.text(width_, glyphs_);
   }
 
   void add_ranks() {

@@ -26,6 +26,7 @@ TEST_F(MetricsSchema, HoldsForARestartedAndResumedRun) {
   Words words = {"train", "--run-dir", "run", "--resume", "auto", "--epochs", "2", "--batch-size", "128"};
   words = joined(words, {"--eval-every", "25", "--save-every-steps", "20", "--precision", "fp16", "--ema", "0.9"});
   words = joined(words, {"--inject", "delay:rank=1,step=3,ms=1;kill:rank=1,step=30", "--name", "first"});
+  words = joined(words, {"--group", "*.bias:lr=0.01,epochs=1", "--group", "conv_layers.0.*:frozen"});
   const ProgramEnd first = place_.run(joined({"launch", "--nproc-per-node", "2", "--max-restarts", "1"}, words));
   ASSERT_EQ(first.code, 0) << first.err;
   const ProgramEnd second = place_.run(joined(words, {"--nprocs", "2", "--epochs", "3"}));

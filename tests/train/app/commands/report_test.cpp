@@ -57,6 +57,27 @@ TEST_F(Report, ShowsARestartedRunAndOneOfAHostileNameInABrowser) {
   EXPECT_EQ(opened.code, 0) << opened.out << opened.err;
 }
 
+TEST_F(Report, ShowsParameterGroupsAsRunsShowDoes) {
+  ASSERT_EQ(place_.run(training("plain", {"--steps", "2"})).code, 0);
+  EXPECT_THAT(report({"plain"}), Not(HasSubstr("Parameter groups")));
+  EXPECT_THAT(place_.run({"runs", "show", "plain"}).out, Not(HasSubstr("Parameter groups")));
+  const Words groups = {"--steps",        "2",    "--optimizer", "sgd",          "--lr",    "0.1",
+                        "--weight-decay", "0.01", "--group",     "<*.bias:lr=1", "--group", "conv_layers.*:frozen"};
+  EXPECT_EQ(place_.run(training("wrong", groups)).code, 2);
+  Words right = groups;
+  right[9] = "*.bias:lr=1,weight_decay=0,epochs=0.5";
+  ASSERT_EQ(place_.run(training("groups", right)).code, 0);
+  const std::string page = report({"groups"});
+  const std::string table = page.substr(page.find("Parameter groups"));
+  for (const char* cell : {">others<", ">*.bias conv_layers.*<", ">*.bias<", ">frozen<", ">sgd, 0.5 epochs<", ">0.01<"})
+    EXPECT_THAT(table, HasSubstr(cell));
+  const std::string shown = place_.run({"runs", "show", "groups"}).out;
+  EXPECT_THAT(shown, HasSubstr("Parameter groups"));
+  EXPECT_THAT(shown, ::testing::ContainsRegex("others +sgd +2 +412160 +0.1 +0.01"));
+  EXPECT_THAT(shown, ::testing::ContainsRegex("\\*.bias +sgd, 0.5 epochs +2 +266 +1 +0\n"));
+  EXPECT_THAT(shown, ::testing::ContainsRegex("frozen +2 +18720 +- +-"));
+}
+
 /// The figure with this title.
 std::string figure_of(const std::string& page, const std::string& title) {
   const std::size_t begin = page.find("<figure class=\"chart\"><h3>" + title + "</h3>");

@@ -28,6 +28,14 @@ TEST(RunEvents, HeaderSurvivesAsText) {
                    .name = "first \xff try",
                    .tags = {"a", "b"},
                    .parameters = 431080,
+                   .groups = {{.patterns = {"*.bias", "fc*"},
+                               .tensors = 2,
+                               .parameters = 30,
+                               .optimizer = "sgd",
+                               .learning_rate = 0.5,
+                               .weight_decay = 0.25,
+                               .epochs = 1.5},
+                              {.tensors = 1, .parameters = 7, .optimizer = "adam", .frozen = true}},
                    .ranks = 4,
                    .resumed_from = 7,
                    .config = {{"lr", "0.001"}, {"model", "\"convnet\""}, {"nesterov", "false"}}};
@@ -43,6 +51,16 @@ TEST(RunEvents, HeaderSurvivesAsText) {
   EXPECT_EQ(read.ranks, 4);
   EXPECT_EQ(read.resumed_from, 7);
   EXPECT_EQ(read.planned_memory, header.planned_memory);
+  ASSERT_EQ(read.groups.size(), 2u);
+  EXPECT_THAT(read.groups[0].patterns, ElementsAre("*.bias", "fc*"));
+  EXPECT_EQ(read.groups[0].parameters, 30);
+  EXPECT_EQ(read.groups[0].learning_rate, 0.5);
+  EXPECT_EQ(read.groups[0].weight_decay, 0.25);
+  EXPECT_EQ(read.groups[0].epochs, 1.5);
+  EXPECT_EQ(read.groups[1].epochs, std::nullopt);
+  EXPECT_EQ(read.groups[1].optimizer, "adam");
+  EXPECT_TRUE(read.groups[1].frozen);
+  EXPECT_FALSE(json.at("parameter_groups").at(0).contains("event"));
   EXPECT_EQ(read.config, header.config);
 }
 
@@ -130,6 +148,9 @@ TEST(RunEvents, AreRejectedWithTheMemberThatCannotBe) {
            std::pair(R"({"event":"header","time":1,"tags":["a",1]})", "tags is a list of other values"),
            std::pair(R"({"event":"header","time":1,"config":7})", "config is 7, expected an object"),
            std::pair(R"({"event":"header","time":1,"name":[]})", "name is a list, expected a text"),
+           std::pair(R"({"event":"header","time":1,"parameter_groups":[3]})",
+                     "parameter_groups is a list of other values, expected a list of objects"),
+           std::pair(R"({"event":"header","time":1,"parameter_groups":[{"tensors":-1}]})", "tensors is -1"),
            std::pair(R"({"event":"train","time":1,"epoch":1e99})", "epoch is 1e+99"),
        })
     EXPECT_THAT(problem_of(line), HasSubstr(problem));
