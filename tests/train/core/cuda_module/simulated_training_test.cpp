@@ -24,6 +24,8 @@ using tests::joined;
 using tests::ProgramEnd;
 using tests::Words;
 
+const Words kMuon = {"--model", "small.toml", "--optimizer", "muon", "--lr", "0.02", "--momentum", "0.9", "--nesterov"};
+
 class SimulatedTraining : public tests::RunDirectories {
  protected:
   /// Three steps of eight samples.
@@ -54,6 +56,19 @@ class SimulatedTraining : public tests::RunDirectories {
   }
   std::string weights_in(const char* run) const {
     return summary_in(place_.path(run)).at("parameters_sha256").get<std::string>();
+  }
+  /// For optimizers that compute much. Few of its sizes are multiples of 8.
+  void write_small_model() const {
+    std::ofstream(place_.path("small.toml")) << R"(layers = [
+  { conv2d = "conv1", out = 12, kernel = 3, stride = 2 },
+  { relu = "relu1" },
+  { conv2d = "conv2", out = 20, kernel = 3, stride = 2 },
+  { relu = "relu2" },
+  { flatten = "flatten" },
+  { linear = "fc1", out = 24 },
+  { relu = "relu3" },
+  { linear = "fc2", out = "classes" },
+])";
   }
   struct Layout {
     const char* run;
@@ -120,21 +135,22 @@ TEST_F(SimulatedTraining, HasTheSameBitsWithEverySeedAndWithoutGraphs) {
   }
 }
 
-/// By products in BF16 where the CPU has FP32, so further from it than other optimizers. The bound is ...
-TEST_F(SimulatedTraining, OrthogonalizesAsTheCpu) {
-  expect_the_losses_of_the_cpu({"--precision", "fp32", "--optimizer", "muon", "--lr", "0.02", "--momentum", "0.9",
-                                "--nesterov", "--weight-decay", "0.1"},
-                               1e-3);
+/// By products in BF16, where the CPU has FP32. The gradient of 8 samples has a rank of 8; in other directions the update
+/// is noise of BF16 (kernels/ops/muon/README.md). Losses fall by 0.11 and differ by 0.003.
+TEST_F(SimulatedTraining, OrthogonalizesAsTheCpuButForNoise) {
+  write_small_model();
+  expect_the_losses_of_the_cpu(joined(kMuon, {"--weight-decay", "0.1", "--precision", "fp32"}), 0.01);
+}
+
+TEST_F(SimulatedTraining, OrthogonalizesTheSameInEveryStageOfZero) {
+  write_small_model();
+  expect_equal_replicas(joined(kMuon, {"--muon-scale", "normalize"}),
+                        {{"ddp", "2", "0"}, {"zero1", "2", "1"}, {"zero2", "2", "2"}, {"zero3", "2", "3"}});
 }
 
 TEST_F(SimulatedTraining, KeepsReplicasEqualInEveryStageOfZero) {
   expect_equal_replicas(
       {}, {{"ddp", "2", "0"}, {"zero1", "2", "1"}, {"zero2", "2", "2"}, {"zero3", "2", "3"}, {"four", "4", "0"}});
-}
-
-TEST_F(SimulatedTraining, OrthogonalizesTheSameInEveryStageOfZero) {
-  expect_equal_replicas({"--optimizer", "muon", "--lr", "0.02", "--momentum", "0.9", "--muon-scale", "normalize"},
-                        {{"ddp", "2", "0"}, {"zero1", "2", "1"}, {"zero3", "2", "3"}});
 }
 
 TEST_F(SimulatedTraining, NamesAKilledRank) {
