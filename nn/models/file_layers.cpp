@@ -124,6 +124,8 @@ class FileReader {
         check_value_name(at, parameter);
         if (std::ranges::count(kKeysOfUse, parameter) > 0)
           fail(at, in_quotes(parameter) + " is a key of each use of a block: choose another name");
+        if (std::ranges::count(layer_kinds(), parameter) > 0)
+          fail(at, in_quotes(parameter) + " is a kind of layer: choose another name");
         if (std::ranges::count(block.parameters, parameter) > 0)
           fail(at, in_quotes(parameter) + " is listed twice in 'parameters'");
         block.parameters.push_back(parameter);
@@ -171,11 +173,10 @@ class FileReader {
   [[noreturn]] void fail_kind(const FileTable& keys, const std::vector<std::string_view>& kinds) const {
     std::string list;
     for (const std::string_view kind : kinds) list += (list.empty() ? "" : ", ") + std::string(kind);
-    for (const auto& [name, block] : read_.blocks)
-      if (keys.has(name))
-        keys.fail(name, "'" + name + "' is a block, expected block = \"NAME\", of = \"" + name + "\"");
     const std::vector<std::string> given = keys.all();
     std::string key = given.empty() ? std::string() : given.front(), meant;
+    if (read_.blocks.contains(key))
+      keys.fail(key, "'" + key + "' is a block, expected block = \"NAME\", of = \"" + key + "\"");
     for (const std::string& each : given) {
       if (!meant.empty()) break;
       meant = kind_in_torch(each, Layer());
