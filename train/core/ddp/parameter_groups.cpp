@@ -67,7 +67,7 @@ bool takes_muon(std::span<const nn::Parameter> parameters, const nn::Parameter& 
   return is_weight(parameter) && &parameter != &*last;
 }
 
-void check_group(const GroupOverride& given, const ParameterGroup& group, const nn::Parameter& parameter) {
+void check_group(const GroupOverride& given, const ParameterGroup& group) {
   const OptimizerSpec& options = group.options;
   const auto require = [&](bool condition, std::string_view what) {
     if (!condition) throw InvalidArgument(fmt::format("--group '{}': {}", given.pattern, what));
@@ -75,13 +75,21 @@ void check_group(const GroupOverride& given, const ParameterGroup& group, const 
   const bool adam = is_adam(options.kind), muon = options.kind == OptimizerKind::muon;
   require(!adam || !(given.momentum || given.dampening || given.nesterov),
           "momentum, dampening and nesterov require optimizer=sgd, sgdw or muon");
-  require(group.frozen || !muon || is_weight(parameter),
-          fmt::format("optimizer=muon updates matrices, and {} has one dimension: use another optimizer for it",
-                      parameter.name));
   require(!muon || !given.dampening, "dampening requires optimizer=sgd or sgdw");
   require(adam || !(given.betas || given.epsilon), "betas and eps require optimizer=adam or adamw");
   require(adam || !options.nesterov || (options.momentum > 0 && (muon || options.dampening == 0)),
           "nesterov needs a momentum above 0 and no dampening: set nesterov=false, or momentum");
+}
+
+/// Of all groups together: a later one may freeze what an earlier one gives Muon, or give it to another optimizer.
+void check_is_matrix(const OptimizerSpec& spec, const ParameterGroup& group, const nn::Parameter& parameter) {
+  if (group.frozen || group.options.kind != OptimizerKind::muon || is_weight(parameter)) return;
+  std::string_view pattern;
+  for (const GroupOverride& given : spec.groups)
+    if (given.kind && matches(given.pattern, parameter.name)) pattern = given.pattern;
+  throw InvalidArgument(
+      fmt::format("--group '{}': optimizer=muon updates matrices, and {} has one dimension: give it another optimizer",
+                  pattern, parameter.name));
 }
 
 }  // namespace
@@ -133,8 +141,9 @@ ParameterGroups parameter_groups(std::span<const nn::Parameter> parameters, cons
     for (const GroupOverride& given : spec.groups)
       if (matches(given.pattern, parameter.name)) {
         apply(given, group);
-        check_group(given, group, parameter);
+        check_group(given, group);
       }
+    check_is_matrix(spec, group, parameter);
     drop_unused(group.options);
     const auto found = std::ranges::find(all.groups, group);
     all.of_parameter.push_back(static_cast<int>(found - all.groups.begin()));

@@ -96,6 +96,19 @@ TEST(ParameterGroups, GiveMuonWhatAGroupSays) {
   EXPECT_TRUE(one.groups[1].options.nesterov) << "the run's dampening is SGD's alone";
 }
 
+TEST(ParameterGroups, MayTakeFromMuonWhatAnEarlierGroupGivesIt) {
+  OptimizerSpec spec{.groups = {{.pattern = "*", .kind = OptimizerKind::muon},
+                                {.pattern = "a.bias", .kind = OptimizerKind::sgd},
+                                {.pattern = "b.bias", .frozen = true}}};
+  const ParameterGroups groups = parameter_groups(model(), spec);
+  EXPECT_EQ(groups.of(0).options.kind, OptimizerKind::muon);
+  EXPECT_EQ(groups.of(1).options.kind, OptimizerKind::sgd);
+  EXPECT_EQ(groups.of(2).options.kind, OptimizerKind::muon);
+  EXPECT_TRUE(groups.of(3).frozen);
+  spec.groups.pop_back();
+  EXPECT_THAT(refusal(spec), HasSubstr("--group '*': optimizer=muon updates matrices, and b.bias has one dimension"));
+}
+
 TEST(ParameterGroups, RejectWhatDoesNotFit) {
   EXPECT_THAT(refusal({.groups = {{.pattern = "c.*", .learning_rate = 1}}}),
               HasSubstr("--group 'c.*' matches no parameter of the model, which has a.weight, a.bias"));
