@@ -53,6 +53,7 @@ void drop_unused(OptimizerSpec& options) {
   }
   if (options.kind == OptimizerKind::muon) {
     options.dampening = 0;
+    if (options.muon_scale == MuonScale::normalize) options.weight_decay = 0;
   } else {
     options.muon_scale = defaults.muon_scale;
     options.muon_steps = defaults.muon_steps;
@@ -145,6 +146,7 @@ ParameterGroups parameter_groups(std::span<const nn::Parameter> parameters, cons
       }
     check_is_matrix(spec, group, parameter);
     drop_unused(group.options);
+    if (group.frozen) group = {.options = all.groups.front().options, .frozen = true};
     const auto found = std::ranges::find(all.groups, group);
     all.of_parameter.push_back(static_cast<int>(found - all.groups.begin()));
     if (found == all.groups.end()) all.groups.push_back(std::move(group));

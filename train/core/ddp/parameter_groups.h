@@ -29,8 +29,9 @@ struct ParameterGroups {
 };
 
 /// The groups that the options make of a model's parameters, in the order of their first parameters: parameters with
-/// equal options are one group. --no-bias-decay comes first, then each --group whose pattern matches overrides the
-/// options that it gives. A group whose optimizer lacks an option of the run, as Adam lacks momentum, does not take it.
+/// equal options are one group, and so are frozen ones. --no-bias-decay comes first, then each --group whose pattern
+/// matches overrides the options that it gives. A group whose optimizer lacks an option of the run, as Adam lacks
+/// momentum, does not take it.
 /// --optimizer muon is for the weights of at least two dimensions but the last; SGD updates the others.
 ///
 /// Errors    InvalidArgument, which names the --group: its pattern matches nothing, or it gives options that its

@@ -75,7 +75,7 @@ TEST_F(Report, ShowsParameterGroupsAsRunsShowDoes) {
   EXPECT_THAT(shown, HasSubstr("Parameter groups"));
   EXPECT_THAT(shown, ::testing::ContainsRegex("others +sgd +2 +412160 +0.1 +0.01"));
   EXPECT_THAT(shown, ::testing::ContainsRegex("\\*.bias +sgd, 0.5 epochs +2 +266 +1 +0\n"));
-  EXPECT_THAT(shown, ::testing::ContainsRegex("frozen +2 +18720 +- +-"));
+  EXPECT_THAT(shown, ::testing::ContainsRegex("frozen +4 +18816 +- +-"));
 }
 
 /// The figure with this title.

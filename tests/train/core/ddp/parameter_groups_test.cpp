@@ -109,6 +109,21 @@ TEST(ParameterGroups, MayTakeFromMuonWhatAnEarlierGroupGivesIt) {
   EXPECT_THAT(refusal(spec), HasSubstr("--group '*': optimizer=muon updates matrices, and b.bias has one dimension"));
 }
 
+TEST(ParameterGroups, HaveAllFrozenParametersInOne) {
+  const ParameterGroups groups = parameter_groups(
+      model(),
+      {.kind = OptimizerKind::muon,
+       .groups = {{.pattern = "*.bias", .learning_rate = 1, .epochs = 2}, {.pattern = "a.*", .frozen = true}}});
+  EXPECT_THAT(groups.of_parameter, ElementsAre(1, 1, 2, 3));
+}
+
+TEST(ParameterGroups, DropTheDecayOfMatricesThatAreNormalized) {
+  const ParameterGroups groups =
+      parameter_groups(model(), {.kind = OptimizerKind::muon, .muon_scale = MuonScale::normalize, .weight_decay = 0.1});
+  EXPECT_EQ(groups.of(0).options.weight_decay, 0);
+  EXPECT_EQ(groups.of(1).options.weight_decay, 0.1);
+}
+
 TEST(ParameterGroups, RejectWhatDoesNotFit) {
   EXPECT_THAT(refusal({.groups = {{.pattern = "c.*", .learning_rate = 1}}}),
               HasSubstr("--group 'c.*' matches no parameter of the model, which has a.weight, a.bias"));
