@@ -134,8 +134,8 @@ Option bare_option(std::string_view names, std::string value, std::string help) 
 
 Option switch_option(std::string_view names, std::string help, bool& on) {
   const auto parse = [](std::string_view name, std::string_view text) {
-    if (text != "true") throw UsageError(fmt::format("--{} takes no value", name));
-    return true;
+    if (text != "true" && text != "false") throw UsageError(fmt::format("--{} takes no value", name));
+    return text == "true";
   };
   return value_option(names, {}, std::move(help), parse, on);
 }

@@ -46,8 +46,8 @@ struct CommandWords {
 };
 
 /// Parses `args` with CLI11 and calls the options' readers in order of appearance: --name VALUE, --name=VALUE, -l
-/// VALUE, -lVALUE; a flag takes no value, or =true, =false, and --no-NAME is --NAME=false. - and _ are the same within a name. A value that begins
-/// with -- must be attached by =. --help and -h belong to every command.
+/// VALUE, -lVALUE; a flag takes no value, or =true, =false, and --no-NAME is --NAME=false. - and _ are the same within a
+/// name. A value that begins with -- must be attached by =. --help and -h belong to every command.
 ///
 /// Errors    UsageError: an unknown option (names the nearest), a missing value, an unexpected argument; and what the
 ///           readers throw.
@@ -68,7 +68,7 @@ Option value_option(std::string_view names, std::string placeholder, std::string
   };
   return option;
 }
-/// A flag without a value: --dry-run; =true and the like are refused.
+/// A flag: --dry-run.
 Option switch_option(std::string_view names, std::string help, bool& on);
 /// Any text; `placeholder` names it in --help.
 template <class Text>

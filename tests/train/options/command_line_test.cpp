@@ -82,6 +82,17 @@ TEST(CommandLine, TakesFlagsAloneOrWithAWord) {
   EXPECT_THAT(probe_refusal({"--no-min-bytes"}), HasSubstr("unknown option --no-min-bytes"));
 }
 
+TEST(CommandLine, TakesSwitchesAsFlags) {
+  bool on = false;
+  const CommandLine line{.command = "gradring probe", .options = {switch_option("dry-run", "", on)}};
+  read_command_line(line, Words{"--dry-run"});
+  EXPECT_TRUE(on);
+  read_command_line(line, Words{"--no-dry-run"});
+  EXPECT_FALSE(on);
+  EXPECT_EQ(tests::message_of<UsageError>([&] { read_command_line(line, Words{"--dry-run=1"}); }),
+            "--dry-run takes no value");
+}
+
 TEST(CommandLine, KeepsValuesAsTheyAre) {
   for (const char* value : {"", "-1", "-x", "[a,b]", "{}", "a=b", "--x", "a_b", "%%", "\"q\""}) {
     Probe probe;

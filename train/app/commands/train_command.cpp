@@ -23,8 +23,8 @@ namespace {
 constexpr const char* kTrainNotes =
     "Every option above General can also be set by an environment variable (--batch-size: GRADRING_BATCH_SIZE) or in "
     "the --config file (batch-size = 64). The command line takes precedence over the environment, and the environment "
-    "over the file; --no-FLAG, such as --no-reproducible, turns a flag off. A path may begin with ~/ in all of them. GRADRING_CPU_LEVEL selects a lower instruction-set level "
-    "of the CPU: x86-64-v2, x86-64-v3, x86-64-v4.\n\n"
+    "over the file; --no-FLAG, such as --no-reproducible, turns a flag off. A path may begin with ~/ in all of them. "
+    "GRADRING_CPU_LEVEL selects a lower instruction-set level of the CPU: x86-64-v2, x86-64-v3, x86-64-v4.\n\n"
     "A run directory holds config.resolved.toml (input for --config; after a resume with other options also "
     "config.resolved-2.toml, ...), metrics.jsonl, summary.json, checkpoints/ and logs/. One run at a time may use it. "
     "If the reader of standard output exits (| head), training continues; stderr and the log report it.\n\n";
