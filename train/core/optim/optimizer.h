@@ -46,10 +46,12 @@ struct UpdateSlice {
 /// The state that --ema keeps: an average of the weights.
 inline constexpr std::string_view kEmaState = "ema";
 
-/// Turns gradients into new weights: one kernel launch per slice. Owns its state (moments, momentum).
+/// Turns gradients into new weights: one kernel launch per slice, but for Muon (muon.h). Owns its state (moments,
+/// momentum).
 ///
 /// Order     enqueued on the stream; returns at once.
-/// Numerics  elementwise and deterministic, so equal gradients keep replicas bit-identical.
+/// Numerics  deterministic; the bits of a weight do not depend on how weights are divided, so equal gradients keep
+///           replicas bit-identical.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -157,9 +159,9 @@ struct MuonParts {
   std::int64_t steps = 5;
 };
 
-/// An optimizer of `elements` weights in parameter groups: Adam and SGD (L2 in the gradient), AdamW and SGDW (decoupled
-/// decay), with PyTorch's numbers (SGDW: timm's); with a decay `ema`, an exponential moving average of the weights
-/// besides.
+/// An optimizer of `elements` weights in parameter groups: Adam and SGD (L2 in the gradient), AdamW, SGDW and Muon
+/// (decoupled decay), with PyTorch's numbers (SGDW: timm's); with a decay `ema`, an exponential moving average of the
+/// weights besides.
 ///
 /// Memory    two floats per weight if a group needs Adam's, else one if a group has momentum; Muon's besides.
 ///
