@@ -154,15 +154,16 @@ Options output_options() {
 
 Options device_options() {
   return {
-      option(
-          "device", "auto|cpu|cuda[:I]",
-          "compute device; auto: a GPU if there is one; cuda: the GPU whose index is the local rank",
-          &TrainConfig::device,
-          [](std::string_view, std::string_view given) {
-            if (given != "auto") kernels::DeviceId::parse(given);
-            return std::string(given);
-          },
-          quoted),
+      changing(Changes::rounding,
+               option(
+                   "device", "auto|cpu|cuda[:I]",
+                   "compute device; auto: a GPU if there is one; cuda: the GPU whose index is the local rank",
+                   &TrainConfig::device,
+                   [](std::string_view, std::string_view given) {
+                     if (given != "auto") kernels::DeviceId::parse(given);
+                     return std::string(given);
+                   },
+                   quoted)),
       changing(
           Changes::rounding,
           choice_option<SimulatedGpu>(

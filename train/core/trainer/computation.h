@@ -10,7 +10,7 @@
 namespace gradring::train {
 
 /// How a reproducible training computes, as a checkpoint holds it: the options on which its bits depend
-/// (Changes::rounding), by name, as TOML literals. `resolved` as resolved_computation.
+/// (Changes::rounding), by name, as TOML literals. `resolved` as resolved_computation, with a device without an index.
 JsonValue computation_of(const TrainConfig& resolved);
 
 /// The key of Checkpoint::about for computation_of.

@@ -97,6 +97,7 @@ Trainer::~Trainer() {
 JsonValue Trainer::computation() const {
   if (!config_.reproducible) return {};
   TrainConfig resolved = resolved_computation(config_, sizes_, world_.device.id());
+  resolved.device = world_.device.id().kind == kernels::DeviceKind::cuda ? "cuda" : "cpu";
   if (nn::buffers_of(replica_.model()).empty()) resolved.accumulate = 1;  // no statistics of batches
   return computation_of(resolved);
 }

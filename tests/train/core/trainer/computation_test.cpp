@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "data/datasets/open_dataset.h"
 #include "tests/data/support/message_of.h"
 #include "tests/train/support/every_option.h"
@@ -90,6 +92,7 @@ TEST_F(Computation, IsComparedByAResume) {
   EXPECT_EQ(hash_of(run(base(), &saved)), hash_of(whole));
   for (const OneOption& option : options_of(Changes::rounding)) {
     SCOPED_TRACE(option.name);
+    if (option.name == "device") continue;  // a trainer's is that of its world
     const TrainConfig config = with(option);
     const train::TrainOption& row = *train::find_option(option.name);
     const std::string now = "this run has --" + option.name + (row.is_flag() ? "" : " " + option.value);
@@ -97,6 +100,17 @@ TEST_F(Computation, IsComparedByAResume) {
                 AllOf(HasSubstr("checkpoint step-1 was saved by a reproducible training with"), HasSubstr(now),
                       HasSubstr("or without --reproducible")));
   }
+}
+
+/// --backend cpu alone would be rejected on a GPU.
+TEST_F(Computation, IsComparedWithItsDevice) {
+  const TrainConfig cpu{.device = "cpu", .backend = train::BackendKind::cpu};
+  const TrainConfig gpu{.device = "cuda", .backend = train::BackendKind::cuda};
+  nlohmann::ordered_json about;
+  about[train::kComputation] = *train::computation_of(cpu);
+  EXPECT_THAT(
+      message_of<train::UsageError>([&] { train::check_computation(about, train::computation_of(gpu), "step-1"); }),
+      HasSubstr("resume with --device cpu --backend cpu, or without --reproducible"));
 }
 
 /// These options do change the bits, where this machine can show it.
