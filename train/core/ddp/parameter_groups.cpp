@@ -151,9 +151,17 @@ ParameterGroups parameter_groups(std::span<const nn::Parameter> parameters, cons
     all.of_parameter.push_back(static_cast<int>(found - all.groups.begin()));
     if (found == all.groups.end()) all.groups.push_back(std::move(group));
   }
-  if (std::ranges::all_of(all.of_parameter,
-                          [&](int group) { return all.groups[static_cast<std::size_t>(group)].frozen; }))
+  const auto trains_any = [&](const auto& condition) {
+    return std::ranges::any_of(all.of_parameter, [&](int number) {
+      const ParameterGroup& group = all.groups[static_cast<std::size_t>(number)];
+      return !group.frozen && condition(group.options.kind);
+    });
+  };
+  if (!trains_any([](OptimizerKind) { return true; }))
     throw InvalidArgument("every parameter of the model is frozen: leave some to train");
+  if (spec.kind == OptimizerKind::muon && !trains_any([](OptimizerKind kind) { return kind == OptimizerKind::muon; }))
+    throw InvalidArgument(
+        "--optimizer muon updates the weights of hidden layers, and none is trained: use another optimizer");
   return all;
 }
 

@@ -113,8 +113,8 @@ TEST(ParameterGroups, HaveAllFrozenParametersInOne) {
   const ParameterGroups groups = parameter_groups(
       model(),
       {.kind = OptimizerKind::muon,
-       .groups = {{.pattern = "*.bias", .learning_rate = 1, .epochs = 2}, {.pattern = "a.*", .frozen = true}}});
-  EXPECT_THAT(groups.of_parameter, ElementsAre(1, 1, 2, 3));
+       .groups = {{.pattern = "*.bias", .learning_rate = 1, .epochs = 2}, {.pattern = "b.*", .frozen = true}}});
+  EXPECT_THAT(groups.of_parameter, ElementsAre(0, 1, 2, 2));
 }
 
 TEST(ParameterGroups, DropTheDecayOfMatricesThatAreNormalized) {
@@ -137,6 +137,8 @@ TEST(ParameterGroups, RejectWhatDoesNotFit) {
                        .groups = {{.pattern = "*", .momentum = 0.0}}}),
               HasSubstr("nesterov needs a momentum"));
   EXPECT_THAT(refusal({.groups = {{.pattern = "*", .frozen = true}}}), HasSubstr("leave some to train"));
+  EXPECT_THAT(refusal({.kind = OptimizerKind::muon, .groups = {{.pattern = "a.*", .frozen = true}}}),
+              HasSubstr("--optimizer muon updates the weights of hidden layers, and none is trained"));
   EXPECT_THAT(refusal({.groups = {{.pattern = "a.*", .kind = OptimizerKind::muon}}}),
               HasSubstr("--group 'a.*': optimizer=muon updates matrices, and a.bias has one dimension"));
   EXPECT_THAT(refusal({.kind = OptimizerKind::muon, .groups = {{.pattern = "a.weight", .dampening = 0.1}}}),
