@@ -35,7 +35,7 @@ struct ParameterGroups {
 /// --optimizer muon is for the weights of at least two dimensions but the last; SGD updates the others.
 ///
 /// Errors    InvalidArgument, which names the --group: its pattern matches nothing, or it gives options that its
-///           optimizer lacks or that contradict each other; all parameters are frozen.
+///           optimizer lacks or that contradict each other; all are frozen, or --optimizer muon updates none.
 ParameterGroups parameter_groups(std::span<const nn::Parameter> parameters, const OptimizerSpec& spec);
 
 }  // namespace gradring::train

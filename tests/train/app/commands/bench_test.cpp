@@ -184,7 +184,7 @@ TEST(BenchStep, ListsTheModelsItAcceptsAndRejectsOthers) {
   for (const std::string_view model : nn::model_names()) EXPECT_THAT(help.out, HasSubstr(std::string(model)));
   const ProgramEnd wrong = place.run({"bench", "step", "--model", "convnet-dep"});
   EXPECT_EQ(wrong.code, 2);
-  EXPECT_THAT(wrong.err, AllOf(HasSubstr("--model"), HasSubstr("Did you mean 'convnet-deep'?")));
+  EXPECT_THAT(wrong.err, AllOf(HasSubstr("no model 'convnet-dep'"), HasSubstr("Did you mean 'convnet-deep'?")));
 }
 
 TEST(BenchStep, TakesTheDataFolderFromTheEnvironment) {
