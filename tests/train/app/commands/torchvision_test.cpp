@@ -2,6 +2,8 @@
 // ResNet-18 against torchvision and onnxruntime. Skipped where no python3 imports torch and torchvision.
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include "tests/support/run_program.h"
 #include "tests/support/temp_folder.h"
 #include "tests/support/test_python.h"
@@ -17,9 +19,10 @@ TEST(Torchvision, ResNet18ComputesTrainsAndExportsAlike) {
   if (!search.python) GTEST_SKIP() << search.to_string();
   const tests::TempFolder folder;
   const tests::ProgramEnd end =
-      tests::run_program({.command = {*search.python, GRADRING_TORCHVISION_PEER, GRADRING_BINARY},
-                          .folder = folder.path(),
-                          .variables = {{"OMP_NUM_THREADS", "1"}}});
+      tests::RunningProgram({.command = {*search.python, GRADRING_TORCHVISION_PEER, GRADRING_BINARY},
+                             .folder = folder.path(),
+                             .variables = {{"OMP_NUM_THREADS", "1"}}})
+          .wait(std::chrono::minutes(10));  // it took two on a loaded machine
   if (end.code == tests::kPackageMissing) GTEST_SKIP() << end.out << "install torchvision by pip";
   EXPECT_EQ(end.code, 0) << end.out << end.err;
 }
