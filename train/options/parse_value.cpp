@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "kernels/base/nearest_name.h"
+#include "kernels/base/printable.h"
 
 namespace gradring::train {
 namespace {
@@ -50,7 +51,7 @@ std::chrono::milliseconds milliseconds_within(std::string_view option, std::stri
 }  // namespace
 
 UsageError bad_value(std::string_view option, std::string_view text, std::string_view reason) {
-  return UsageError(fmt::format("--{} is '{}', but {}", option, text, reason));
+  return UsageError(printable(fmt::format("--{} is '{}', but {}", option, text, reason)));
 }
 
 std::int64_t parse_integer(std::string_view option, std::string_view text, IntegerRange range) {

@@ -36,10 +36,11 @@ constexpr const char* kExamples =
     "  gradring launch --nproc-per-node 2 train --dataset mnist --data-dir DIR\n";
 
 /// "--weights, --optimizer-state"
-std::string options_with(OnResume how) {
+template <class Column>
+std::string options_with(Column TrainOption::*column, Column value) {
   std::string names;
   for (const TrainOption& option : train_options())
-    if (option.on_resume == how) names += (names.empty() ? "--" : ", --") + option.name;
+    if (option.*column == value) names += (names.empty() ? "--" : ", --") + option.name;
   return names;
 }
 
@@ -48,10 +49,14 @@ std::string resume_notes() {
       "A resume takes the options that it is given: one that is not repeated has its default again, not the value of "
       "the run. A remark names those that changed, and the learning rate if that changes. --config "
       "RUN/config.resolved.toml repeats them all. Without effect, because the checkpoint holds what became of them: "
-      "{}. If these do not fit the checkpoint, the resume is rejected: {}; within an epoch also: {}. A cosine or "
-      "one-cycle schedule spans all steps of the training, so more of them change the rate of every step.\n\n",
-      options_with(OnResume::checkpoint), options_with(OnResume::must_fit),
-      options_with(OnResume::must_fit_within_epoch));
+      "{}. If these do not fit the checkpoint, the resume is rejected: {}; within an epoch also: {}; with "
+      "--reproducible, "
+      "if they give other bits: {}. A cosine or one-cycle schedule spans all steps of the training, so more of them "
+      "change the rate of every step.\n\n",
+      options_with(&TrainOption::on_resume, OnResume::checkpoint),
+      options_with(&TrainOption::on_resume, OnResume::must_fit),
+      options_with(&TrainOption::on_resume, OnResume::must_fit_within_epoch),
+      options_with(&TrainOption::changes, Changes::rounding));
 }
 
 /// " (default 64)", a string without its quotes; nothing for an empty one and for flags.

@@ -101,7 +101,8 @@ GroupOverride parse_group(std::string_view option, std::string_view text) {
       throw bad_value(option, text, fmt::format("has {} twice, expected each key once", found.name));
     if (equals == std::string::npos && !found.is_flag)
       throw bad_value(option, text, fmt::format("has '{}' without a value, expected {}=...", setting, setting));
-    found.read(group, option, equals == std::string::npos ? "true" : std::string_view(setting).substr(equals + 1));
+    found.read(group, fmt::format("{} '{}'", option, group.pattern),
+               equals == std::string::npos ? "true" : std::string_view(setting).substr(equals + 1));
   }
   return group;
 }

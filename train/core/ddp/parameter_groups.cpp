@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/in_quotes.h"
 #include "kernels/base/nearest_name.h"
 
 namespace gradring::train {
@@ -68,29 +70,32 @@ bool takes_muon(std::span<const nn::Parameter> parameters, const nn::Parameter& 
   return is_weight(parameter) && &parameter != &*last;
 }
 
-void check_group(const GroupOverride& given, const ParameterGroup& group) {
-  const OptimizerSpec& options = group.options;
-  const auto require = [&](bool condition, std::string_view what) {
-    if (!condition) throw InvalidArgument(fmt::format("--group '{}': {}", given.pattern, what));
+/// Checks what the groups together give a parameter: of those that match it, the ones from the last that names an
+/// optimizer. What others give that it lacks is dropped, as the run's options are.
+void check_given(const OptimizerSpec& spec, const ParameterGroup& group, const nn::Parameter& parameter) {
+  std::vector<const GroupOverride*> given;
+  for (const GroupOverride& each : spec.groups) {
+    if (!matches(each.pattern, parameter.name)) continue;
+    if (each.kind) given.clear();
+    given.push_back(&each);
+  }
+  if (given.empty() || group.frozen) return;
+  const auto require = [](const GroupOverride& blamed, bool condition, std::string_view what) {
+    if (!condition) throw InvalidArgument(fmt::format("--group {}: {}", in_quotes(blamed.pattern), what));
   };
+  const OptimizerSpec& options = group.options;
   const bool adam = is_adam(options.kind), muon = options.kind == OptimizerKind::muon;
-  require(!adam || !(given.momentum || given.dampening || given.nesterov),
-          "momentum, dampening and nesterov require optimizer=sgd, sgdw or muon");
-  require(!muon || !given.dampening, "dampening requires optimizer=sgd or sgdw");
-  require(adam || !(given.betas || given.epsilon), "betas and eps require optimizer=adam or adamw");
-  require(adam || !options.nesterov || (options.momentum > 0 && (muon || options.dampening == 0)),
+  for (const GroupOverride* each : given) {
+    require(*each, !adam || !(each->momentum || each->dampening || each->nesterov),
+            "momentum, dampening and nesterov require optimizer=sgd, sgdw or muon");
+    require(*each, !muon || !each->dampening, "dampening requires optimizer=sgd or sgdw");
+    require(*each, adam || !(each->betas || each->epsilon), "betas and eps require optimizer=adam or adamw");
+  }
+  require(*given.back(), adam || !options.nesterov || (options.momentum > 0 && (muon || options.dampening == 0)),
           "nesterov needs a momentum above 0 and no dampening: set nesterov=false, or momentum");
-}
-
-/// Of all groups together: a later one may freeze what an earlier one gives Muon, or give it to another optimizer.
-void check_is_matrix(const OptimizerSpec& spec, const ParameterGroup& group, const nn::Parameter& parameter) {
-  if (group.frozen || group.options.kind != OptimizerKind::muon || is_weight(parameter)) return;
-  std::string_view pattern;
-  for (const GroupOverride& given : spec.groups)
-    if (given.kind && matches(given.pattern, parameter.name)) pattern = given.pattern;
-  throw InvalidArgument(
-      fmt::format("--group '{}': optimizer=muon updates matrices, and {} has one dimension: give it another optimizer",
-                  pattern, parameter.name));
+  require(*given.front(), !muon || is_weight(parameter),
+          fmt::format("optimizer=muon updates matrices, and {} has one dimension: give it another optimizer",
+                      parameter.name));
 }
 
 }  // namespace
@@ -123,7 +128,7 @@ void check_matches_any(std::string_view what, std::string_view pattern, std::spa
     return name.find(letters) != std::string_view::npos;
   });
   throw InvalidArgument(fmt::format(
-      "{} '{}' matches no parameter of the model, which has {}{}.{}", what, pattern,
+      "{} {} matches no parameter of the model, which has {}{}.{}", what, in_quotes(pattern),
       fmt::join(names.first(std::min(kListed, names.size())), ", "),
       names.size() > kListed ? fmt::format(" and {} more", names.size() - kListed) : "",
       is_part ? fmt::format(" A pattern matches whole names: try '*{}*'.", letters) : did_you_mean(letters, names)));
@@ -140,11 +145,8 @@ ParameterGroups parameter_groups(std::span<const nn::Parameter> parameters, cons
     if (spec.no_bias_decay && parameter.torch_shape.rank() == 1) group.options.weight_decay = 0;
     if (spec.kind == OptimizerKind::muon && !takes_muon(parameters, parameter)) group.options.kind = OptimizerKind::sgd;
     for (const GroupOverride& given : spec.groups)
-      if (matches(given.pattern, parameter.name)) {
-        apply(given, group);
-        check_group(given, group);
-      }
-    check_is_matrix(spec, group, parameter);
+      if (matches(given.pattern, parameter.name)) apply(given, group);
+    check_given(spec, group, parameter);
     drop_unused(group.options);
     if (group.frozen) group = {.options = all.groups.front().options, .frozen = true};
     const auto found = std::ranges::find(all.groups, group);

@@ -48,11 +48,11 @@ TEST(GroupOption, SaysWhatIsWrong) {
   EXPECT_THAT(refusal("a:"), HasSubstr("must be PATTERN:key=value,..."));
   EXPECT_THAT(refusal("a:lr"), HasSubstr("has 'lr' without a value"));
   EXPECT_THAT(refusal("a:weigth_decay=0"), HasSubstr("Did you mean 'weight_decay'?"));
-  EXPECT_THAT(refusal("a:lr=fast"), HasSubstr("group lr is 'fast'"));
+  EXPECT_THAT(refusal("a:lr=fast"), HasSubstr("group 'a' lr is 'fast'"));
   EXPECT_THAT(refusal("a:optimizer=sdg"), HasSubstr("must be one of adam, adamw, sgd"));
   EXPECT_THAT(refusal("a:betas=0.9"), HasSubstr("must be two numbers"));
   EXPECT_THAT(refusal("a:betas=0.9,0.99,0.999"), HasSubstr("betas is '0.9,0.99,0.999', but must be two numbers"));
-  EXPECT_THAT(refusal("a:lr=-1"), HasSubstr("group lr is '-1'"));
+  EXPECT_THAT(refusal("a:lr=-1"), HasSubstr("group 'a' lr is '-1'"));
   EXPECT_THAT(refusal("a:lr=1,frozen,lr=1"), HasSubstr("has lr twice"));
   EXPECT_THAT(refusal("a:weight_decay=0,weight-decay=1"), HasSubstr("has weight_decay twice"));
   EXPECT_THAT(refusal("a:betas=0.9,0.99,betas=0.9,0.99"), HasSubstr("has betas twice"));

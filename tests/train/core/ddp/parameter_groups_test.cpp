@@ -109,6 +109,22 @@ TEST(ParameterGroups, MayTakeFromMuonWhatAnEarlierGroupGivesIt) {
   EXPECT_THAT(refusal(spec), HasSubstr("--group '*': optimizer=muon updates matrices, and b.bias has one dimension"));
 }
 
+TEST(ParameterGroups, AreCheckedTogether) {
+  const OptimizerSpec momentum_first{
+      .groups = {{.pattern = "a.*", .momentum = 0.9}, {.pattern = "a.*", .kind = OptimizerKind::sgd}}};
+  EXPECT_EQ(parameter_groups(model(), momentum_first).of(0).options.momentum, 0.9);
+  const OptimizerSpec nesterov_first{.kind = OptimizerKind::sgd,
+                                     .groups = {{.pattern = "a.*", .nesterov = true},
+                                                {.pattern = "a.weight", .momentum = 0.9},
+                                                {.pattern = "a.bias", .momentum = 0.5}}};
+  EXPECT_TRUE(parameter_groups(model(), nesterov_first).of(1).options.nesterov);
+  const OptimizerSpec dropped{
+      .kind = OptimizerKind::sgd,
+      .groups = {{.pattern = "*", .momentum = 0.9}, {.pattern = "a.*", .kind = OptimizerKind::adam}}};
+  EXPECT_EQ(parameter_groups(model(), dropped).of(0).options.momentum, 0);
+  EXPECT_EQ(parameter_groups(model(), dropped).of(2).options.momentum, 0.9);
+}
+
 TEST(ParameterGroups, HaveAllFrozenParametersInOne) {
   const ParameterGroups groups = parameter_groups(
       model(),

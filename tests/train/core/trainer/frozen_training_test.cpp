@@ -97,6 +97,7 @@ INSTANTIATE_TEST_SUITE_P(
         FrozenLayout{"MuonZero2", 2,
                      [](FrozenConfig& c) {
                        c.optimizer = {.kind = train::OptimizerKind::muon, .momentum = 0.9};
+                       c.optimizer.groups = {{.pattern = "fc.weight", .kind = train::OptimizerKind::muon}};
                        c.zero = 2;
                      }},
         FrozenLayout{"Fp16", 2, [](FrozenConfig& c) { c.precision = train::Precision::fp16; }},
