@@ -22,12 +22,11 @@ constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 
 /// The message of an error without the source line that check() appends.
 std::string reason_of(const InvalidArgument& error) {
-  const std::string text = error.what();
+  const std::string_view text = error.what();
   const std::size_t location = text.rfind(" [");
-  if (location == std::string::npos) return text;
   const bool is_source =
-      text.find(".cpp:", location) != std::string::npos || text.find(".h:", location) != std::string::npos;
-  return is_source ? text.substr(0, location) : text;
+      location != text.npos && (text.find(".cpp:", location) != text.npos || text.find(".h:", location) != text.npos);
+  return std::string(is_source ? text.substr(0, location) : text);
 }
 
 /// The layers of the model, or of one use of a block.
