@@ -151,7 +151,7 @@ fs::path write_first_weights(const std::string& model, const data::Dataset& data
   std::string bytes;
   for (const std::vector<float>& values : weights)
     bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
-  const fs::path file = folder / "weights";
+  fs::path file = folder / "weights";
   write_file_whole(file, bytes);
   return file;
 }

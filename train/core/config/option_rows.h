@@ -30,11 +30,10 @@ auto in(Group TrainConfig::*group, Value Group::*field) {
 /// `read` takes the option's name and the text and returns the value; `show` is its inverse, a TOML literal.
 template <class Field, class Read, class Show>
 TrainOption option(const std::string& name, std::string value, std::string help, Field field, Read read, Show show) {
-  return {.name = name,
-          .value = std::move(value),
-          .help = std::move(help),
-          .read = [=](TrainConfig& config, std::string_view given) { std::invoke(field, config) = read(name, given); },
-          .show = [=](const TrainConfig& config) { return show(std::invoke(field, config)); }};
+  TrainOption row = {.name = name, .value = std::move(value), .help = std::move(help)};
+  row.read = [=](TrainConfig& config, std::string_view given) { std::invoke(field, config) = read(name, given); };
+  row.show = [=](const TrainConfig& config) { return show(std::invoke(field, config)); };
+  return row;
 }
 
 inline TrainOption text_option(const std::string& name, std::string value, std::string help,

@@ -22,9 +22,9 @@ constexpr std::string_view kCommandLine = "command line";
 constexpr std::string_view kDefault = "default";
 
 /// Adds the options of a source to those of sources that it overrides. --model overrides the text of another file, too.
-void add(GivenOptions options, GivenOptions& given) {
+void add(const GivenOptions& options, GivenOptions& given) {
   if (options.contains("model")) given.erase("model-text");
-  for (auto& [name, value] : options) given[name] = std::move(value);
+  for (const auto& [name, value] : options) given[name] = value;
 }
 
 /// The options that were given; later sources override earlier ones.
@@ -34,7 +34,7 @@ GivenOptions gather(const OptionTexts& command_line, const Variables& environmen
   add(read_variables(environment), given);
   GivenOptions typed;
   for (const auto& [name, text] : command_line) typed[name] = {text, std::string(kCommandLine)};
-  add(std::move(typed), given);
+  add(typed, given);
   return given;
 }
 
