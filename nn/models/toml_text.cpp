@@ -16,7 +16,7 @@ constexpr std::size_t kMostNested = 4096;
 /// Every level of nesting takes one of these characters, in a key (a.b.c), a table's head or a value.
 bool nests(char c) { return c == '.' || c == '[' || c == '{'; }
 
-/// The characters of the comment or string at the start of `text`, as the parser sees it; 0 if there is none. Of one
+/// The characters of the comment or string at the start of `text`, as the parser sees it; 0 for other text. Of one
 /// without an end, which the parser rejects, those that cannot end it.
 std::size_t skipped(std::string_view text) {
   const auto up_to = [&](std::size_t end) { return std::min(end, text.size()); };

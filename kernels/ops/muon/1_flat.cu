@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: what is not a product is a loop over elements, and what the host does not know (norms, the learning rate, whether
-//   the step is skipped) is read from device memory. The products themselves are those of gemm.
+// Idea: what is not a product is a loop over elements, and what the host does not know (norms, the learning rate,
+//   whether the step is skipped) is read from device memory. The products themselves are those of gemm.
 // Mapping: grid-stride, one element per thread and iteration (GPU); one contiguous run per thread (CPU).
-// Traffic and bound: per element, momentum reads 8 bytes and writes 8; normalize reads 4 and writes 2 in 16 bits; combine
-//   reads 6 and writes 2; apply reads 6 and writes 4, and 2 for a copy; bound by memory, most often by the launch.
-// Still slow because: one launch for each, per matrix; the product that makes `products` could combine them while it has
-//   them in registers.
+// Traffic and bound: per element, momentum reads 8 bytes and writes 8; normalize reads 4 and writes 2 in 16 bits;
+//   combine reads 6 and writes 2; apply reads 6 and writes 4, and 2 for a copy; bound by memory or by the launch.
+// Still slow because: one launch for each, per matrix; the product that makes `products` could combine them while it
+//   has them in registers.
 
 #include "kernels/lib/element.h"
 #include "kernels/ops/muon/muon.h"
@@ -53,7 +53,7 @@ struct Rule {
   float factor, weight_decay, norm;
 };
 
-/// Copy is the type of the copy; with float there is none, and `copy` is not touched.
+/// Copy is the type of the copy; float: no copy is made, and `copy` is not touched.
 template <class T, class Copy>
 __global__ void muon_apply_flat_kernel(std::size_t elements, float* __restrict__ weights, const T* __restrict__ x,
                                        Copy* __restrict__ copy, const step_state::StepState* __restrict__ state,

@@ -6,8 +6,8 @@
 #include "kernels/lib/variant.h"
 #include "kernels/ops/step_state/step_state.h"
 
-/// What a step of Muon needs besides matrix products and sums of squares. Muon replaces the averaged gradient U of a matrix
-/// by a matrix with the same singular vectors, whose singular values are all about 1 (train/core/optim/muon.h):
+/// What a step of Muon needs besides matrix products and sums of squares. Muon replaces the averaged gradient U of a
+/// matrix by a matrix with the same singular vectors, whose singular values are all about 1 (train/core/optim/muon.h):
 ///
 ///   momentum    U from the gradient
 ///   normalize   X = U / |U|
