@@ -9,6 +9,8 @@
 namespace gradring {
 namespace {
 
+constexpr std::size_t kLongest = 200;  // no typing error: the comparison takes the product of both lengths
+
 char lower(char letter) { return static_cast<char>(std::tolower(static_cast<unsigned char>(letter))); }
 
 /// Levenshtein's distance: how many letters to insert, delete or change. Small letters and capitals are the same.
@@ -38,8 +40,7 @@ bool abbreviates(std::string_view name, std::string_view full) {
 
 }  // namespace
 
-std::string_view nearest_name(std::string_view name, std::span<const std::string_view> names) {
-  constexpr std::size_t kLongest = 200;  // no typing error: the comparison takes the product of both lengths
+std::string_view nearest_spelling(std::string_view name, std::span<const std::string_view> names) {
   std::string_view best;
   if (name.size() > kLongest) return best;
   std::size_t fewest = (name.size() + 1) / 2;
@@ -49,7 +50,12 @@ std::string_view nearest_name(std::string_view name, std::span<const std::string
     fewest = changes;
     best = candidate;
   }
-  if (!best.empty()) return best;
+  return best;
+}
+
+std::string_view nearest_name(std::string_view name, std::span<const std::string_view> names) {
+  std::string_view best = nearest_spelling(name, names);
+  if (!best.empty() || name.size() > kLongest) return best;
   for (std::string_view candidate : names)
     if (candidate.size() > best.size() && abbreviates(candidate, name)) best = candidate;
   if (!best.empty()) return best;

@@ -7,8 +7,12 @@
 
 namespace gradring {
 
-/// The one of `names` that may be meant by `name`: with the fewest letters to insert, delete or change, if those are
-/// fewer than half of it; else one that abbreviates it, or that it abbreviates (list: ls, params: parameters).
+/// The one of `names` that `name` may misspell: with the fewest letters to insert, delete or change, if those are fewer
+/// than half of it.
+std::string_view nearest_spelling(std::string_view name, std::span<const std::string_view> names);
+
+/// The one of `names` that may be meant by `name`: the nearest spelling; else one that abbreviates it, or that it
+/// abbreviates (list: ls, params: parameters).
 std::string_view nearest_name(std::string_view name, std::span<const std::string_view> names);
 
 /// " Did you mean 'nearest'?", or nothing: to append to an error message.

@@ -25,6 +25,12 @@ TEST(NearestName, ElseAbbreviatesOrIsAbbreviated) {
   EXPECT_EQ(nearest_name("an_own_kernel_size", kKeys), "") << "another first letter";
 }
 
+TEST(NearestSpelling, IsNoAbbreviation) {
+  EXPECT_EQ(nearest_spelling("pading", kKeys), "padding");
+  EXPECT_EQ(nearest_spelling("kern", kKeys), "");
+  EXPECT_EQ(nearest_spelling("CUDA", {{"CUDA_GRAPH"}}), "");
+}
+
 /// The time is a product of two lengths: files of unknown origin have names of a hundred thousand letters.
 TEST(NearestName, OfALongNameIsNotSought) { EXPECT_EQ(nearest_name("out" + std::string(200, '_'), kKeys), ""); }
 

@@ -59,12 +59,13 @@ void refuse_command_line_only(std::string_view name) {
           fmt::format("{} in the environment sets no option: --{} is accepted on the command line only", name, option));
 }
 
+/// Abbreviations are no typing errors: the build's GRADRING_CUDA is not --cuda-graph.
 void refuse_typo(std::string_view name) {
   std::vector<std::string> known;
   for (const TrainOption& option : train_options()) known.push_back(variable_of(option).substr(kPrefix.size()));
   known.emplace_back(std::string_view(kernels::kCpuLevelVariable).substr(kPrefix.size()));
   const std::vector<std::string_view> views(known.begin(), known.end());
-  const std::string_view nearest = nearest_name(name.substr(kPrefix.size()), views);
+  const std::string_view nearest = nearest_spelling(name.substr(kPrefix.size()), views);
   if (nearest.empty()) return;
   throw UsageError(std::string(name) + " in the environment sets no option. Did you mean '" + std::string(kPrefix) +
                    std::string(nearest) + "'?");

@@ -4,6 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <regex>
+
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
 #include "train/options/usage_error.h"
@@ -139,6 +142,19 @@ TEST_F(Resolve, RejectsVariablesThatAreNearlyRight) {
                 resolve({}, {{"GRADRING_BATCHSIZE", "8"}}, {});
               }),
               AllOf(StartsWith("GRADRING_BATCHSIZE "), HasSubstr("Did you mean 'GRADRING_BATCH_SIZE'?")));
+}
+
+/// The scripts that build and test pass them on by variables, which every program that they start inherits.
+TEST_F(Resolve, LeavesTheBuildsOptionsAlone) {
+  std::ifstream file(GRADRING_SOURCE_DIR "/scripts/cmake/GradringOptions.cmake");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const std::regex cached(R"((?:set|option)\((GRADRING_[A-Z_]+) [^\n]*"\)|set\((GRADRING_[A-Z_]+) [^\n]* CACHE )");
+  int options = 0;
+  for (std::sregex_iterator match(text.begin(), text.end(), cached), end; match != end; ++match, ++options) {
+    const std::string name = (*match)[1].matched ? (*match)[1] : (*match)[2];
+    EXPECT_NO_THROW(resolve({}, {{name, "ON"}}, {})) << name;
+  }
+  EXPECT_GE(options, 10);
 }
 
 TEST_F(Resolve, RejectsVariablesOfCommandLineOptions) {
