@@ -88,20 +88,34 @@ class Plan {
   virtual void enqueue_backward(kernels::Stream& stream, const BackwardPass& pass) = 0;
 };
 
+/// What makes distributions over the classes of labels, as kernels::softmax_cross_entropy::SoftTargets; by default,
+/// labels are hard.
+struct SoftLabels {
+  const std::int32_t* labels_b = nullptr;  ///< second classes
+  const float* weights_b = nullptr;        ///< theirs, in [0, 1]; the first class has the rest
+  float label_smoothing = 0;
+
+  /// Those of a batch from its sample `first` on.
+  SoftLabels from(std::int64_t first) const {
+    return labels_b ? SoftLabels{labels_b + first, weights_b + first, label_smoothing} : *this;
+  }
+};
+
 /// Pointers of one evaluation of the loss. Activations and parameters have the planned type.
 struct LossPass {
   std::int64_t rows = 0;
   const void* x = nullptr;  ///< the logits [rows, classes]; if the plan has a node, that node's input
   std::span<const void* const> parameters = {};  ///< of the plan's node, in state_dict order
   const std::int32_t* labels = nullptr;          ///< [rows], each in [0, classes)
-  float scale = 1;                               ///< 1 / samples of the optimizer step, over all ranks
-  const float* loss_scale = nullptr;             ///< on the device, for mixed precision; null: 1
-  void* logits = nullptr;                        ///< [rows, classes], output of a plan with a node; null: not written
+  SoftLabels soft = {};
+  float scale = 1;                    ///< 1 / samples of the optimizer step, over all ranks
+  const float* loss_scale = nullptr;  ///< on the device, for mixed precision; null: 1
+  void* logits = nullptr;             ///< [rows, classes], output of a plan with a node; null: not written
   void* dx =
       nullptr;  ///< gradient of scale * *loss_scale * sum of losses; null: neither it nor `gradients` are written
   std::span<float* const> gradients = {};  ///< of the parameters, same order, always f32; overwritten
   float* loss_sum = nullptr;               ///< sum of the rows' losses, unscaled; overwritten
-  std::int32_t* correct = nullptr;         ///< rows whose largest logit is the label's; overwritten
+  std::int32_t* correct = nullptr;  ///< rows whose largest logit is that of the class of larger weight; overwritten
   std::byte* workspace = nullptr;
 };
 

@@ -216,6 +216,7 @@ LossPass Program::pass_of(const LossTarget& target, int shard) const {
   return {.rows = samples_of(shard),
           .x = read(plans_.head.x, shard),
           .labels = target.labels + shard * shards_.size,
+          .soft = target.soft.from(shard * shards_.size),
           .scale = target.scale,
           .loss_scale = target.loss_scale,
           .loss_sum = target.loss_sum,
@@ -326,10 +327,9 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
 
 /// Adds to the gradient of a stage's output.
 void Program::enqueue_sum(kernels::Stream& stream, std::size_t stage, int shard, const void* summand) {
-  const std::size_t sample_bytes = plans_.stages[stage].output_bytes / static_cast<std::size_t>(shards_.size);
-  const auto elements = static_cast<std::int64_t>(sample_bytes / kernels::size_of(dtype_));
+  const auto elements = static_cast<std::int64_t>(plans_.stages[stage].output_bytes / kernels::size_of(dtype_));
   std::byte* const gradient = gradient_at(stage, stage, shard);
-  plans_.sum->enqueue_forward(stream, {.batch = samples_of(shard) * elements,
+  plans_.sum->enqueue_forward(stream, {.batch = samples_of(shard) * (elements / shards_.size),
                                        .x = gradient,
                                        .residual = summand,
                                        .y = gradient,

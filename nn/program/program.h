@@ -125,6 +125,7 @@ class StepProgram {
   };
   struct LossTarget {
     const std::int32_t* labels = nullptr;
+    SoftLabels soft = {};
     float scale = 1;
     const float* loss_scale = nullptr;  ///< on the device; multiplies the gradient, as `scale` does; null: 1
     float* loss_sum = nullptr;

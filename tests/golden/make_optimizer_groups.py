@@ -3,8 +3,8 @@
 """Writes convnet_10steps_*.safetensors beside itself: those of make below, and adam_ema.
 
 Ten steps of 32 of the images of convnet_step_seed0, by PyTorch on the CPU from seed 0: with parameter groups, other
-constants of Adam, decoupled weight decay for SGD (strong decays, so that they show), Muon, and with averaged weights
-(AveragedModel, decay 0.7).
+constants of Adam, decoupled weight decay for SGD (strong decays, so that they show), Muon, label smoothing, and with
+averaged weights (AveragedModel, decay 0.7).
 """
 import json
 import pathlib
@@ -136,13 +136,13 @@ def airbench_muon(model):
     return MuonAndSgd(model, lambda matrices: AirbenchMuon(matrices, 0.05, 0.6, 3), lr=0.02, momentum=0.6)
 
 
-def train(model, optimizer, after_step=lambda: None):
+def train(model, optimizer, after_step=lambda: None, **loss_options):
     given = read("convnet_step_seed0")
     images = (given["images_u8"].reshape(-1, 1, 28, 28).float() / 255 - 0.5) / 0.5
     losses = []
     for step in range(STEPS):
         some = slice(step * BATCH, (step + 1) * BATCH)
-        loss = torch.nn.functional.cross_entropy(model.forward(images[some]), given["labels"][some])
+        loss = torch.nn.functional.cross_entropy(model.forward(images[some]), given["labels"][some], **loss_options)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -151,9 +151,9 @@ def train(model, optimizer, after_step=lambda: None):
     return {"losses": torch.tensor(losses, dtype=torch.float64)}
 
 
-def make(name, optimizer_of):
+def make(name, optimizer_of, **loss_options):
     model = convnet()
-    tensors = train(model, optimizer_of(model))
+    tensors = train(model, optimizer_of(model), **loss_options)
     tensors.update({key: dict(model.named_parameters())[key] for key in KEPT})
     save(HERE / f"convnet_10steps_{name}.safetensors", tensors)
 
@@ -179,4 +179,5 @@ if __name__ == "__main__":
     make("muon_normalize", airbench_muon)
     make("adam_betas", lambda model: torch.optim.Adam(model.parameters(), lr=1e-3, betas=(0.7, 0.9), eps=1e-3))
     make("sgdw", lambda model: Sgdw(model.parameters(), lr=1e-2, momentum=0.9, nesterov=True).with_decay(5))
+    make("adam_label_smoothing", lambda model: torch.optim.Adam(model.parameters(), lr=1e-3), label_smoothing=0.1)
     with_average()

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // gemm: the three products of the first linear layer, one of them accumulated, and the fourth form.
-// softmax_cross_entropy: the loss; linear_cross_entropy: with the last layer and all gradients.
+// softmax_cross_entropy: the loss, of hard and of soft labels; linear_cross_entropy: with the last layer and all
+// gradients.
 // peak: nothing but arithmetic.
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string>
 
 #include "kernels/bench/kernel_case.h"
 #include "kernels/bench/plain_loops.h"
@@ -45,36 +49,66 @@ KernelCase product(CaseMaker& make, const std::string& name, const ProblemOf& pr
   return c;
 }
 
+/// Second labels with weights, and label smoothing.
+struct SoftInputs {
+  BenchArray& labels_b;
+  BenchArray& weights_b;
+
+  SoftInputs(CaseMaker& make, KernelCase& c, std::int64_t rows, std::int64_t classes)
+      : labels_b(make.input(c, DType::i32, rows, 0, static_cast<double>(classes))),
+        weights_b(make.input(c, DType::f32, rows, 0, 1)) {}
+
+  softmax_cross_entropy::SoftTargets at(Side side) const {
+    return {
+        .labels_b = labels_b.as<std::int32_t>(side), .weights_b = weights_b.as<float>(side), .label_smoothing = 0.1f};
+  }
+};
+
 /// The bounds of the contract, for |h| and |b| at most 1, |w| at most `w`, and |d| at most `scale`.
 struct HeadBounds {
   double rows, in, classes, w, scale;
+  bool soft = false;
   double unit = 0x1p-24;
 
   double logit() const { return (in + 8) * unit * (in * w + 1); }
-  double loss() const { return rows * (2 * logit() + (rows + classes + 8) * unit * (3 * (in * w + 1) + 4)); }
+  double loss() const {
+    const double terms = (soft ? 2 : 1) * (classes + 8);
+    return rows * (2 * logit() + (rows + terms) * unit * (3 * (in * w + 1) + 4));
+  }
   double d() const { return (2 * logit() + 2 * (classes + 8) * unit) * scale; }
   double dh() const { return classes * w * d() + (classes + 2) * unit * classes * w * scale; }
   double dw() const { return rows * d() + (rows / 64 + 66) * unit * rows * scale; }
 };
 
+enum class Head : std::uint8_t { overwrites, accumulates, soft };
+
+std::string name_of(Head head) {
+  const std::string name = "linear_cross_entropy";
+  return head == Head::overwrites ? name : name + (head == Head::soft ? " soft labels" : " accumulated");
+}
+
 /// Inputs are such that logits are exact, and every variant finds the same maxima.
-KernelCase linear_cross_entropy_of(CaseMaker& make, bool accumulate) {
+KernelCase linear_cross_entropy_of(CaseMaker& make, Head head) {
+  const bool accumulate = head == Head::accumulates;
   constexpr double kWeight = 1.0 / 16;
   const std::int64_t rows = make.extent("rows", 64);
   const std::int64_t in = make.extent("in", 256);
   const std::int64_t classes = make.extent("classes", 10);
-  KernelCase c = make.make(accumulate ? "linear_cross_entropy accumulated" : "linear_cross_entropy");
+  KernelCase c = make.make(name_of(head));
   const DType dtype = make.dtype();
   const float scale = 1.0f / static_cast<float>(rows);
   const HeadBounds bounds{.rows = static_cast<double>(rows),
                           .in = static_cast<double>(in),
                           .classes = static_cast<double>(classes),
                           .w = kWeight,
-                          .scale = scale};
+                          .scale = scale,
+                          .soft = head == Head::soft};
   BenchArray& h = make.input(c, dtype, rows * in, -1, 1, 0.25);
   BenchArray& w = make.input(c, dtype, classes * in, -kWeight, kWeight, kWeight / 4);
   BenchArray& b = make.input(c, dtype, classes, -1, 1, 0.25);
   BenchArray& labels = make.input(c, DType::i32, rows, 0, static_cast<double>(classes));
+  std::optional<SoftInputs> soft;
+  if (head == Head::soft) soft.emplace(make, c, rows, classes);
   BenchArray& dh = make.output(c, "dh", dtype, rows * in, roundings(dtype, 2, bounds.dh()));
   const Bound of_sums = roundings(DType::f32, 2, bounds.dw());
   BenchArray& dw = make.sum(c, "dw", DType::f32, classes * in, of_sums, accumulate);
@@ -94,6 +128,7 @@ KernelCase linear_cross_entropy_of(CaseMaker& make, bool accumulate) {
                                                .w = w.at(side),
                                                .b = b.at(side),
                                                .labels = labels.as<std::int32_t>(side),
+                                               .soft = soft ? soft->at(side) : linear_cross_entropy::SoftTargets{},
                                                .scale = scale,
                                                .dh = dh.at(side),
                                                .dw = dw.as<float>(side),
@@ -103,6 +138,51 @@ KernelCase linear_cross_entropy_of(CaseMaker& make, bool accumulate) {
                                                .correct = correct.as<std::int32_t>(side),
                                                .workspace = scratch.at(side)};
            });
+  return c;
+}
+
+KernelCase softmax_cross_entropy_of(CaseMaker& make, bool with_soft_labels) {
+  using softmax_cross_entropy::SoftTargets;
+  const std::int64_t rows = make.extent("rows", 64);
+  const std::int64_t classes = make.extent("classes", 10);
+  const DType dtype = make.dtype();
+  KernelCase c = make.make(with_soft_labels ? "softmax_cross_entropy soft labels" : "softmax_cross_entropy");
+  const float scale = 1.0f / static_cast<float>(rows);
+  const auto terms = static_cast<double>(classes + 8);
+  const double row_error = (with_soft_labels ? 2 : 1) * terms * 0x1p-24 * (3 + std::log(static_cast<double>(classes)));
+  BenchArray& logits = make.input(c, dtype, rows * classes);
+  BenchArray& labels = make.input(c, DType::i32, rows, 0, static_cast<double>(classes));
+  std::optional<SoftInputs> soft;
+  if (with_soft_labels) soft.emplace(make, c, rows, classes);
+  BenchArray& dlogits = make.output(c, "dlogits", dtype, rows * classes, roundings(dtype, 2, terms * 0x1p-23 * scale));
+  const auto sum_terms = static_cast<double>(rows);
+  BenchArray& loss = make.output(c, "loss", DType::f32, 1, roundings(DType::f32, sum_terms, sum_terms * row_error));
+  BenchArray& correct = make.output(c, "correct", DType::i32, 1, exact());
+  BenchArray& scratch = make.workspace(c, softmax_cross_entropy::workspace_bytes(rows));
+  c.bytes = 2 * static_cast<double>(logits.bytes());
+  const auto args = make.run(c, make.kernels().softmax_cross_entropy, &softmax_cross_entropy::Variant::run,
+                             softmax_cross_entropy::reference_run, [&](Side side) {
+                               return softmax_cross_entropy::Args{.dtype = dtype,
+                                                                  .rows = rows,
+                                                                  .classes = classes,
+                                                                  .logits = logits.at(side),
+                                                                  .labels = labels.as<std::int32_t>(side),
+                                                                  .soft = soft ? soft->at(side) : SoftTargets{},
+                                                                  .scale = scale,
+                                                                  .dlogits = dlogits.at(side),
+                                                                  .loss_sum = loss.as<float>(side),
+                                                                  .correct = correct.as<std::int32_t>(side),
+                                                                  .workspace = scratch.at(side)};
+                             });
+  if (make.has_plain_loops() && !with_soft_labels)
+    c.plain_loop = [args] {
+      const auto width = static_cast<std::size_t>(args.classes);
+      *args.loss_sum = 0;
+      for (std::size_t r = 0; r < static_cast<std::size_t>(args.rows); ++r)
+        *args.loss_sum += plain().softmax_cross_entropy(static_cast<const float*>(args.logits) + r * width,
+                                                        static_cast<float*>(args.dlogits) + r * width, width,
+                                                        static_cast<std::size_t>(args.labels[r]), args.scale);
+    };
   return c;
 }
 
@@ -141,48 +221,11 @@ Cases gemm_cases(CaseMaker& make) {
 }
 
 Cases softmax_cross_entropy_cases(CaseMaker& make) {
-  const std::int64_t rows = make.extent("rows", 64);
-  const std::int64_t classes = make.extent("classes", 10);
-  const DType dtype = make.dtype();
-  KernelCase c = make.make("softmax_cross_entropy");
-  const float scale = 1.0f / static_cast<float>(rows);
-  const auto terms = static_cast<double>(classes + 8);
-  const double row_error = terms * 0x1p-24 * (3 + std::log(static_cast<double>(classes)));
-  BenchArray& logits = make.input(c, dtype, rows * classes);
-  BenchArray& labels = make.input(c, DType::i32, rows, 0, static_cast<double>(classes));
-  BenchArray& dlogits = make.output(c, "dlogits", dtype, rows * classes, roundings(dtype, 2, terms * 0x1p-23 * scale));
-  const auto sum_terms = static_cast<double>(rows);
-  BenchArray& loss = make.output(c, "loss", DType::f32, 1, roundings(DType::f32, sum_terms, sum_terms * row_error));
-  BenchArray& correct = make.output(c, "correct", DType::i32, 1, exact());
-  BenchArray& scratch = make.workspace(c, softmax_cross_entropy::workspace_bytes(rows));
-  c.bytes = 2 * static_cast<double>(logits.bytes());
-  const auto args = make.run(c, make.kernels().softmax_cross_entropy, &softmax_cross_entropy::Variant::run,
-                             softmax_cross_entropy::reference_run, [&](Side side) {
-                               return softmax_cross_entropy::Args{.dtype = dtype,
-                                                                  .rows = rows,
-                                                                  .classes = classes,
-                                                                  .logits = logits.at(side),
-                                                                  .labels = labels.as<std::int32_t>(side),
-                                                                  .scale = scale,
-                                                                  .dlogits = dlogits.at(side),
-                                                                  .loss_sum = loss.as<float>(side),
-                                                                  .correct = correct.as<std::int32_t>(side),
-                                                                  .workspace = scratch.at(side)};
-                             });
-  if (make.has_plain_loops())
-    c.plain_loop = [args] {
-      const auto width = static_cast<std::size_t>(args.classes);
-      *args.loss_sum = 0;
-      for (std::size_t r = 0; r < static_cast<std::size_t>(args.rows); ++r)
-        *args.loss_sum += plain().softmax_cross_entropy(static_cast<const float*>(args.logits) + r * width,
-                                                        static_cast<float*>(args.dlogits) + r * width, width,
-                                                        static_cast<std::size_t>(args.labels[r]), args.scale);
-    };
-  return only(std::move(c));
+  return cases_with<bool>(make, {false, true}, softmax_cross_entropy_of);
 }
 
 Cases linear_cross_entropy_cases(CaseMaker& make) {
-  return cases_with<bool>(make, {false, true}, linear_cross_entropy_of);
+  return cases_with<Head>(make, {Head::overwrites, Head::accumulates, Head::soft}, linear_cross_entropy_of);
 }
 
 Cases peak_cases(CaseMaker& make) {

@@ -13,6 +13,7 @@
 
 #include "kernels/lib/element.h"
 #include "kernels/lib/rows.h"
+#include "kernels/ops/cross_entropy/targets.cuh"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::softmax_cross_entropy {
@@ -23,15 +24,15 @@ constexpr int kTotalThreads = 32;  // one warp: batches have some hundred rows, 
 constexpr std::size_t kWorkPerClass = 16;  // an exponential or two and a division, counted in elements of grid_for
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-template <class T>
-__global__ void softmax_cross_entropy_row_kernel(const T* logits, const std::int32_t* __restrict__ labels, T* dlogits,
-                                                 std::size_t rows, int classes, float scale,
-                                                 const float* __restrict__ loss_scale, float* __restrict__ losses,
-                                                 std::int32_t* __restrict__ verdicts) {
+template <class T, bool kSoft>
+__global__ void softmax_cross_entropy_row_kernel(const T* logits, const std::int32_t* __restrict__ labels,
+                                                 SoftTargets soft, T* dlogits, std::size_t rows, int classes,
+                                                 float scale, const float* __restrict__ loss_scale,
+                                                 float* __restrict__ losses, std::int32_t* __restrict__ verdicts) {
   const float gradient_scale = loss_scale ? scale * *loss_scale : scale;
   for (std::size_t row : simt::grid_range(rows)) {
     const T* x = logits + row * static_cast<std::size_t>(classes);
-    const int label = labels[row];
+    const Target<kSoft> target(labels, soft, row, classes);
     float largest = lib::to_f32(x[0]);
     int where = 0;
     for (int c = 1; c < classes; ++c) {
@@ -39,8 +40,8 @@ __global__ void softmax_cross_entropy_row_kernel(const T* logits, const std::int
       where = value > largest ? c : where;
       largest = value > largest ? value : largest;
     }
-    const bool valid = label >= 0 && label < classes;
-    const float to_label = valid ? largest - lib::to_f32(x[label]) : kNaN;  // now: dlogits may be logits
+    const bool valid = target.valid(classes);
+    const float to_target = valid ? target.distance(x, classes, largest) : kNaN;  // now: dlogits may be logits
     // f32 holds an exponential until the sum is known; in a shorter type it would be rounded, so it is taken twice.
     T* dx = dlogits ? dlogits + row * static_cast<std::size_t>(classes) : nullptr;
     const bool keep = sizeof(T) == sizeof(float) && dx;
@@ -50,14 +51,14 @@ __global__ void softmax_cross_entropy_row_kernel(const T* logits, const std::int
       if (keep) dx[c] = lib::from_f32<T>(e);
       sum += e;
     }
-    const float loss = logf(sum) + to_label;
+    const float loss = logf(sum) + to_target;
     losses[row] = loss;
-    verdicts[row] = where == label && loss == loss;
+    verdicts[row] = where == target.prediction() && loss == loss;
     if (!dx) continue;
     const float factor = valid ? gradient_scale : kNaN;
     for (int c = 0; c < classes; ++c) {
       const float p = (keep ? lib::to_f32(dx[c]) : expf(lib::to_f32(x[c]) - largest)) / sum;
-      dx[c] = lib::from_f32<T>((c == label ? p - 1.0f : p) * factor);
+      dx[c] = lib::from_f32<T>(target.gradient(c, p) * factor);
     }
   }
 }
@@ -83,10 +84,13 @@ void run(Stream& stream, const Args& args) {
   const auto rows = static_cast<std::size_t>(args.rows);
   const auto work = static_cast<std::size_t>(args.rows * args.classes) * kWorkPerClass;
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
-    simt::launch_flat<softmax_cross_entropy_row_kernel<T>>(
-        stream, simt::grid_for(stream, rows == 0 ? 0 : work), static_cast<const T*>(args.logits), args.labels,
-        static_cast<T*>(args.dlogits), rows, lib::narrow<int>("softmax_cross_entropy", "classes", args.classes),
-        args.scale, args.loss_scale, losses, verdicts);
+    lib::with_bool(args.soft.used(), [&](auto soft) {
+      simt::launch_flat<softmax_cross_entropy_row_kernel<T, soft.value>>(
+          stream, simt::grid_for(stream, rows == 0 ? 0 : work), static_cast<const T*>(args.logits), args.labels,
+          args.soft, static_cast<T*>(args.dlogits), rows,
+          lib::narrow<int>("softmax_cross_entropy", "classes", args.classes), args.scale, args.loss_scale, losses,
+          verdicts);
+    });
   });
   const simt::Config total{.grid = dim3(1), .block = dim3(kTotalThreads)};
   simt::launch<softmax_cross_entropy_total_kernel>(stream, total, losses, verdicts,

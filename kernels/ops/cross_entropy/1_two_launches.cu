@@ -18,37 +18,41 @@
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
 #include "kernels/ops/cross_entropy/cross_entropy.h"
+#include "kernels/ops/cross_entropy/targets.cuh"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::linear_cross_entropy {
 inline namespace GRADRING_KERNEL_COPY {
 
+using softmax_cross_entropy::Target;
+
 struct RowVerdict {
   float loss;
-  bool right;  ///< the first maximum is at the label
+  bool right;  ///< the first maximum is at the target's larger class
 };
 
-/// Softmax and cross-entropy of one row of logits in f32, by one thread: x[c] becomes (p[c] - [c == label]) * scale.
-/// All of it is NaN if the label is no class or a logit is NaN.
-__device__ inline RowVerdict replace_by_gradient(float* x, int classes, std::int32_t label, float scale) {
+/// Softmax and cross-entropy of one row of logits in f32, by one thread: x[c] becomes (p[c] - t[c]) * scale.
+/// All of it is NaN if the target is not valid or a logit is NaN.
+template <bool kSoft>
+__device__ inline RowVerdict replace_by_gradient(float* x, int classes, const Target<kSoft>& target, float scale) {
   constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-  const bool valid = label >= 0 && label < classes;
+  const bool valid = target.valid(classes);
   float largest = x[0];
   int where = 0;
   for (int c = 1; c < classes; ++c) {
     where = x[c] > largest ? c : where;
     largest = x[c] > largest ? x[c] : largest;
   }
-  const float to_label = valid ? largest - x[label] : kNaN;
+  const float to_target = valid ? target.distance(x, classes, largest) : kNaN;
   float sum = 0;  // NaN if there is a NaN in the row
   for (int c = 0; c < classes; ++c) {
     x[c] = expf(x[c] - largest);
     sum += x[c];
   }
   const float factor = valid ? scale : kNaN;
-  for (int c = 0; c < classes; ++c) x[c] = (c == label ? x[c] / sum - 1.0f : x[c] / sum) * factor;
-  const float loss = logf(sum) + to_label;
-  return {.loss = loss, .right = where == label && loss == loss};
+  for (int c = 0; c < classes; ++c) x[c] = target.gradient(c, x[c] / sum) * factor;
+  const float loss = logf(sum) + to_target;
+  return {.loss = loss, .right = where == target.prediction() && loss == loss};
 }
 
 namespace {
@@ -80,9 +84,10 @@ struct Problem {
   float* d;  // [rows, classes]
   float* losses;
   std::int32_t* verdicts;
+  SoftTargets soft;
 };
 
-template <class T>
+template <class T, bool kSoft>
 __global__ void linear_cross_entropy_rows_kernel(SIMT_GRID_CONST(Problem<T>) p) {
   using Table = float[kRows][kMostClasses];
   SIMT_SHARED(Table, x);  // the logits of the block's rows, then d
@@ -100,7 +105,8 @@ __global__ void linear_cross_entropy_rows_kernel(SIMT_GRID_CONST(Problem<T>) p) 
   __syncthreads();  // a row's classes were computed by different threads
   const float scale = p.loss_scale ? p.scale * *p.loss_scale : p.scale;
   for (unsigned row : simt::block_range(0, rows)) {
-    const RowVerdict verdict = replace_by_gradient(x[row], p.classes, p.labels[first + row], scale);
+    const Target<kSoft> target(p.labels, p.soft, first + row, p.classes);
+    const RowVerdict verdict = replace_by_gradient(x[row], p.classes, target, scale);
     p.losses[first + row] = verdict.loss;
     p.verdicts[first + row] = verdict.right;
     for (int c = 0; c < p.classes; ++c) p.d[std::int64_t{first + row} * p.classes + c] = x[row][c];
@@ -201,7 +207,8 @@ Problem<T> problem_of(const Args& args) {
           .correct = args.correct,
           .d = d,
           .losses = losses,
-          .verdicts = reinterpret_cast<std::int32_t*>(losses + args.rows)};
+          .verdicts = reinterpret_cast<std::int32_t*>(losses + args.rows),
+          .soft = args.soft};
 }
 
 void run(Stream& stream, const Args& args) {
@@ -213,7 +220,9 @@ void run(Stream& stream, const Args& args) {
   const simt::Config columns{.grid = dim3(strips + 1, chunks), .block = dim3(kColumnsThreads)};
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     const Problem<T> problem = problem_of<T>(args);
-    simt::launch<linear_cross_entropy_rows_kernel<T>>(stream, rows, problem);
+    lib::with_bool(args.soft.used(), [&](auto soft) {
+      simt::launch<linear_cross_entropy_rows_kernel<T, soft.value>>(stream, rows, problem);
+    });
     simt::launch<linear_cross_entropy_columns_kernel<T>>(stream, columns, problem);
   });
 }

@@ -12,9 +12,18 @@
 
 namespace gradring::kernels::softmax_cross_entropy {
 
+void check_soft(std::string_view op, const SoftTargets& soft) {
+  check((soft.labels_b == nullptr) == (soft.weights_b == nullptr),
+        [&] { return std::string(op) + ": one of labels_b and weights_b is a null pointer, expected both or none"; });
+  check(soft.label_smoothing >= 0 && soft.label_smoothing <= 1, [&] {
+    return std::string(op) + ": label_smoothing is " + std::to_string(soft.label_smoothing) + ", expected 0 to 1";
+  });
+}
+
 void check_args(const Args& args) {
   constexpr std::string_view kOp = "softmax_cross_entropy";
   lib::check_floating(kOp, "dtype", args.dtype);
+  check_soft(kOp, args.soft);
   lib::check_at_least(kOp, 0, {{"rows", args.rows}});
   lib::check_at_least(kOp, 1, {{"classes", args.classes}});
   lib::check_pointers(kOp, {{"loss_sum", args.loss_sum}, {"correct", args.correct}});
@@ -25,8 +34,21 @@ void check_args(const Args& args) {
                              static_cast<std::size_t>(args.rows * args.classes) * size_of(args.dtype));
 }
 
-double reference_differentiate(std::span<double> x, std::int32_t label, double scale, bool& right) {
-  const bool valid = label >= 0 && static_cast<std::size_t>(label) < x.size();
+namespace {
+
+/// t[c] of the contract.
+std::vector<double> distribution_of(const RowTarget& target, std::size_t classes) {
+  std::vector<double> t(classes, target.label_smoothing / static_cast<double>(classes));
+  t[static_cast<std::size_t>(target.label)] += (1 - target.label_smoothing) * (1 - target.weight_b);
+  t[static_cast<std::size_t>(target.label_b)] += (1 - target.label_smoothing) * target.weight_b;
+  return t;
+}
+
+}  // namespace
+
+double reference_differentiate(std::span<double> x, const RowTarget& target, double scale, bool& right) {
+  const auto is_class = [&](std::int32_t label) { return label >= 0 && static_cast<std::size_t>(label) < x.size(); };
+  const bool valid = is_class(target.label) && is_class(target.label_b) && target.weight_b >= 0 && target.weight_b <= 1;
   const bool numbers = std::none_of(x.begin(), x.end(), [](double value) { return std::isnan(value); });
   if (!valid || !numbers) {
     std::fill(x.begin(), x.end(), std::numeric_limits<double>::quiet_NaN());
@@ -35,13 +57,15 @@ double reference_differentiate(std::span<double> x, std::int32_t label, double s
   const auto largest = std::max_element(x.begin(), x.end());  // the first of several
   const std::int64_t where = largest - x.begin();
   const double m = *largest;
-  const double at_label = x[static_cast<std::size_t>(label)];
-  double s = 0;
-  for (double value : x) s += std::exp(value - m);
-  for (std::size_t c = 0; c < x.size(); ++c)
-    x[c] = (std::exp(x[c] - m) / s - (c == static_cast<std::size_t>(label) ? 1 : 0)) * scale;
-  const double loss = std::log(s) + m - at_label;
-  right = where == label && !std::isnan(loss);
+  const std::vector<double> t = distribution_of(target, x.size());
+  double at_target = 0, s = 0;
+  for (std::size_t c = 0; c < x.size(); ++c) {
+    if (t[c] > 0) at_target += t[c] * x[c];
+    s += std::exp(x[c] - m);
+  }
+  for (std::size_t c = 0; c < x.size(); ++c) x[c] = (std::exp(x[c] - m) / s - t[c]) * scale;
+  const double loss = std::log(s) + m - at_target;
+  right = where == (target.weight_b > 0.5 ? target.label_b : target.label) && !std::isnan(loss);
   return loss;
 }
 
@@ -55,7 +79,8 @@ void reference_run(const Args& args) {
   std::int32_t correct = 0;
   for (std::size_t r = 0; r < rows; ++r) {
     bool right = false;
-    loss += reference_differentiate(std::span(x).subspan(r * classes, classes), args.labels[r], scale, right);
+    loss +=
+        reference_differentiate(std::span(x).subspan(r * classes, classes), {args.labels, args.soft, r}, scale, right);
     correct += right;
   }
   *args.loss_sum = static_cast<float>(loss);
@@ -118,6 +143,7 @@ void differentiate(const Arrays& a, const Args& args) {
 void check_args(const Args& args) {
   constexpr std::string_view kOp = "linear_cross_entropy";
   lib::check_floating(kOp, "dtype", args.dtype);
+  softmax_cross_entropy::check_soft(kOp, args.soft);
   lib::check_at_least(kOp, 0, {{"rows", args.rows}});
   lib::check_at_least(kOp, 1, {{"in", args.in}, {"classes", args.classes}});
   check(args.classes <= kMostClasses, [&] {
@@ -149,7 +175,7 @@ void reference_run(const Args& args) {
     for (std::size_t r = 0; r < a.rows; ++r) {
       bool right = false;
       loss += softmax_cross_entropy::reference_differentiate(std::span(a.x).subspan(r * a.classes, a.classes),
-                                                             args.labels[r], scale, right);
+                                                             {args.labels, args.soft, r}, scale, right);
       correct += right;
     }
     if (args.dw) differentiate(a, args);

@@ -8,6 +8,10 @@ namespace {
 using kernels::pick_variant;
 using kernels::Stream;
 
+kernels::softmax_cross_entropy::SoftTargets soft_targets_of(const SoftLabels& soft) {
+  return {.labels_b = soft.labels_b, .weights_b = soft.weights_b, .label_smoothing = soft.label_smoothing};
+}
+
 class CrossEntropyPlan final : public LossPlan {
  public:
   CrossEntropyPlan(const CrossEntropySpec& spec, const kernels::softmax_cross_entropy::Variant& kernel)
@@ -23,6 +27,7 @@ class CrossEntropyPlan final : public LossPlan {
                          .classes = spec_.classes,
                          .logits = pass.x,
                          .labels = pass.labels,
+                         .soft = soft_targets_of(pass.soft),
                          .scale = pass.scale,
                          .loss_scale = pass.loss_scale,
                          .dlogits = pass.dx,
@@ -59,6 +64,7 @@ class LinearCrossEntropyPlan final : public LossPlan {
                          .w = pass.parameters[0],
                          .b = pass.parameters[1],
                          .labels = pass.labels,
+                         .soft = soft_targets_of(pass.soft),
                          .scale = pass.scale,
                          .loss_scale = pass.loss_scale,
                          .logits = pass.logits,

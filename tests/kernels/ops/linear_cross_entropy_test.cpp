@@ -40,6 +40,9 @@ struct HeadCase {
   TypedArray h, w, b;
   std::vector<std::int32_t> labels;
   std::vector<float> workspace;
+  std::vector<std::int32_t> labels_b;  // none: hard labels
+  std::vector<float> weights_b;
+  float label_smoothing = 0;
   float scale = 0.25f;
   std::optional<float> loss_scale;
   bool accumulate = false;
@@ -53,6 +56,20 @@ struct HeadCase {
     for (double u : random_values(size(e.rows), 4, 0, static_cast<double>(e.classes)))
       labels.push_back(static_cast<std::int32_t>(u));
     workspace.assign(workspace_bytes(e.rows, e.classes) / sizeof(float), std::nanf(""));
+  }
+
+  /// Adds second labels with weights, and label smoothing.
+  void soften() {
+    for (double u : random_values(size(extents.rows), 5, 0, static_cast<double>(extents.classes)))
+      labels_b.push_back(static_cast<std::int32_t>(u));
+    for (double u : random_values(size(extents.rows), 6, 0, 1)) weights_b.push_back(static_cast<float>(u));
+    label_smoothing = 0.1f;
+  }
+
+  SoftTargets soft() const {
+    return {.labels_b = labels_b.empty() ? nullptr : labels_b.data(),
+            .weights_b = weights_b.empty() ? nullptr : weights_b.data(),
+            .label_smoothing = label_smoothing};
   }
 
   /// Calls run(args) with everything filled in; dw and db start as 0.5.
@@ -71,6 +88,7 @@ struct HeadCase {
              .w = w.data(),
              .b = b.data(),
              .labels = labels.data(),
+             .soft = soft(),
              .scale = scale,
              .loss_scale = loss_scale ? &*loss_scale : nullptr,
              .logits = results.logits.data(),
@@ -94,7 +112,8 @@ struct HeadCase {
   double largest_logit() const { return in() * weight() + 1; }
   double logit_error() const { return (in() + 8) * kUnit * largest_logit(); }
   double loss_error() const {
-    const double row = (classes() + 8) * (2 * largest_logit() + 1 + std::log(classes()));
+    const double terms = (classes() + 8) * (soft().used() ? 2 : 1);
+    const double row = terms * (2 * largest_logit() + 1 + std::log(classes()));
     return rows() * (2 * logit_error() + kUnit * (row + (rows() / 64 + 66) * 2 * (largest_logit() + 2)));
   }
   double d_error() const { return (2 * logit_error() + 2 * (classes() + 8) * kUnit) * full_scale(); }
@@ -139,6 +158,19 @@ TEST(LinearCrossEntropy, StaysWithinItsBounds) {
   for (DType dtype : kTypes)
     for (const HeadExtents& extents : kCases) {
       HeadCase c(extents, dtype);
+      const HeadResults expected = c.call(by_reference);
+      for_each_variant(kernel_set().linear_cross_entropy, dtype, [&](const Variant& variant, Stream& stream) {
+        SCOPED_TRACE("rows " + std::to_string(extents.rows) + ", in " + std::to_string(extents.in));
+        expect_within_bounds(c, c.call(with(variant, stream)), expected);
+      });
+    }
+}
+
+TEST(LinearCrossEntropy, StaysWithinItsBoundsForSoftTargets) {
+  for (DType dtype : kTypes)
+    for (const HeadExtents& extents : kCases) {
+      HeadCase c(extents, dtype);
+      c.soften();
       const HeadResults expected = c.call(by_reference);
       for_each_variant(kernel_set().linear_cross_entropy, dtype, [&](const Variant& variant, Stream& stream) {
         SCOPED_TRACE("rows " + std::to_string(extents.rows) + ", in " + std::to_string(extents.in));
@@ -199,6 +231,10 @@ TEST(LinearCrossEntropy, GivesTheSameBitsForAnyWorkers) {
 
 TEST(LinearCrossEntropy, InvalidLabelMakesItsRowAndTheWeightsNaN) {
   HeadCase c({3, 4, 3}, DType::f32);
+  HeadCase soft = c;
+  soft.labels = {0, 1, 2};
+  soft.labels_b = {1, 1, 1};
+  soft.weights_b = {0.5f, -0.5f, 0.5f};
   c.labels = {0, 3, 1};
   const auto expect_spoilt = [](const HeadResults& results) {
     const std::vector<double> dh = results.dh.values();
@@ -206,9 +242,12 @@ TEST(LinearCrossEntropy, InvalidLabelMakesItsRowAndTheWeightsNaN) {
     for (float dw : results.dw) EXPECT_TRUE(std::isnan(dw));
     EXPECT_TRUE(std::isnan(results.loss_sum));
   };
-  expect_spoilt(c.call(by_reference));
-  for_each_variant(kernel_set().linear_cross_entropy, DType::f32,
-                   [&](const Variant& variant, Stream& stream) { expect_spoilt(c.call(with(variant, stream))); });
+  for (HeadCase* const spoilt : {&c, &soft}) {
+    expect_spoilt(spoilt->call(by_reference));
+    for_each_variant(kernel_set().linear_cross_entropy, DType::f32, [&](const Variant& variant, Stream& stream) {
+      expect_spoilt(spoilt->call(with(variant, stream)));
+    });
+  }
 }
 
 TEST(LinearCrossEntropy, ReferenceGradientsMatchFiniteDifferences) {
@@ -249,6 +288,8 @@ TEST(LinearCrossEntropy, RejectsNullBadExtentsHalfAGradientAndOtherTypes) {
   refuse([](Args& args) { args.correct = nullptr; });
   refuse([](Args& args) { args.workspace = nullptr; });
   refuse([&](Args& args) { args.dh = c.h.data(); });
+  refuse([&](Args& args) { args.soft.labels_b = c.labels.data(); });
+  refuse([](Args& args) { args.soft.label_smoothing = 2; });
 }
 
 /// gemm, bias, softmax_cross_entropy, and their gradients, one after the other.
@@ -273,6 +314,7 @@ void run_apart(Stream& stream, const Args& args) {
                                                           .classes = args.classes,
                                                           .logits = args.logits,
                                                           .labels = args.labels,
+                                                          .soft = args.soft,
                                                           .scale = args.scale,
                                                           .dlogits = dlogits.data(),
                                                           .loss_sum = args.loss_sum,
@@ -301,6 +343,7 @@ void run_apart(Stream& stream, const Args& args) {
 TEST(LinearCrossEntropy, AgreesWithTheSeparateKernels) {
   for (const HeadExtents& extents : {HeadExtents{33, 64, 10}, HeadExtents{8, 17, 32}}) {
     HeadCase c(extents, DType::f32);
+    if (extents.classes == 32) c.soften();
     for_each_variant(kernel_set().linear_cross_entropy, DType::f32, [&](const Variant& variant, Stream& stream) {
       const HeadResults apart = c.call([&](const Args& args) { run_apart(stream, args); });
       const HeadResults fused = c.call([&](const Args& args) {

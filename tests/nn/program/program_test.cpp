@@ -8,6 +8,8 @@
 #include <random>
 #include <set>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "kernels/base/error.h"
 #include "tests/nn/support/program_rig.h"
@@ -57,6 +59,38 @@ TEST_P(ProgramOf, TellsItsObserverOfGradientsInReadyOrder) {
   rig.run(samples.images, samples.labels, &listener);
   EXPECT_THAT(listener.heard, ElementsAre(-1, -2, 7, 6, 5, 4, 3, 2, 1, 0));
   EXPECT_THAT(nn::Program::ready_order(nn::convnet({28, 28, 1}, 10)), ElementsAre(7, 6, 5, 4, 3, 2, 1, 0));
+}
+
+// The loss is linear in the distribution that the labels stand for.
+TEST_P(ProgramOf, SoftLabelsGiveTheMeansOfWhatTheirClassesGive) {
+  constexpr std::int64_t kClasses = 4;
+  ProgramRig rig(nn::convnet({28, 28, 1}, kClasses), 3, GetParam());
+  rig.draw_weights(1);
+  const Samples samples(3, 5);
+  struct Found {
+    double loss;
+    std::vector<float> gradient;
+  };
+  const auto run = [&](const std::vector<std::int32_t>& labels, const ProgramRig::Soft& soft = {}) {
+    rig.set_soft(soft);
+    const double loss = rig.run(samples.images, labels).loss;
+    return Found{loss, rig.gradient(0)};
+  };
+  const auto expect_mean = [&](const Found& soft, const std::vector<std::pair<double, Found>>& parts) {
+    double loss = 0;
+    std::vector<float> gradient(soft.gradient.size());
+    for (const auto& [weight, part] : parts) {
+      loss += weight * part.loss;
+      for (std::size_t i = 0; i < gradient.size(); ++i) gradient[i] += static_cast<float>(weight) * part.gradient[i];
+    }
+    EXPECT_NEAR(soft.loss, loss, 1e-5);
+    EXPECT_LT(relative_error(soft.gradient, gradient), 1e-4);
+  };
+  const std::vector<std::int32_t> a = {0, 1, 3}, b = {2, 1, 0};
+  expect_mean(run(a, {.labels_b = b, .weights_b = {0.25f, 0.25f, 0.25f}}), {{0.75, run(a)}, {0.25, run(b)}});
+  std::vector<std::pair<double, Found>> smoothed = {{0.9, run(a)}};
+  for (std::int32_t c = 0; c < kClasses; ++c) smoothed.push_back({0.1 / kClasses, run({c, c, c})});
+  expect_mean(run(a, {.label_smoothing = 0.1f}), smoothed);
 }
 
 TEST_P(ProgramOf, TellsItsObserverOfWeightsBeforeTheyAreRead) {

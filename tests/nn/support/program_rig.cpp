@@ -168,12 +168,20 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
   const kernels::Buffer weights_there = on_device(weight_bytes.data(), weight_bytes.size());
   const kernels::Buffer images_there = on_device(image_bytes.data(), image_bytes.size());
   const kernels::Buffer labels_there = on_device(labels.data(), labels.size() * sizeof(std::int32_t));
+  const kernels::Buffer labels_b = on_device(soft_.labels_b.data(), soft_.labels_b.size() * sizeof(std::int32_t));
+  const kernels::Buffer weights_b = on_device(soft_.weights_b.data(), soft_.weights_b.size() * sizeof(float));
   const kernels::Buffer loss_sum = on_.device->allocate(sizeof(float));
   const kernels::Buffer correct = on_.device->allocate(sizeof(std::int32_t));
   nn::Weights weights = nn::weights_at(layout_, program_.dtype(), weights_there.data());
   weights.buffers = buffers_.as<float>();
   nn::NoObserver nobody;
+  nn::SoftLabels there{.label_smoothing = soft_.label_smoothing};
+  if (!soft_.labels_b.empty()) {
+    there.labels_b = labels_b.as<std::int32_t>();
+    there.weights_b = weights_b.as<float>();
+  }
   const nn::Program::LossTarget target{.labels = labels_there.as<std::int32_t>(),
+                                       .soft = there,
                                        .scale = 1.0f / static_cast<float>(batch),
                                        .loss_sum = loss_sum.as<float>(),
                                        .correct = correct.as<std::int32_t>()};

@@ -65,6 +65,14 @@ class ProgramRig {
   /// What the next runs draw random numbers by; `step` is copied to the device.
   void set_random(const nn::RandomKey& random, std::int32_t step);
 
+  /// The second labels of the next runs, with their weights, and label smoothing (LossPass); without any: hard labels.
+  struct Soft {
+    std::vector<std::int32_t> labels_b;
+    std::vector<float> weights_b;
+    float label_smoothing = 0;
+  };
+  void set_soft(const Soft& soft) { soft_ = soft; }
+
   /// A pass over no samples, in training mode.
   void run_nothing(nn::StepObserver& observer);
 
@@ -96,6 +104,7 @@ class ProgramRig {
   kernels::Buffer buffers_;
   nn::ProgramMode mode_;
   nn::RandomKey random_;
+  Soft soft_;
   kernels::Buffer step_;
   nn::Program program_;
 };

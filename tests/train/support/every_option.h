@@ -35,6 +35,7 @@ inline std::vector<OneOption> every_option() {
           {"global-batch", "6"},
           {"gradient-mean", "ranks"},
           {"clip-norm", "0.5"},
+          {"label-smoothing", "0.2"},
           {"on-nan", "rollback"},
           {"seed", "7"},
           {"optimizer", "sgd"},

@@ -41,6 +41,7 @@ struct RankRig::Parts {
     train::StepSpec step{.loss_scaling = options.loss_scaling,
                          .learning_rates = options.learning_rates.empty() ? std::vector{1e-3f} : options.learning_rates,
                          .clip_norm = options.clip_norm,
+                         .label_smoothing = options.label_smoothing,
                          .recorded = options.recorded};
     if (options.optimizer.groups.empty()) return step;
     const auto parameters = nn::parameters_of(nn::make_model(options.model, set.shape(), set.classes()));

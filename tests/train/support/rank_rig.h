@@ -25,6 +25,7 @@ class RankRig {
     train::OptimizerSpec optimizer;
     std::vector<float> learning_rates;  ///< of applied steps; none: 1e-3 for all
     double clip_norm = 0;
+    double label_smoothing = 0;
     std::int64_t max_batch = 32;
     bool accumulates = false;  ///< a step of more samples is a window of batches
     std::uint64_t seed = 0;    ///< of this rank's own first weights; rank 0's count

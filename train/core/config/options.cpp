@@ -143,6 +143,11 @@ Options batch_options() {
                number_option("clip-norm",
                              "largest global L2 norm of the gradients, to which larger ones are scaled; 0: no limit",
                              &TrainConfig::clip_norm)),
+      changing(Changes::training,
+               number_option("label-smoothing",
+                             "share of each label's weight that is spread evenly over all classes in the training "
+                             "loss, as in PyTorch, such as 0.1; evaluations keep the labels",
+                             &TrainConfig::label_smoothing)),
       changing(
           Changes::training,
           choice_option<OnNan>(

@@ -114,6 +114,7 @@ void validate(const TrainConfig& config) {
           "--nesterov needs a --momentum above 0 and no --dampening");
   require(!optimizer.no_bias_decay || optimizer.weight_decay > 0,
           "--no-bias-decay has no effect without --weight-decay: add it, or leave out --no-bias-decay");
+  require(config.label_smoothing < 1, "--label-smoothing must be below 1, such as 0.1");
   require(optimizer.ema < 1, "--ema is a decay and must be below 1, such as 0.999");
   require(!resumes_automatically(config) || !config.run_dir.empty(),
           "--resume " + config.resume + " looks for checkpoints in --run-dir, which is missing: give it");

@@ -66,7 +66,8 @@ struct TrainConfig {
   OptimizerSpec optimizer;
   double learning_rate = 1e-3;  ///< peak
   ScheduleSpec schedule;
-  double clip_norm = 0;  ///< largest global L2 norm; 0: no clipping
+  double clip_norm = 0;        ///< largest global L2 norm; 0: no clipping
+  double label_smoothing = 0;  ///< of the training loss, below 1
   OnNan on_nan{};
 
   nn::Checkpointing checkpointing;  ///< which activations are recomputed in backward

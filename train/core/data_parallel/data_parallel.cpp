@@ -77,6 +77,7 @@ void DataParallel::enqueue_backward(kernels::Stream& stream, const nn::Weights& 
     LossTarget part = target;
     for (const auto& other : active()) {
       part.labels += chunk_;
+      part.soft = part.soft.from(chunk_);
       other->enqueue_backward(part);
     }
     UntilGathered all(observer);

@@ -23,8 +23,9 @@ std::size_t image_bytes(const DeviceReplicaSpec& spec) {
   return static_cast<std::size_t>(spec.max_batch) * bytes_of_sample(spec);
 }
 
+/// Labels; and second labels with their weights, where a batch has them.
 std::size_t label_bytes(const DeviceReplicaSpec& spec) {
-  return static_cast<std::size_t>(spec.max_batch) * sizeof(std::int32_t);
+  return static_cast<std::size_t>(spec.max_batch) * (2 * sizeof(std::int32_t) + sizeof(float));
 }
 
 }  // namespace
@@ -75,9 +76,18 @@ void DeviceReplica::enqueue_forward(const kernels::Event& ready, const nn::Weigh
 }
 
 void DeviceReplica::enqueue_backward(const nn::Program::LossTarget& target) {
-  stream_->enqueue_copy(labels_.data(), target.labels, static_cast<std::size_t>(count_) * sizeof(std::int32_t));
+  const auto count = static_cast<std::size_t>(count_);
+  auto* const labels = labels_.as<std::int32_t>();
   nn::Program::LossTarget here = target;
-  here.labels = labels_.as<std::int32_t>();
+  here.labels = labels;
+  stream_->enqueue_copy(labels, target.labels, count * sizeof(std::int32_t));
+  if (target.soft.labels_b) {
+    auto* const weights_b = reinterpret_cast<float*>(labels + 2 * count);
+    here.soft.labels_b = labels + count;
+    here.soft.weights_b = weights_b;
+    stream_->enqueue_copy(labels + count, target.soft.labels_b, count * sizeof(std::int32_t));
+    stream_->enqueue_copy(weights_b, target.soft.weights_b, count * sizeof(float));
+  }
   here.loss_sum = gradients_.piggyback().data();
   here.correct = correct_.as<std::int32_t>();
   if (target.loss_scale) {

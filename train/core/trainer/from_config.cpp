@@ -169,6 +169,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
                    .learning_rates = learning_rates(groups, config.schedule, config.learning_rate, steps),
                    .groups = groups.size(),
                    .clip_norm = config.clip_norm,
+                   .label_smoothing = config.label_smoothing,
                    .recorded = records_steps(config, device),
                    .seed = config.seed},
           .optimizer = config.optimizer,

@@ -47,6 +47,7 @@ struct StepSpec {
   std::vector<float> learning_rates = {1e-3f};
   std::size_t groups = 1;  ///< tables of equal length
   double clip_norm = 0;    ///< global norm of the gradients; 0: no clipping
+  double label_smoothing = 0;
   bool recorded = false;   ///< passes of one shape are recorded once and launched as one (a CUDA graph)
   std::uint64_t seed = 0;  ///< of layers that draw random numbers
 };

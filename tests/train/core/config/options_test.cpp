@@ -52,6 +52,7 @@ OptionTexts everything_else() {
           {"schedule-gamma", "0.2"},
           {"min-lr", "0"},
           {"clip-norm", "0.7"},
+          {"label-smoothing", "0.1"},
           {"on-nan", "rollback"},
           {"checkpoint-activations", "auto"},
           {"activation-budget-mb", "1.5"},

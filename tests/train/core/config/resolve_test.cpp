@@ -205,6 +205,7 @@ TEST_F(Resolve, RejectsValuesThatDoNotFitEachOther) {
   EXPECT_THAT(refuse({{"optimizer", "sgdw"}, {"betas", "0.8,0.99"}}),
               HasSubstr("require --optimizer adam or adamw, found sgdw"));
   EXPECT_THAT(refuse({{"muon-steps", "3"}}), HasSubstr("require --optimizer muon"));
+  EXPECT_THAT(refuse({{"label-smoothing", "1"}}), HasSubstr("--label-smoothing must be below 1"));
   EXPECT_THAT(refuse({{"betas", "0.9"}}), HasSubstr("must be two numbers, such as 0.9,0.999"));
   EXPECT_THAT(refuse({{"betas", "0.9,1"}}), HasSubstr("must be two numbers below 1"));
   EXPECT_THAT(refuse({{"optimizer", "sgd"}, {"nesterov", "true"}}), HasSubstr("--nesterov needs a --momentum"));

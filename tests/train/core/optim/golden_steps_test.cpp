@@ -21,6 +21,7 @@ struct StepsCase {
   float learning_rate;
   double loss_error = 1e-4;
   double weight_error = 1e-3;
+  double label_smoothing = 0;
 };
 
 train::OptimizerSpec muon(train::MuonScale scale) {
@@ -64,7 +65,11 @@ std::vector<StepsCase> steps_cases() {
         .weight_decay = 0.5,
         .groups = {{.pattern = "conv_layers.*", .learning_rate = 1e-3, .momentum = 0.5},
                    {.pattern = "*.bias", .learning_rate = 0.05, .weight_decay = 0}}},
-       1e-2f}};
+       1e-2f},
+      {.golden = "adam_label_smoothing",
+       .optimizer = {.kind = train::OptimizerKind::adam},
+       .learning_rate = 1e-3f,
+       .label_smoothing = 0.1}};
 }
 
 class GoldenSteps : public testing::TestWithParam<std::tuple<std::string, StepsCase>> {};
@@ -80,6 +85,7 @@ TEST_P(GoldenSteps, LossesAndWeightsFollowPyTorch) {
     options.backend = backend;
     options.optimizer = c.optimizer;
     options.learning_rates = {c.learning_rate};
+    options.label_smoothing = c.label_smoothing;
     options.max_batch = kBatch;
     RankRig rig(group, *dataset, options);
     const std::size_t steps = !kSanitizer.empty() ? 2 : losses.size();

@@ -145,6 +145,18 @@ TEST(Trainer, FollowsTheScheduleByAppliedSteps) {
   EXPECT_EQ(late.rank0.steps[1].learning_rate, 0.5e-3);
 }
 
+TEST(Trainer, SmoothsLabelsInTrainingAlone) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto set = head_of(*digits, 16);
+  train::TrainConfig config = config_for(1, 16);
+  config.learning_rate = 0;
+  const TrainingRun hard = train(1, config, set, set);
+  config.label_smoothing = 0.5;
+  const TrainingRun smoothed = train(1, config, set, set);
+  EXPECT_NE(smoothed.rank0.steps.front().loss, hard.rank0.steps.front().loss);
+  EXPECT_EQ(smoothed.rank0.evals.front().loss, hard.rank0.evals.front().loss);
+}
+
 TEST(Trainer, StopsAfterSteps) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto set = head_of(*digits, 64);
