@@ -114,7 +114,7 @@ cell() {
   case $compiler in
     aarch64-*)
       options=(--toolchain scripts/cmake/aarch64-linux-gnu.cmake "-DGRADRING_SYSROOT=$PWD/build/portability/arm64"
-        -DGRADRING_ONEDNN=OFF -DGRADRING_PNG=OFF)
+        -DGRADRING_ONEDNN=OFF -DGRADRING_PNG=OFF -DGRADRING_JPEG=OFF)
       label='^(kernels_simt|comm.*|data)$'
       ;;
     *)

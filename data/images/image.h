@@ -30,8 +30,14 @@ class NoPngError : public Error, public ExitsWith<kEnvironment> {
   using Error::Error;
 };
 
-/// The largest image that is read: 64 MB as RGBA.
-constexpr std::int64_t kMostPixels = std::int64_t{1} << 24;
+/// This build has no libjpeg-turbo. Exit code 3.
+class NoJpegError : public Error, public ExitsWith<kEnvironment> {
+ public:
+  using Error::Error;
+};
+
+/// The largest image that is read, such as a photograph of 24 megapixels: 134 MB as RGBA.
+constexpr std::int64_t kMostPixels = std::int64_t{1} << 25;
 
 /// Reads a PNG of any kind: grey, colour or palette, 1 to 16 bits, interlaced or not. The image has three channels;
 /// transparent pixels are blended with white.
@@ -42,11 +48,29 @@ constexpr std::int64_t kMostPixels = std::int64_t{1} << 24;
 /// Source    PNG, third edition (W3C), by libpng.
 Image read_png(const std::filesystem::path& path);
 
+/// Reads a PNG or a JPEG, told by its first bytes, as PIL.Image.open, ImageOps.exif_transpose and convert('RGB'). The
+/// image has three channels. Transparency is dropped; a JPEG of four channels holds inverted CMYK; an EXIF orientation
+/// is applied; gamma and colour profiles are not. Unlike Pillow, 16-bit grey keeps its upper 8 bits instead of being
+/// clipped at 255, and a JPEG whose damage leaves pixels undefined is refused.
+///
+/// Threads   safe on different images.
+/// Errors    DataError if the file cannot be read, is of another format, is corrupt or truncated, or has more than
+///           kMostPixels, which its header says before memory is taken; NoPngError, NoJpegError.
+/// Cost      memory: the file, at most 256 MiB, and 4 bytes per pixel; 12 for a progressive JPEG; twice 3 if turned.
+/// Source    ISO/IEC 10918-1 (JPEG, 1994), by libjpeg-turbo; PNG, third edition (W3C), by libpng.
+Image read_image(const std::filesystem::path& path);
+
 /// Errors    NoPngError if this build has no libpng; says what to install.
 void require_png();
 
+/// Errors    NoJpegError if this build has no libjpeg-turbo; says what to install.
+void require_jpeg();
+
 /// "1.6.39"; empty if this build has no libpng.
 std::string png_library();
+
+/// "2.1.5" of libjpeg-turbo; empty if this build has none.
+std::string jpeg_library();
 
 /// Resizes each axis by itself: shrinking averages the covered area, growing interpolates linearly between pixel
 /// centres.

@@ -10,7 +10,7 @@
 namespace gradring::data {
 namespace {
 
-/// Twice the uncompressed size of kMostPixels of 16-bit RGBA.
+/// The uncompressed size of kMostPixels of 16-bit RGBA.
 constexpr std::size_t kLargestPng = 256u << 20;
 constexpr const char* kPngAdvice = "open it in an image program and save it as a PNG again";
 

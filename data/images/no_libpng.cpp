@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "data/images/decoders.h"
 #include "data/images/image.h"
 
 namespace gradring::data {
@@ -8,6 +9,11 @@ void require_png() {
 }
 
 Image read_png(const std::filesystem::path&) {
+  require_png();
+  return {};
+}
+
+DecodedImage decode_png(const std::filesystem::path&, std::string_view) {
   require_png();
   return {};
 }

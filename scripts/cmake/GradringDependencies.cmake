@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Finds what is needed and what may be there; sets GRADRING_HAVE_ONEDNN, GRADRING_HAVE_PNG and
-# GRADRING_HAVE_CUDA.
+# Finds what is needed and what may be there; sets GRADRING_HAVE_ONEDNN, GRADRING_HAVE_PNG,
+# GRADRING_HAVE_JPEG and GRADRING_HAVE_CUDA.
 
 # A package that is a shared library and headers alike, taken as headers: target, one of its headers, the definition.
 function(gradring_header_only target header definition)
@@ -56,6 +56,27 @@ if(NOT GRADRING_PNG STREQUAL OFF)
     set(GRADRING_HAVE_PNG ON)
   elseif(GRADRING_PNG STREQUAL ON)
     message(FATAL_ERROR "GRADRING_PNG is ON, but libpng 1.6 or later was not found: install libpng-dev")
+  endif()
+endif()
+
+set(GRADRING_HAVE_JPEG OFF)
+if(NOT GRADRING_JPEG STREQUAL OFF)
+  if(GRADRING_STATIC)
+    find_library(JPEG_LIBRARY NAMES libjpeg.a)
+  endif()
+  if(NOT GRADRING_STATIC OR JPEG_LIBRARY)
+    find_package(JPEG)
+  endif()
+  if(JPEG_FOUND)
+    include(CheckCXXSymbolExists)
+    set(CMAKE_REQUIRED_INCLUDES ${JPEG_INCLUDE_DIRS})
+    check_cxx_symbol_exists(LIBJPEG_TURBO_VERSION "cstdio;jpeglib.h" GRADRING_JPEG_IS_TURBO)
+    unset(CMAKE_REQUIRED_INCLUDES)
+  endif()
+  if(JPEG_FOUND AND GRADRING_JPEG_IS_TURBO)
+    set(GRADRING_HAVE_JPEG ON)
+  elseif(GRADRING_JPEG STREQUAL ON)
+    message(FATAL_ERROR "GRADRING_JPEG is ON, but libjpeg-turbo was not found: install libjpeg-dev")
   endif()
 endif()
 

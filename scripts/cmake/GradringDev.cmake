@@ -37,7 +37,8 @@ get_property(others GLOBAL PROPERTY GRADRING_DEV_OTHERS)
 set(names "")
 set(GRADRING_DEV_DEPENDS "")
 foreach(row fmt::fmt=fmt=libfmt-dev tomlplusplus::tomlplusplus=tomlplusplus=libtomlplusplus-dev ZLIB::ZLIB=z=zlib1g-dev
-        OpenSSL::Crypto=crypto=libssl-dev PNG::PNG=png=libpng-dev DNNL::dnnl=dnnl=libdnnl-dev)
+        OpenSSL::Crypto=crypto=libssl-dev PNG::PNG=png=libpng-dev JPEG::JPEG=jpeg=libjpeg-dev
+        DNNL::dnnl=dnnl=libdnnl-dev)
   string(REPLACE = ";" row ${row})
   list(GET row 0 other)
   list(GET row 1 name)

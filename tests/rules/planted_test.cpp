@@ -66,6 +66,7 @@ TEST_F(Planted, VendorOutsideItsDoor) {
   plant("comm/transports/nccl/nccl.cpp", "#include <nccl.h>");
   plant("data/images/libpng_image.cpp", "#include <png.h>");
   plant("train/app/commands/predict.cpp", "#include <png.h>");
+  plant("data/images/libjpeg_image.cpp", "#include <jpeglib.h>");
   plant("kernels/relu/relu.h", "#include <cuda_runtime.h>");
   plant("kernels/relu/relu.cu", "#include <cuda_fp16.h>");
   plant("kernels/runtime/cuda/stream.cpp", "#include <cuda_runtime.h>");

@@ -54,6 +54,12 @@ Finding libpng() {
   return {"libpng", "none", "gradring predict cannot work: install libpng-dev and build again"};
 }
 
+Finding libjpeg() {
+  const std::string version = data::jpeg_library();
+  if (!version.empty()) return {"libjpeg-turbo", version};
+  return {"libjpeg-turbo", "none", "JPEGs of an image folder cannot be read: install libjpeg-dev and build again"};
+}
+
 Finding cuda_module() {
   const auto file = cuda_module_file();
   if (file.empty())
@@ -98,7 +104,7 @@ std::string openmp_wait(const VariableLookup& environment) {
 }
 
 std::vector<Finding> built_in() {
-  return {{"commit", kCommit}, cpu_level(), onednn(), curl(), libpng(), cuda_module(), simulated_gpu_module()};
+  return {{"commit", kCommit}, cpu_level(), onednn(), curl(), libpng(), libjpeg(), cuda_module(), simulated_gpu_module()};
 }
 
 std::vector<Finding> used_here(const VariableLookup& environment, SimulatedGpu simulate_gpu) {

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/images/decoders.h"
+#include "data/images/image.h"
+
+namespace gradring::data {
+
+void require_jpeg() {
+  throw NoJpegError(
+      "cannot read JPEGs: this gradring was built without libjpeg-turbo; install libjpeg-dev and build it again");
+}
+
+DecodedImage decode_jpeg(const std::filesystem::path&, std::string_view) {
+  require_jpeg();
+  return {};
+}
+
+std::string jpeg_library() { return {}; }
+
+}  // namespace gradring::data

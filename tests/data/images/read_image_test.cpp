@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <random>
+
+#include "data/files/byte_source.h"
+#include "data/images/image.h"
+#include "tests/data/support/message_of.h"
+#include "tests/data/support/written_png.h"
+#include "tests/support/safetensors.h"
+
+namespace gradring::data {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using tests::Bytes;
+using tests::WrittenPng;
+
+class ReadImage : public testing::Test {
+ protected:
+  Image read(const Bytes& bytes) const { return read_image(folder_.write("image.bin", bytes)); }
+  std::string refusal(const Bytes& bytes) const {
+    return tests::message_of<DataError>([&] { read(bytes); });
+  }
+
+  tests::TempFolder folder_;
+};
+
+class ReadPng : public ReadImage {
+ protected:
+  void SetUp() override {
+    if (png_library().empty()) GTEST_SKIP() << "built without libpng";
+  }
+};
+
+class ReadJpeg : public ReadImage {
+ protected:
+  void SetUp() override {
+    if (jpeg_library().empty()) GTEST_SKIP() << "built without libjpeg-turbo";
+  }
+
+  /// Of tests/golden/make_images.py: 23 x 37 pixels.
+  static Bytes stored(const std::string& kind) {
+    return tests::read_golden("images").at(kind + "_23x37.file").as<std::uint8_t>();
+  }
+
+  /// The same with another size in its frame header.
+  static Bytes promising(Bytes jpeg, std::uint8_t height_256, std::uint8_t width_256, std::uint8_t frame = 0xc0) {
+    const Bytes marker = {0xff, frame, 0};
+    const auto at = std::ranges::search(jpeg, marker).begin();  // marker, length, bits, height, width
+    at[5] = height_256;
+    at[7] = width_256;
+    return jpeg;
+  }
+
+  /// Beginnings, all near the end and some before, that are read although more than the end marker is missing.
+  int read_in_spite_of_truncation(const Bytes& whole) const {
+    int count = 0;
+    for (std::size_t size = 0; size + 2 < whole.size(); size += size + 42 < whole.size() ? 11 : 1) try {
+        read(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
+        ++count;
+      } catch (const DataError&) {
+      }
+    return count;
+  }
+};
+
+TEST_F(ReadImage, NamesWhatIsNoImage) {
+  EXPECT_THAT(refusal({}), HasSubstr("image.bin: is empty; copy"));
+  EXPECT_THAT(refusal({'G', 'I', 'F', '8', '9', 'a', 0, 0}), HasSubstr("is a GIF; save it as a PNG or JPEG"));
+  EXPECT_THAT(refusal({'R', 'I', 'F', 'F', 9, 0, 0, 0, 'W', 'E', 'B', 'P'}), HasSubstr("is a WebP image"));
+  EXPECT_THAT(refusal({'I', 'I', '*', 0, 8}), HasSubstr("is a TIFF image"));
+  EXPECT_THAT(refusal({0, 0, 0, 24, 'f', 't', 'y', 'p', 'h', 'e', 'i', 'c'}), HasSubstr("is a HEIF image"));
+  EXPECT_THAT(refusal({'<', 'h', 't', 'm', 'l', '>'}), HasSubstr("is a web page"));
+  EXPECT_THAT(refusal({1, 2, 3}), HasSubstr("begins neither as a PNG nor as a JPEG"));
+  EXPECT_THAT(refusal({0xff, 0xd8}), HasSubstr("begins neither"));
+}
+
+TEST_F(ReadImage, NamesWhatCannotBeRead) {
+  EXPECT_THAT(tests::message_of<DataError>([&] { read_image(folder_.path() / "none.jpg"); }),
+              AllOf(HasSubstr("none.jpg: cannot be opened"), HasSubstr("that you may read it")));
+  EXPECT_THROW(read_image(folder_.path()), DataError) << "a folder";
+  EXPECT_THAT(tests::message_of<DataError>([] { read_image("/dev/zero"); }), HasSubstr("is larger than"));
+}
+
+TEST_F(ReadImage, SaysWhichLibraryIsMissing) {
+  if (!png_library().empty() && !jpeg_library().empty()) GTEST_SKIP() << "this build has both";
+  if (png_library().empty()) {
+    EXPECT_THROW(read(WrittenPng{.rows = {1}}.bytes()), NoPngError);
+  }
+  if (jpeg_library().empty()) {
+    EXPECT_THROW(read({0xff, 0xd8, 0xff, 0xe0}), NoJpegError);
+  }
+}
+
+TEST_F(ReadPng, DropsTransparency) {
+  EXPECT_THAT(read(WrittenPng{.colour = WrittenPng::rgba, .rows = {100, 0, 200, 0}}.bytes()).pixels,
+              ElementsAre(100, 0, 200));
+  EXPECT_THAT(read(WrittenPng{.colour = WrittenPng::grey_alpha, .rows = {7, 0}}.bytes()).pixels, ElementsAre(7, 7, 7));
+  WrittenPng indexed{.colour = WrittenPng::indexed, .rows = {0}, .palette = {9, 8, 7}, .transparency = {0}};
+  EXPECT_THAT(read(indexed.bytes()).pixels, ElementsAre(9, 8, 7));
+}
+
+TEST_F(ReadPng, KeepsTheUpperBitsOfSixteen) {
+  EXPECT_THAT(read(WrittenPng{.width = 2, .bits = 16, .rows = {128, 255, 3, 1}}.bytes()).pixels,
+              ElementsAre(128, 128, 128, 3, 3, 3));
+}
+
+TEST_F(ReadPng, IgnoresGamma) {
+  Bytes png = WrittenPng{.rows = {100}}.bytes();
+  const Bytes gamma = tests::png_chunk("gAMA", {0, 1, 0x86, 0xa0});  // 1: linear
+  png.insert(png.begin() + 8 + 12 + 13, gamma.begin(), gamma.end());
+  EXPECT_THAT(read(png).pixels, ElementsAre(100, 100, 100));
+}
+
+TEST_F(ReadPng, TakesNoMemoryForWhatIsOnlySaid) {
+  EXPECT_THAT(refusal(WrittenPng{.width = 100'000, .height = 100'000, .rows = {1}}.bytes()),
+              AllOf(HasSubstr("100000 x 100000"), HasSubstr("make it smaller")));
+  Bytes png = WrittenPng{.rows = {1}}.bytes();
+  const Bytes exif = tests::png_chunk("eXIf", {'I', 'I', '*', 0, 8, 0, 0, 0});
+  png.insert(png.begin() + 8 + 12 + 13, exif.begin(), exif.end());
+  EXPECT_EQ(read(png).width, 1);
+  png[8 + 12 + 13] = 0x68;  // a length of 1.7 GB
+  EXPECT_THROW(read(png), DataError);
+}
+
+TEST_F(ReadPng, EveryTruncationIsRejected) {
+  const Bytes whole = WrittenPng{.width = 5, .height = 7, .colour = WrittenPng::rgb, .rows = Bytes(105, 9)}.bytes();
+  for (std::size_t size = 0; size < whole.size(); ++size)
+    EXPECT_THROW(read(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size))), DataError) << size;
+}
+
+TEST_F(ReadJpeg, RejectsABombByItsHeader) {
+  EXPECT_THAT(refusal(promising(stored("jpeg_420"), 0xff, 0xff)),
+              AllOf(HasSubstr("image.bin: "), HasSubstr("make it smaller")));
+  EXPECT_THAT(refusal(promising(stored("jpeg_progressive"), 0x40, 0x40, 0xc2)), HasSubstr("make it smaller"));
+}
+
+TEST_F(ReadJpeg, RejectsMoreRowsThanItHas) {
+  EXPECT_THAT(refusal(promising(stored("jpeg_420"), 1, 0)),
+              AllOf(HasSubstr("cannot be read as a JPEG"), HasSubstr("copy it again")));
+}
+
+TEST_F(ReadJpeg, TruncationsAreRejected) {
+  for (const char* kind : {"jpeg_420", "jpeg_progressive", "jpeg_cmyk", "jpeg_turned_6"})
+    EXPECT_EQ(read_in_spite_of_truncation(stored(kind)), 0) << kind;
+}
+
+TEST_F(ReadJpeg, FlippedBitsDoNotCrashIt) {
+  constexpr unsigned kSeed = 11;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  std::mt19937 random(kSeed);
+  int refused = 0;
+  for (const char* kind : {"jpeg_420", "jpeg_progressive", "jpeg_cmyk", "jpeg_turned_6"}) {
+    const Bytes whole = stored(kind);
+    for (int i = 0; i < 150; ++i) {
+      Bytes flipped = whole;
+      const std::size_t bit = random() % (8 * whole.size());
+      flipped[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
+      try {
+        EXPECT_EQ(read(flipped).channels, 3);
+      } catch (const DataError&) {
+        ++refused;
+      }
+    }
+  }
+  EXPECT_GT(refused, 20);
+}
+
+}  // namespace
+}  // namespace gradring::data
