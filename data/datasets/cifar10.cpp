@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "data/datasets/known_datasets.h"
 #include "data/files/byte_source.h"
 #include "data/files/mistaken_file.h"
 
@@ -110,7 +111,10 @@ std::unique_ptr<Dataset> open_cifar10(const std::vector<fs::path>& files) {
   check_equal_sizes(files, counts);
   const std::size_t records = files.size() * counts.front();
   require_memory(files.front().parent_path(), "its " + std::to_string(records) + " records", records * kRecordBytes);
-  InMemoryDataset::Contents contents{.name = "cifar10", .shape = {kSide, kSide, kChannels}, .classes = kClasses};
+  InMemoryDataset::Contents contents{.name = "cifar10",
+                                     .shape = {kSide, kSide, kChannels},
+                                     .classes = kClasses,
+                                     .class_names = known_dataset("cifar10").class_names};
   contents.pixels.reserve(records * kPixels);
   contents.labels.reserve(records);
   for (const fs::path& file : files) append_records(file, contents.pixels, contents.labels);

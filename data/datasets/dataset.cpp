@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "data/datasets/dataset_facts.h"
 #include "kernels/base/error.h"
 
 namespace gradring::data {
@@ -21,6 +22,12 @@ struct Sums {
 
 }  // namespace
 
+std::vector<std::string> numbered_classes(int classes) {
+  std::vector<std::string> names;
+  for (int i = 0; i < classes; ++i) names.push_back(std::to_string(i));
+  return names;
+}
+
 InMemoryDataset::InMemoryDataset(Contents contents)
     : contents_(std::move(contents)), sample_bytes_(static_cast<std::size_t>(contents_.shape.elements())) {
   check(contents_.shape.rank() == 3,
@@ -32,6 +39,10 @@ InMemoryDataset::InMemoryDataset(Contents contents)
       contents_.labels.empty() ? -1 : *std::max_element(contents_.labels.begin(), contents_.labels.end());
   check(largest < contents_.classes,
         "label " + std::to_string(largest) + " is not below the " + std::to_string(contents_.classes) + " classes");
+  if (contents_.class_names.empty()) contents_.class_names = numbered_classes(contents_.classes);
+  check(std::ssize(contents_.class_names) == contents_.classes,
+        "a dataset has " + std::to_string(contents_.class_names.size()) + " names of classes, expected " +
+            std::to_string(contents_.classes));
 }
 
 std::span<const std::uint8_t> InMemoryDataset::pixels(std::int64_t index) const {
@@ -48,6 +59,11 @@ void InMemoryDataset::check_index(std::int64_t index) const {
   if (index < 0 || index >= size()) [[unlikely]]
     throw InvalidArgument(contents_.name + " has no sample " + std::to_string(index) + ": it holds 0 to " +
                           std::to_string(size() - 1));
+}
+
+DatasetFacts facts_of(const Dataset& dataset) {
+  const auto names = dataset.class_names();
+  return {.name = std::string(dataset.name()), .shape = dataset.shape(), .class_names = {names.begin(), names.end()}};
 }
 
 DatasetStatistics statistics_of(const Dataset& dataset) {

@@ -22,6 +22,9 @@ struct Sample {
   int label = 0;
 };
 
+/// The names "0", "1", ... of classes that have no others.
+std::vector<std::string> numbered_classes(int classes);
+
 /// A fixed list of labelled images of one shape.
 ///
 /// Shapes    shape() is that of one sample: height, width, channels; pixels are stored in that order.
@@ -36,6 +39,8 @@ class Dataset {
   virtual kernels::Shape shape() const = 0;
   /// Labels are 0 .. classes() - 1.
   virtual int classes() const = 0;
+  /// Of each class, in the order of the labels. Valid as long as the dataset.
+  virtual std::span<const std::string> class_names() const = 0;
   /// Valid as long as the dataset.
   virtual std::span<const std::uint8_t> pixels(std::int64_t index) const = 0;
   virtual int label(std::int64_t index) const = 0;
@@ -52,15 +57,18 @@ class InMemoryDataset final : public Dataset {
     int classes = 0;
     std::vector<std::uint8_t> pixels;  ///< sample after sample
     std::vector<std::uint8_t> labels;
+    std::vector<std::string> class_names = {};  ///< empty: numbered_classes()
   };
 
-  /// Errors    InvalidArgument if pixels, labels and shape do not fit together, or a label is not below `classes`.
+  /// Errors    InvalidArgument if pixels, labels, names and shape do not fit together, or a label is not below
+  ///           `classes`.
   explicit InMemoryDataset(Contents contents);
 
   std::string_view name() const override { return contents_.name; }
   std::int64_t size() const override { return static_cast<std::int64_t>(contents_.labels.size()); }
   kernels::Shape shape() const override { return contents_.shape; }
   int classes() const override { return contents_.classes; }
+  std::span<const std::string> class_names() const override { return contents_.class_names; }
   std::span<const std::uint8_t> pixels(std::int64_t index) const override;
   int label(std::int64_t index) const override;
 

@@ -32,6 +32,7 @@ struct IdxFiles {
   std::filesystem::path images;
   std::filesystem::path labels;
   int classes = 10;
+  std::vector<std::string> class_names = {};  ///< empty: numbered_classes()
 };
 
 /// A dataset from one file of images and one of labels.

@@ -171,7 +171,8 @@ std::unique_ptr<Dataset> open_idx(const IdxFiles& files) {
                                                                      .shape = {extents[1], extents[2], 1},
                                                                      .classes = files.classes,
                                                                      .pixels = std::move(images),
-                                                                     .labels = std::move(labels)});
+                                                                     .labels = std::move(labels),
+                                                                     .class_names = files.class_names});
 }
 
 std::vector<std::string> idx_spellings(std::string_view name) {

@@ -2,11 +2,13 @@
 #include "data/datasets/open_dataset.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string>
 
 #include "data/datasets/dataset_files.h"
 #include "data/datasets/digits.h"
+#include "data/datasets/known_datasets.h"
 #include "data/files/byte_source.h"
 #include "kernels/base/error.h"
 #include "kernels/base/nearest_name.h"
@@ -15,12 +17,6 @@ namespace gradring::data {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array<std::string_view, 10> kDigits = {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
-constexpr std::array<std::string_view, 10> kClothes = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat",
-                                                       "Sandal",      "Shirt",   "Sneaker",  "Bag",   "Ankle boot"};
-constexpr std::array<std::string_view, 10> kCifar10 = {"airplane", "automobile", "bird",  "cat",  "deer",
-                                                       "dog",      "frog",       "horse", "ship", "truck"};
 
 constexpr std::array<std::string_view, 4> kNames = {"mnist", "fashion-mnist", "cifar10", "digits"};
 
@@ -55,6 +51,7 @@ std::unique_ptr<Dataset> open_idx_set(const IdxSet& set, Split split, const fs::
   IdxFiles files = find_idx_files(split, dataset_folders(set.name, data_dir), fetch_command(set.name, data_dir));
   check_folder_name(files.images.parent_path(), set);
   files.name = set.name;
+  files.class_names = known_dataset(set.name).class_names;
   return open_idx(files);
 }
 
@@ -80,14 +77,10 @@ std::string shell_quoted(const std::string& text) {
 
 std::span<const std::string_view> dataset_names() { return kNames; }
 
-const KnownSet& known_set(std::string_view name) {
-  static const KnownSet sets[] = {{"mnist", {28, 28, 1}, kDigits},
-                                  {"fashion-mnist", {28, 28, 1}, kClothes},
-                                  {"cifar10", {32, 32, 3}, kCifar10},
-                                  {"digits", {28, 28, 1}, kDigits}};
-  const auto* const found = std::ranges::find(sets, name, &KnownSet::name);
-  if (found == std::end(sets)) throw_unknown(name);
-  return *found;
+DatasetFacts facts_of(const DatasetSpec& spec) {
+  const DatasetFacts* known = find_known_dataset(spec.name);
+  if (!known) throw_unknown(spec.name);
+  return *known;
 }
 
 std::vector<fs::path> dataset_folders(std::string_view name, const fs::path& data_dir) {
@@ -100,13 +93,14 @@ std::vector<fs::path> dataset_folders(std::string_view name, const fs::path& dat
   return folders;
 }
 
-std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const fs::path& data_dir) {
-  if (name == "digits") return make_digits(split);
-  if (std::ranges::find(kNames, name) == kNames.end()) throw_unknown(name);
-  if (data_dir.empty()) throw InvalidArgument(needs_folder_message(name));
+std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec, Split split) {
+  if (spec.name == "digits") return make_digits(split);
+  if (std::ranges::find(kNames, spec.name) == kNames.end()) throw_unknown(spec.name);
+  if (spec.data_dir.empty()) throw InvalidArgument(needs_folder_message(spec.name));
   for (const IdxSet& set : kIdxSets)
-    if (name == set.name) return open_idx_set(set, split, data_dir);
-  return open_cifar10(find_cifar10_files(split, dataset_folders(name, data_dir), fetch_command(name, data_dir)));
+    if (spec.name == set.name) return open_idx_set(set, split, spec.data_dir);
+  return open_cifar10(
+      find_cifar10_files(split, dataset_folders(spec.name, spec.data_dir), fetch_command(spec.name, spec.data_dir)));
 }
 
 std::string fetch_command(std::string_view name, const fs::path& data_dir) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <array>
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -10,21 +9,24 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
+#include "data/datasets/dataset_facts.h"
 
 namespace gradring::data {
 
 /// The names that open_dataset accepts.
 std::span<const std::string_view> dataset_names();
 
-/// What is known of a dataset without its files.
-struct KnownSet {
-  std::string_view name;
-  kernels::Shape sample;  ///< height, width, channels
-  std::array<std::string_view, 10> classes;
+/// Which dataset to open, and where its files are.
+struct DatasetSpec {
+  std::string name;                     ///< one of dataset_names()
+  std::filesystem::path data_dir = {};  ///< empty: none
 };
 
-/// Errors    InvalidArgument for a name that is not in dataset_names(); suggests the nearest.
-const KnownSet& known_set(std::string_view name);
+/// What is known of a dataset without reading its pixels. Needs no files where shape and classes are the same everywhere
+/// (known_datasets.h).
+///
+/// Errors    as open_dataset.
+DatasetFacts facts_of(const DatasetSpec& spec);
 
 /// The folders that are searched for the files of a dataset, in order: `data_dir`/<name>, the subfolders that
 /// torchvision or the archive create, `data_dir` itself.
@@ -38,7 +40,11 @@ std::vector<std::filesystem::path> dataset_folders(std::string_view name, const 
 /// Errors    InvalidArgument for an unknown name (suggests the nearest) or an empty `data_dir` where files are needed;
 ///           DataError if the files are missing, corrupt, or in the other dataset's folder.
 /// Cost      reads the whole split into memory.
-std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split, const std::filesystem::path& data_dir);
+std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec, Split split);
+inline std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split,
+                                             const std::filesystem::path& data_dir) {
+  return open_dataset({.name = std::string(name), .data_dir = data_dir}, split);
+}
 
 /// The shell command that downloads a dataset to where open_dataset finds it:
 /// "gradring data fetch mnist --data-dir datasets". An empty `data_dir` means the command's default.

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -21,6 +22,7 @@ class Subset final : public Dataset {
   std::int64_t size() const override { return std::ssize(indices_); }
   kernels::Shape shape() const override { return whole_->shape(); }
   int classes() const override { return whole_->classes(); }
+  std::span<const std::string> class_names() const override { return whole_->class_names(); }
   std::span<const std::uint8_t> pixels(std::int64_t index) const override { return whole_->pixels(at(index)); }
   int label(std::int64_t index) const override { return whole_->label(at(index)); }
 

@@ -19,6 +19,7 @@ class Counted final : public Dataset {
   std::int64_t size() const override { return 10; }
   kernels::Shape shape() const override { return {1, 1, 3}; }
   int classes() const override { return 1; }
+  std::span<const std::string> class_names() const override { return names_; }
   std::span<const std::uint8_t> pixels(std::int64_t) const override { return pixels_; }
   int label(std::int64_t) const override {
     ++asked;
@@ -27,6 +28,7 @@ class Counted final : public Dataset {
   mutable std::atomic<int> asked{0};
 
  private:
+  std::vector<std::string> names_ = numbered_classes(1);
   std::array<std::uint8_t, 3> pixels_{};
 };
 

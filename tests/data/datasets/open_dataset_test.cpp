@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "data/datasets/known_datasets.h"
 #include "data/files/byte_source.h"
 #include "kernels/base/error.h"
 #include "tests/data/support/message_of.h"
@@ -146,15 +147,24 @@ TEST_P(RealSets, Test) { check(Split::test, 10'000); }
 
 INSTANTIATE_TEST_SUITE_P(Idx, RealSets, ::testing::Values("mnist", "fashion-mnist"));
 
-TEST(KnownSet, KnowsEveryDataSet) {
-  for (const std::string_view name : dataset_names()) EXPECT_EQ(known_set(name).name, name);
-  const auto digits = open_dataset("digits", Split::test, "");
-  EXPECT_EQ(known_set("digits").sample, digits->shape());
-  EXPECT_EQ(known_set("digits").classes.size(), static_cast<std::size_t>(digits->classes()));
+TEST(KnownDatasets, NeedNoFiles) {
+  for (const std::string_view name : known_dataset_names())
+    EXPECT_EQ(facts_of(DatasetSpec{.name = std::string(name)}).name, name);
 }
 
-TEST(KnownSet, NamesTheNearest) {
-  EXPECT_THAT(tests::message_of<InvalidArgument>([] { known_set("mnits"); }), testing::HasSubstr("'mnist'"));
+TEST(KnownDatasets, HaveTheFactsOfTheirFiles) {
+  const tests::TempFolder folder;
+  write_set(folder, "", 1);
+  for (const char* name : {"digits", "fashion-mnist", "mnist"})
+    EXPECT_EQ(facts_of(*open_dataset(name, name == std::string("digits") ? Split::test : Split::train, folder.path()))
+                  .class_names,
+              known_dataset(name).class_names);
+  const auto digits = open_dataset("digits", Split::test, "");
+  EXPECT_EQ(facts_of(*digits), known_dataset("digits"));
+}
+
+TEST(KnownDatasets, NameTheNearest) {
+  EXPECT_THAT(tests::message_of<InvalidArgument>([] { known_dataset("mnits"); }), testing::HasSubstr("'mnist'"));
 }
 
 }  // namespace

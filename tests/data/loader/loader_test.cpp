@@ -38,12 +38,14 @@ class Numbers : public Dataset {
   std::int64_t size() const override { return 100; }
   kernels::Shape shape() const override { return {2, 3, 1}; }
   int classes() const override { return 10; }
+  std::span<const std::string> class_names() const override { return names_; }
   std::span<const std::uint8_t> pixels(std::int64_t index) const override {
     return pixels_.at(static_cast<std::size_t>(index));
   }
   int label(std::int64_t index) const override { return static_cast<int>(index % 10); }
 
  private:
+  std::vector<std::string> names_ = numbered_classes(10);
   std::array<std::array<std::uint8_t, 6>, 100> pixels_{};
 };
 

@@ -80,9 +80,7 @@ std::shared_ptr<const data::Dataset> copy_of(const Dataset& dataset) {
 TrainConfig config_of(const Options& options, const Model& model, const data::Dataset& dataset) {
   OptionTexts texts(options.values().begin(), options.values().end());
   texts.try_emplace("progress", "none");
-  OwnTraining own{.dataset = std::string(dataset.name()),
-                  .samples = {.shape = dataset.shape(), .classes = dataset.classes()},
-                  .model = {model.name(), model.toml()}};
+  OwnTraining own{.dataset = data::facts_of(dataset), .model = {model.name(), model.toml()}};
   if (!own.model.text.empty() && !is_model_file(own.model.name)) own.model.name += ".toml";
   const auto file = options.config_file().empty() ? std::nullopt : std::optional(options.config_file());
   return resolve_own(own, texts, system_variables(), file).config;

@@ -79,9 +79,8 @@ Evaluated open_evaluated(const EvalOptions& options, const InferenceSetting& set
   const NamedTensors& tensors = setting.tensors;
   Evaluated evaluated{.split = options.split};
   const bool validates = evaluated.split == kValidationSplit;
-  evaluated.dataset = validates
-                          ? open_validation_set(setting.config, held_out_of(tensors))
-                          : data::open_dataset(setting.config.dataset, data::Split::test, setting.config.data_dir);
+  evaluated.dataset = validates ? open_validation_set(setting.config, held_out_of(tensors))
+                                : data::open_dataset(dataset_spec(setting.config), data::Split::test);
   const bool selects = validates || (!tensors.is_file && !held_out_samples(tensors.contents, tensors.from));
   if (selects && !options.inference.ema) evaluated.recorded = tensors.contents.score;
   return evaluated;

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "data/datasets/open_dataset.h"
+#include "data/datasets/known_datasets.h"
 #include "kernels/runtime/dry_run_device.h"
 #include "nn/models/model.h"
 #include "nn/program/program.h"
@@ -39,7 +39,7 @@ CommandLine command_line(ShowModelOptions& options) {
   return {.command = "gradring model show",
           .purpose = "layers of a model, with shapes, parameters, multiply-adds and the memory of a training",
           .usage = {fmt::format("{} [OPTIONS]", kShowUsage)},
-          .options = {choice_option("dataset", data::dataset_names(),
+          .options = {choice_option("dataset", data::known_dataset_names(),
                                     "data set whose images and classes it is for (default digits)", options.dataset),
                       text_option("input", "HxWxC", "height, width and channels of the images, instead of --dataset",
                                   options.input),
@@ -74,8 +74,8 @@ nn::Model model_for(const ShowModelOptions& options, const std::string& name) {
   const nn::ModelText text = named_model(name);
   if (options.input.empty()) {
     if (options.classes > 0) throw UsageError("--classes is for --input: add it, or leave --classes out");
-    const data::KnownSet& set = data::known_set(options.dataset);
-    return nn::make_model(text, set.sample, std::ssize(set.classes));
+    const data::DatasetFacts& set = data::known_dataset(options.dataset);
+    return nn::make_model(text, set.shape, set.classes());
   }
   if (options.classes == 0) throw UsageError("--classes is missing: --input does not say the number of classes");
   return nn::make_model(text, parse_input(options.input), options.classes);

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
-#include "data/datasets/open_dataset.h"
+#include "data/datasets/dataset_facts.h"
 #include "data/files/byte_source.h"
 #include "data/images/image.h"
 #include "kernels/base/file.h"
@@ -56,15 +56,16 @@ CommandLine command_line(PredictOptions& options) {
 }
 
 /// The images as a dataset whose labels are all 0.
-data::InMemoryDataset read_images(const std::vector<std::string>& names, const data::KnownSet& set, bool invert) {
+data::InMemoryDataset read_images(const std::vector<std::string>& names, const data::DatasetFacts& set, bool invert) {
   data::InMemoryDataset::Contents contents{.name = "images",
-                                           .shape = set.sample,
-                                           .classes = static_cast<int>(set.classes.size()),
+                                           .shape = set.shape,
+                                           .classes = set.classes(),
                                            .pixels = {},
-                                           .labels = {}};
+                                           .labels = {},
+                                           .class_names = set.class_names};
   for (const std::string& name : names) {
-    const auto pixels = data::to_sample(data::read_png(name), set.sample, invert);
-    if (!invert && set.sample[2] == 1 && data::has_light_border(pixels, set.sample))
+    const auto pixels = data::to_sample(data::read_png(name), set.shape, invert);
+    if (!invert && set.shape[2] == 1 && data::has_light_border(pixels, set.shape))
       print_to_stderr(
           fmt::format("{} has a light border, but {} is light on dark: it may need --invert\n", name, set.name));
     contents.pixels.insert(contents.pixels.end(), pixels.begin(), pixels.end());
@@ -81,10 +82,10 @@ struct Guess {
 };
 
 /// The most likely first; among equals, the first class.
-std::vector<Guess> guesses(std::span<const float> logits, const data::KnownSet& set, std::int64_t top) {
+std::vector<Guess> guesses(std::span<const float> logits, const data::DatasetFacts& set, std::int64_t top) {
   const std::vector<double> probabilities = probabilities_of(logits);
   std::vector<Guess> all;
-  for (std::size_t i = 0; i < probabilities.size(); ++i) all.push_back({i, set.classes[i], probabilities[i]});
+  for (std::size_t i = 0; i < probabilities.size(); ++i) all.push_back({i, set.class_names[i], probabilities[i]});
   std::ranges::sort(all, {}, [](const Guess& guess) { return std::pair(-guess.probability, guess.index); });
   all.resize(std::min(all.size(), static_cast<std::size_t>(top)));
   return all;
@@ -97,9 +98,9 @@ struct Prediction {
 };
 
 /// A row for each image: its classes and their probabilities, the most likely first.
-void print(const std::vector<Prediction>& predictions, const data::KnownSet& set) {
+void print(const std::vector<Prediction>& predictions, const data::DatasetFacts& set) {
   std::size_t class_width = 5;
-  for (const std::string_view name : set.classes) class_width = std::max(class_width, columns_of(name));
+  for (const std::string& name : set.class_names) class_width = std::max(class_width, columns_of(name));
   TextTable table{.columns = {{.head = "image"}}, .gap = 2};
   for (std::size_t i = 0; i < predictions.front().best.size(); ++i) {
     table.columns.push_back({.head = padded(i == 0 ? "class" : fmt::format("{}.", i + 1), class_width)});
@@ -172,17 +173,18 @@ void run(PredictOptions& options, Words words) {
   data::require_png();
   const std::vector<std::string> names = image_files(words);
   InferenceSetting setting = prepare_inference(options.inference);
-  const data::KnownSet& set = data::known_set(setting.config.dataset);
-  check_sample_shape(*setting.tensors.contents.about, set.sample, setting.tensors.from);
+  const data::DatasetFacts& set = *setting.config.facts;
+  check_sample_shape(*setting.tensors.contents.about, set.shape, setting.tensors.from);
   const data::InMemoryDataset images = read_images(names, set, options.invert);
   const std::int64_t batch_size = std::min(setting.config.batch_size, images.size());
   const std::vector<float> logits =
-      make_inference(setting, set.sample, images.classes(), batch_size)->run(images).logits;
+      make_inference(setting, set.shape, images.classes(), batch_size)->run(images).logits;
   write_logits(options.inference, images.size(), logits);
   std::vector<Prediction> predictions;
   for (std::size_t i = 0; i < names.size(); ++i)
     predictions.push_back(
-        {names[i], guesses(std::span(logits).subspan(i * set.classes.size(), set.classes.size()), set, options.top)});
+        {names[i],
+         guesses(std::span(logits).subspan(i * set.class_names.size(), set.class_names.size()), set, options.top)});
   if (options.inference.json) {
     nlohmann::ordered_json results = nlohmann::ordered_json::array();
     for (const Prediction& each : predictions) results.push_back(to_json(each, setting.tensors));

@@ -9,6 +9,7 @@
 #include "kernels/base/nearest_name.h"
 #include "train/core/config/option_sources.h"
 #include "train/core/setup/run_settings.h"
+#include "train/core/trainer/dataset_record.h"
 #include "train/core/trainer/from_config.h"
 #include "train/options/usage_error.h"
 #include "train/records/checkpoint/tensor_file.h"
@@ -25,7 +26,7 @@ bool is_set(const OptionTexts& given, const std::string& option) {
 
 /// Command line before GRADRING_* variables, the checkpoint's settings and the default.
 TrainConfig resolve_config(OptionTexts given, const NamedTensors& tensors) {
-  const bool takes_model = !is_set(given, "model");
+  const bool takes_model = !is_set(given, "model"), takes_dataset = !is_set(given, "dataset");
   for (const char* option : {"dataset", "data-dir", "model", "model-text"}) {
     if (option == std::string_view("model-text") ? !takes_model : is_set(given, option)) continue;
     if (const std::string saved = saved_setting(tensors.contents, option); !saved.empty()) given[option] = saved;
@@ -33,7 +34,8 @@ TrainConfig resolve_config(OptionTexts given, const NamedTensors& tensors) {
   if (!is_set(given, "batch-size")) given["batch-size"] = kBatchSize;
   if (!is_set(given, "dataset"))
     throw UsageError(fmt::format("{} does not name its dataset: give it with --dataset", tensors.from.string()));
-  return resolve(given, system_variables(), std::nullopt).config;
+  const auto facts = takes_dataset ? recorded_dataset(*tensors.contents.about, tensors.from) : std::nullopt;
+  return resolve(given, system_variables(), std::nullopt, facts).config;
 }
 
 Compute compute_for(const TrainConfig& config) {

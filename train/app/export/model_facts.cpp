@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "data/datasets/open_dataset.h"
-#include "data/loader/normalize.h"
+#include "data/datasets/known_datasets.h"
 #include "kernels/base/nearest_name.h"
 #include "train/core/config/resolve.h"
 #include "train/core/setup/run_settings.h"
+#include "train/core/trainer/dataset_record.h"
 #include "train/core/trainer/training_state.h"
 #include "train/options/usage_error.h"
 
@@ -32,6 +32,14 @@ nn::ModelText model_in(const Checkpoint& checkpoint, const std::string& given) {
   return named_model(given);
 }
 
+/// The data set that `given` names, or else that of the checkpoint. Nothing if it is unknown.
+std::optional<data::DatasetFacts> dataset_of(const NamedTensors& named, const std::string& given) {
+  if (given.empty())
+    if (auto recorded = recorded_dataset(*named.contents.about, named.from)) return recorded;
+  const auto* known = data::find_known_dataset(given.empty() ? saved_setting(named.contents, "dataset") : given);
+  return known ? std::optional(*known) : std::nullopt;
+}
+
 /// One value for each channel.
 std::vector<float> for_channels(const std::vector<float>& values, std::int64_t channels) {
   if (values.size() != 1) return values;
@@ -41,20 +49,16 @@ std::vector<float> for_channels(const std::vector<float>& values, std::int64_t c
 }  // namespace
 
 std::optional<ModelFacts> find_facts(const NamedTensors& named, const std::string& model, const std::string& dataset) {
-  check_given("dataset", dataset, data::dataset_names());
+  check_given("dataset", dataset, data::known_dataset_names());
   const nn::ModelText its_model = model_in(named.contents, model);
-  const std::string its_dataset = dataset.empty() ? saved_setting(named.contents, "dataset") : dataset;
-  if ((its_model.text.empty() && !is_among(nn::model_names(), its_model.name)) ||
-      !is_among(data::dataset_names(), its_dataset))
-    return std::nullopt;
-  const data::KnownSet& set = data::known_set(its_dataset);
-  check_sample_shape(*named.contents.about, set.sample, named.from);
-  const data::NormalizeSpec normalize;
-  ModelFacts facts{.model = nn::make_model(its_model, set.sample, std::ssize(set.classes)),
-                   .dataset = its_dataset,
-                   .labels = {set.classes.begin(), set.classes.end()},
-                   .mean = for_channels(normalize.mean, set.sample[2]),
-                   .std = for_channels(normalize.std, set.sample[2]),
+  const auto set = dataset_of(named, dataset);
+  if ((its_model.text.empty() && !is_among(nn::model_names(), its_model.name)) || !set) return std::nullopt;
+  check_sample_shape(*named.contents.about, set->shape, named.from);
+  ModelFacts facts{.model = nn::make_model(its_model, set->shape, set->classes()),
+                   .dataset = set->name,
+                   .labels = set->class_names,
+                   .mean = for_channels(set->mean, set->shape[2]),
+                   .std = for_channels(set->std, set->shape[2]),
                    .step = std::nullopt};
   if (!named.is_file) facts.step = named.contents.step;
   return facts;

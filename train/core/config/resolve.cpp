@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "data/datasets/open_dataset.h"
 #include "kernels/base/file.h"
 #include "kernels/base/printable.h"
 #include "train/core/config/option_sources.h"
@@ -139,9 +138,8 @@ nn::ModelText named_model(const std::string& name) {
 }
 
 nn::Model model_for(const TrainConfig& config) {
-  if (const auto& own = config.own_samples) return nn::make_model(model_of(config), own->shape, own->classes);
-  const data::KnownSet& set = data::known_set(config.dataset);
-  return nn::make_model(model_of(config), set.sample, std::ssize(set.classes));
+  const data::DatasetFacts facts = facts_of(config);
+  return nn::make_model(model_of(config), facts.shape, facts.classes());
 }
 
 void check_model(const TrainConfig& config) {
@@ -151,9 +149,11 @@ void check_model(const TrainConfig& config) {
 }
 
 ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
-                       const std::optional<std::string>& config_file) {
+                       const std::optional<std::string>& config_file, const std::optional<data::DatasetFacts>& facts) {
   ResolvedConfig resolved = read_all(gather(command_line, environment, config_file));
+  resolved.config.facts = facts;
   validate(resolved.config);
+  resolved.config.facts = facts_of(resolved.config);
   complete_model(resolved.config);
   return resolved;
 }
@@ -164,8 +164,8 @@ ResolvedConfig resolve_own(const OwnTraining& own, const OptionTexts& options, c
   for (const char* name : {"dataset", "data-dir", "model", "model-text"}) given.erase(name);
   ResolvedConfig resolved = read_all(given);
   TrainConfig& config = resolved.config;
-  config.dataset = own.dataset;
-  config.own_samples = own.samples;
+  config.dataset = own.dataset.name;
+  config.facts = own.dataset;
   config.model = own.model.name;
   config.model_text = own.model.text;
   validate(config);

@@ -43,17 +43,19 @@ void check_model(const TrainConfig& config);
 
 /// Resolves every option: command line before GRADRING_* variables, the file and the default. If --steps is given and
 /// --epochs is not, epochs is 0. Reads --model's file, and checks the model; if the file is missing in a resume, its text
-/// stays empty, and take_saved_model of core/setup finds it.
+/// stays empty, and take_saved_model of core/setup finds it. `facts` are those of the data set, if a checkpoint has them:
+/// its files are not needed then.
 ///
-/// Errors    as read_model_file and check_model; UsageError: an unknown key or variable (names the nearest and the line), an invalid value, options that
-///           contradict each other, an empty --run-dir, or a file that is missing or not TOML.
+/// Errors    as read_model_file, check_model and data::facts_of; UsageError: an unknown key or variable (names the
+///           nearest and the line), an invalid value, options that contradict each other, an empty --run-dir, or a file
+///           that is missing or not TOML.
 ResolvedConfig resolve(const OptionTexts& command_line, const Variables& environment,
-                       const std::optional<std::string>& config_file);
+                       const std::optional<std::string>& config_file,
+                       const std::optional<data::DatasetFacts>& facts = std::nullopt);
 
 /// What a program on the C++ API trains.
 struct OwnTraining {
-  std::string dataset;
-  OwnSamples samples;
+  data::DatasetFacts dataset;
   nn::ModelText model;
 };
 

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/process_group.h"
-#include "data/datasets/open_dataset.h"
 #include "train/core/config/train_config.h"
 #include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
@@ -60,6 +59,10 @@ std::string shown_device(const std::string& id, SimulatedGpu simulated) {
   return is_simulated(simulated) ? fmt::format("{}, simulated {}", id, word_of(simulated)) : id;
 }
 
+data::DatasetFacts facts_of(const TrainConfig& config) {
+  return config.facts ? *config.facts : data::facts_of(dataset_spec(config));
+}
+
 bool is_model_file(std::string_view model) { return model.find_first_of("./") != std::string_view::npos; }
 
 bool logs_to(const TrainConfig& config, std::string_view sink) {
@@ -72,7 +75,7 @@ void validate(const TrainConfig& config) {
     if (!condition) throw UsageError(message);
   };
   require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
-  require(config.dataset == "digits" || !config.data_dir.empty() || config.own_samples,
+  require(config.dataset == "digits" || !config.data_dir.empty() || config.facts,
           data::needs_folder_message(config.dataset));
   require(config.global_batch == 0 || config.accumulate == 1 || has_joint_micro_batches(config),
           fmt::format("--global-batch {} and --accumulate {} both set the samples per step: leave one out, or set "

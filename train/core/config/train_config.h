@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "data/datasets/dataset_facts.h"
+#include "data/datasets/open_dataset.h"
 #include "kernels/runtime/device.h"
 #include "nn/models/model.h"
 #include "nn/program/activation_memory.h"
@@ -38,20 +40,15 @@ struct ValSplit {
   bool operator==(const ValSplit&) const = default;
 };
 
-/// The samples of a data set that a program has on the C++ API.
-struct OwnSamples {
-  kernels::Shape shape;  ///< height, width, channels
-  std::int64_t classes = 0;
-};
-
 /// All settings of a training run, with the defaults of the command line. config/options.cpp maps each field to an
 /// option.
 struct TrainConfig {
   std::string dataset = "digits";
   std::string data_dir;
-  std::optional<OwnSamples> own_samples;  ///< those of `dataset`, if it is a program's own; no option
-  ValSplit val_split;                     ///< validation samples, held out of the training set
-  std::string model = "convnet";          ///< a built-in one, or the path of a model file
+  std::optional<data::DatasetFacts>
+      facts;                      ///< of `dataset`, as facts_of() found them, or a program has them; no option
+  ValSplit val_split;             ///< validation samples, held out of the training set
+  std::string model = "convnet";  ///< a built-in one, or the path of a model file
   std::string model_text;         ///< of the file, which a run keeps; empty: `model` is built in, or not read yet
   std::int64_t epochs = 2;        ///< 0: until `steps`
   std::int64_t steps = 0;         ///< 0: until the end of `epochs`
@@ -137,6 +134,16 @@ void check_simulated_gpu(SimulatedGpu card, const std::string& device);
 
 /// "cuda:1", or "cuda:1, simulated h100": nobody may take a result for a GPU's.
 std::string shown_device(const std::string& id, SimulatedGpu simulated);
+
+/// The data set of --dataset.
+inline data::DatasetSpec dataset_spec(const TrainConfig& config) {
+  return {.name = config.dataset, .data_dir = config.data_dir};
+}
+
+/// What is known of it: config.facts, or else what its files say.
+///
+/// Errors    as data::facts_of.
+data::DatasetFacts facts_of(const TrainConfig& config);
 
 /// Whether --model names a file.
 bool is_model_file(std::string_view model);

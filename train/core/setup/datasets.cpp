@@ -48,17 +48,16 @@ Datasets make_datasets(const TrainConfig& config, std::shared_ptr<const data::Da
 }
 
 Datasets open_train_set(const TrainConfig& config) {
-  return split(config, data::open_dataset(config.dataset, data::Split::train, config.data_dir));
+  return split(config, data::open_dataset(dataset_spec(config), data::Split::train));
 }
 
 Datasets open_datasets(const TrainConfig& config) {
-  return make_datasets(config, data::open_dataset(config.dataset, data::Split::train, config.data_dir),
-                       data::open_dataset(config.dataset, data::Split::test, config.data_dir));
+  return make_datasets(config, data::open_dataset(dataset_spec(config), data::Split::train),
+                       data::open_dataset(dataset_spec(config), data::Split::test));
 }
 
 std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, const HeldOut& held_out) {
-  const std::shared_ptr<const data::Dataset> whole =
-      data::open_dataset(config.dataset, data::Split::train, config.data_dir);
+  const std::shared_ptr<const data::Dataset> whole = data::open_dataset(dataset_spec(config), data::Split::train);
   if (whole->name() != held_out.dataset)
     throw UsageError(fmt::format("--dataset is {}, but the validation set is a part of {}: leave it out", whole->name(),
                                  held_out.dataset));

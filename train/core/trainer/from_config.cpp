@@ -94,6 +94,10 @@ bool communicates_in_every_pass(const TrainConfig& config) {
          (config.zero == 2 && (config.sync_every_pass || config.reproducible));
 }
 
+data::DatasetFacts facts_of(const TrainConfig& config, const data::Dataset& train_set) {
+  return config.facts ? *config.facts : data::facts_of(train_set);
+}
+
 kernels::DType dtype_of(Precision precision, const kernels::DeviceId& device) {
   switch (precision) {
     case Precision::fp32: return DType::f32;

@@ -38,6 +38,9 @@ std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64
 /// ranks with fewer samples run empty batches.
 bool communicates_in_every_pass(const TrainConfig& config);
 
+/// What is known of the data set that is trained on: config.facts, or those of the samples, with default mean and std.
+data::DatasetFacts facts_of(const TrainConfig& config, const data::Dataset& train_set);
+
 /// Evaluation keeps no activations for backward, so its batch can be larger than training's.
 inline constexpr std::int64_t kEvalBatch = 250;
 

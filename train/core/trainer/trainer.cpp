@@ -143,7 +143,8 @@ void Trainer::save(std::optional<double> score) {
                       .cpu_level = recorded_cpu_level(world_.device),
                       .plans = plans_of(replica_.program()),
                       .total_steps = planned_steps(),
-                      .precision = precision_name(replica_.program().dtype())};
+                      .precision = precision_name(replica_.program().dtype()),
+                      .dataset = facts_of(config_, world_.train_set)};
   if (!world_.checkpoints) return;
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }

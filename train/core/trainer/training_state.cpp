@@ -14,6 +14,7 @@
 #include "kernels/runtime/cpu_level.h"
 #include "nn/backend/cpu/onednn.h"
 #include "train/core/trainer/computation.h"
+#include "train/core/trainer/dataset_record.h"
 #include "train/options/usage_error.h"
 #include "train/records/checkpoint/error.h"
 #include "train/records/checkpoint/json_members.h"
@@ -170,6 +171,7 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
                                       {kSettings, settings},
                                       {"settings_sha256", sha256_hex(std::as_bytes(std::span(settings)))}},
       .score = score};
+  if (state.dataset) (*checkpoint.about)[kDataset] = to_json(*state.dataset);
   if (!state.computation->empty()) (*checkpoint.about)[kComputation] = std::move(*state.computation);
   return checkpoint;
 }
@@ -189,7 +191,8 @@ TrainingState from_checkpoint(Checkpoint checkpoint, const std::filesystem::path
                       .samples_of_step = about.value(kSamplesOfStep, std::int64_t{0}),
                       .order = about.value(kOrder, nlohmann::ordered_json()),
                       .total_steps = about.value(kTotalSteps, std::int64_t{0}),
-                      .precision = about.value(kPrecision, std::string())};
+                      .precision = about.value(kPrecision, std::string()),
+                      .dataset = recorded_dataset(about, file)};
   const kernels::step_state::StepState& step = state.replica.step;
   if (state.progress.imported_steps == kUnknownSteps)
     state.progress.imported_steps =

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
+#include "data/datasets/dataset_facts.h"
 #include "data/loader/sampler.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/shape.h"
@@ -109,6 +110,7 @@ struct TrainingState {
   JsonValue plans = {};              ///< plans_of(): informative only
   std::int64_t total_steps = 0;      ///< that were planned, which a schedule spans
   std::string precision = {};        ///< of the layers, which decides whether the loss is scaled; empty: unknown
+  std::optional<data::DatasetFacts> dataset = {};  ///< of the training set
 };
 
 /// Keys of Checkpoint::about.

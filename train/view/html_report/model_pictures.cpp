@@ -16,6 +16,7 @@
 #include "train/core/setup/run_directory.h"
 #include "train/core/setup/run_settings.h"
 #include "train/core/setup/start.h"
+#include "train/core/trainer/dataset_record.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/parameter_names.h"
 #include "train/core/trainer/training_state.h"
@@ -41,7 +42,7 @@ TrainConfig config_of(const Checkpoint& checkpoint, const std::filesystem::path&
   const bool is_set = !data_dir.empty() || system_variable(variable_of(*find_option("data-dir")));
   if (const std::string folder = is_set ? data_dir : saved_setting(checkpoint, "data-dir"); !folder.empty())
     given["data-dir"] = folder;
-  return resolve(given, system_variables(), std::nullopt).config;
+  return resolve(given, system_variables(), std::nullopt, recorded_dataset(*checkpoint.about, from)).config;
 }
 
 /// Empty if the model has no convolution of grey or coloured images.
@@ -94,16 +95,15 @@ ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::str
   const bool is_best = found.has_value();
   ResumePoint named = is_best ? *std::move(found) : named_checkpoint(files, run_dir, "the run", remarks);
   const TrainConfig config = config_of(named.checkpoint, named.from, data_dir);
-  const auto dataset = data::open_dataset(config.dataset, data::Split::test, config.data_dir);
+  const auto dataset = data::open_dataset(dataset_spec(config), data::Split::test);
   check_sample_shape(*named.checkpoint.about, dataset->shape(), named.from);
   const nn::Model model = nn::make_model(model_of(config), dataset->shape(), dataset->classes());
   ParameterNames(model).rename(named.checkpoint.model, named.from);
-  const auto& names = data::known_set(config.dataset).classes;
   ModelPictures pictures{.checkpoint = named.from,
                          .step = named.checkpoint.step,
                          .is_best = is_best,
                          .dataset = config.dataset,
-                         .classes = {names.begin(), names.end()},
+                         .classes = config.facts->class_names,
                          .samples = dataset->size(),
                          .sample = dataset->shape(),
                          .filters = filters_of(model, named.checkpoint.model)};

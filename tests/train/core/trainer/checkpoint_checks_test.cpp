@@ -9,6 +9,7 @@
 #include "kernels/host/host_device.h"
 #include "kernels/runtime/cpu_level.h"
 #include "tests/data/support/message_of.h"
+#include "train/core/trainer/dataset_record.h"
 #include "train/options/usage_error.h"
 #include "train/records/checkpoint/error.h"
 
@@ -75,6 +76,47 @@ TEST(SampleShape, RejectsInvalidShapesBriefly) {
 
 TEST(SampleShape, IgnoresAnUnknownShape) {
   EXPECT_NO_THROW(check_sample_shape(Json::object(), {28, 28, 1}, "step-20"));
+}
+
+/// The record of `facts` in a checkpoint, with one member replaced.
+Json record_with(const char* member, const Json& value) {
+  Json facts = to_json(data::DatasetFacts{.name = "flowers", .shape = {4, 6, 3}, .class_names = {"rose", "tulip"}});
+  facts[member] = value;
+  return {{kDataset, facts}};
+}
+
+TEST(RecordedDataset, IsWhatWasSaved) {
+  const data::DatasetFacts facts{.name = "flowers",
+                                 .shape = {4, 6, 3},
+                                 .class_names = {"rose", "tulip", "ünknown"},
+                                 .mean = {0.1307f, 0.2f, 1.0f / 3},
+                                 .std = {0.3081f, 0.1f, 0.7f}};
+  const Json about = Json::parse(Json{{kDataset, to_json(facts)}}.dump());
+  EXPECT_EQ(recorded_dataset(about, "step-20"), facts);
+  EXPECT_EQ(recorded_dataset(Json::object(), "step-20"), std::nullopt) << "of an earlier version";
+}
+
+TEST(RecordedDataset, RejectsInvalidValues) {
+  EXPECT_NO_THROW(recorded_dataset(record_with("mean", {0.1, 0.2, 0.3}), "step-20"));
+  const std::pair<const char*, Json> wrong[] = {{"name", 3},
+                                                {"shape", {4, 6}},
+                                                {"shape", {4, 0, 3}},
+                                                {"shape", {4, 6.5, 3}},
+                                                {"shape", {4, 6, 1 << 17}},
+                                                {"shape", "4x6x3"},
+                                                {"class_names", Json::array()},
+                                                {"class_names", {"rose", 1}},
+                                                {"mean", {0.1, 0.2}},
+                                                {"mean", {"a"}},
+                                                {"mean", {1e300}},
+                                                {"std", {0}},
+                                                {"std", {-1}},
+                                                {"std", nullptr}};
+  for (const auto& [member, value] : wrong)
+    EXPECT_THAT([&] { recorded_dataset(record_with(member, value), "run/step-20"); },
+                ThrowsMessage<CheckpointError>(AllOf(HasSubstr("run/step-20"), HasSubstr(member))))
+        << member << " " << value;
+  EXPECT_THROW(recorded_dataset({{kDataset, 7}}, "step-20"), CheckpointError);
 }
 
 }  // namespace

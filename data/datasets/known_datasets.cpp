@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/known_datasets.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "kernels/base/error.h"
+#include "kernels/base/nearest_name.h"
+
+namespace gradring::data {
+namespace {
+
+const std::vector<DatasetFacts>& all_facts() {
+  static const std::vector<DatasetFacts> facts = {
+      {.name = "mnist", .shape = {28, 28, 1}, .class_names = numbered_classes(10)},
+      {.name = "fashion-mnist",
+       .shape = {28, 28, 1},
+       .class_names = {"T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag",
+                       "Ankle boot"}},
+      {.name = "cifar10",
+       .shape = {32, 32, 3},
+       .class_names = {"airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"}},
+      {.name = "digits", .shape = {28, 28, 1}, .class_names = numbered_classes(10)}};
+  return facts;
+}
+
+}  // namespace
+
+std::span<const std::string_view> known_dataset_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const DatasetFacts& facts : all_facts()) all.push_back(facts.name);
+    return all;
+  }();
+  return names;
+}
+
+const DatasetFacts* find_known_dataset(std::string_view name) {
+  const auto found = std::ranges::find(all_facts(), name, &DatasetFacts::name);
+  return found == all_facts().end() ? nullptr : &*found;
+}
+
+const DatasetFacts& known_dataset(std::string_view name) {
+  if (const DatasetFacts* found = find_known_dataset(name)) return *found;
+  std::string known;
+  for (const std::string_view each : known_dataset_names()) known += (known.empty() ? "" : ", ") + std::string(each);
+  throw InvalidArgument("unknown dataset '" + std::string(name) + "': expected one of " + known + "." +
+                        did_you_mean(name, known_dataset_names()));
+}
+
+}  // namespace gradring::data

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <span>
+#include <string_view>
+
+#include "data/datasets/dataset_facts.h"
+
+namespace gradring::data {
+
+/// The names of the datasets whose shape and classes are the same everywhere: mnist, fashion-mnist, cifar10, digits.
+std::span<const std::string_view> known_dataset_names();
+
+/// What is known of one of them without its files; null for another name.
+const DatasetFacts* find_known_dataset(std::string_view name);
+
+/// Errors    InvalidArgument for a name that is not in known_dataset_names(); suggests the nearest.
+const DatasetFacts& known_dataset(std::string_view name);
+
+}  // namespace gradring::data

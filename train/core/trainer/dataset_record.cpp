@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "train/core/trainer/dataset_record.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "train/core/trainer/training_state.h"
+#include "train/records/checkpoint/error.h"
+#include "train/records/checkpoint/json_members.h"
+
+namespace gradring::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t kMostExtent = 1 << 16;
+constexpr std::size_t kMostClasses = 1 << 16;
+
+/// The members of kDataset, which are lists.
+class Lists {
+ public:
+  Lists(const Json& facts, const std::filesystem::path& from) : facts_(facts), from_(from) {}
+
+  kernels::Shape shape() const {
+    const auto is_extent = [](const Json& extent) {
+      return extent.is_number_integer() && extent >= 1 && extent <= kMostExtent;
+    };
+    return kernels::Shape(list<std::int64_t>("shape", 3, 3, is_extent, "three numbers from 1 to 65536"));
+  }
+  std::vector<std::string> class_names() const {
+    return list<std::string>(
+        "class_names", 1, kMostClasses, [](const Json& name) { return name.is_string(); }, "the names of the classes");
+  }
+  std::vector<float> mean(std::size_t channels) const {
+    return per_channel("mean", channels, [](float value) { return std::isfinite(value); });
+  }
+  std::vector<float> std(std::size_t channels) const {
+    return per_channel("std", channels, [](float value) { return std::isfinite(value) && value > 0; });
+  }
+
+ private:
+  template <class Value, class Predicate>
+  std::vector<Value> list(const char* name, std::size_t least, std::size_t most, Predicate is_valid,
+                          const char* expected) const {
+    const auto found = facts_.find(name);
+    if (found != facts_.end() && found->is_array() && found->size() >= least && found->size() <= most &&
+        std::ranges::all_of(*found, is_valid))
+      return found->get<std::vector<Value>>();
+    const std::string text = found == facts_.end() ? "missing" : found->dump().substr(0, 40);
+    throw CheckpointError(from_,
+                          std::string("has '") + kDataset + "." + name + "' = " + text + ", expected " + expected,
+                          kUseAnotherCheckpoint);
+  }
+
+  /// One value, or one for each channel.
+  template <class Predicate>
+  std::vector<float> per_channel(const char* name, std::size_t channels, Predicate is_valid) const {
+    const auto fits = [&](const Json& value) { return value.is_number() && is_valid(value.get<float>()); };
+    const bool is_one = facts_.contains(name) && facts_.at(name).size() == 1;
+    return list<float>(name, is_one ? 1 : channels, channels, fits, "a number for each channel");
+  }
+
+  const Json& facts_;
+  const std::filesystem::path& from_;
+};
+
+}  // namespace
+
+Json to_json(const data::DatasetFacts& facts) {
+  return {{"name", facts.name},
+          {"shape", to_json(facts.shape)},
+          {"class_names", facts.class_names},
+          {"mean", facts.mean},
+          {"std", facts.std}};
+}
+
+std::optional<data::DatasetFacts> recorded_dataset(const Json& about, const std::filesystem::path& from) {
+  if (!about.contains(kDataset)) return std::nullopt;
+  const JsonMembers members(about, from);
+  const Json& facts = members.object(kDataset);
+  const Lists lists(facts, from);
+  const kernels::Shape shape = lists.shape();
+  const auto channels = static_cast<std::size_t>(shape[2]);
+  return data::DatasetFacts{.name = JsonMembers(facts, from).text("name"),
+                            .shape = shape,
+                            .class_names = lists.class_names(),
+                            .mean = lists.mean(channels),
+                            .std = lists.std(channels)};
+}
+
+}  // namespace gradring::train
