@@ -30,7 +30,8 @@ void prefetch(std::span<const std::uint8_t> bytes) {
 }  // namespace
 
 bool fill_batch(const Dataset& dataset, const Normalize& normalize, std::span<const std::int64_t> indices,
-                BatchSlot& slot, const std::stop_token& stop) {
+                BatchSlot& slot, const std::stop_token& stop, const EpochAugmentation& augmentation) {
+  Augmenter augmenter(augmentation, dataset.shape());
   const auto sample_elements = static_cast<std::size_t>(dataset.shape().elements());
   const std::span images(slot.images.as<float>(), indices.size() * sample_elements);
   const std::span labels(slot.labels.as<std::int32_t>(), indices.size());
@@ -38,7 +39,9 @@ bool fill_batch(const Dataset& dataset, const Normalize& normalize, std::span<co
     if (stop.stop_requested()) return false;
     if (i + kAhead < indices.size()) prefetch(dataset.pixels(indices[i + kAhead]));
     const Sample sample = dataset.get(indices[i]);
-    normalize.apply(sample.pixels, images.subspan(i * sample_elements, sample_elements));
+    const std::span<float> image = images.subspan(i * sample_elements, sample_elements);
+    normalize.apply(augmenter.crop_and_flip(indices[i], sample.pixels), image);
+    augmenter.cut_out(image);
     labels[i] = sample.label;
   }
   return true;
@@ -54,6 +57,7 @@ class Loader::Worker final : public BatchOwner {
         normalize_(spec_.normalize, dataset.shape()[2]),
         slots_(checked_depth(spec_.depth)) {
     check(spec_.batch_size >= 1, "the batch size is " + std::to_string(spec_.batch_size) + ", expected 1 or more");
+    check_fits(spec_.augmentation.what, dataset.shape());
     const auto samples = static_cast<std::size_t>(std::min(spec_.batch_size, geometry().samples));
     const auto sample_elements = static_cast<std::size_t>(dataset.shape().elements());
     free_.reserve(slots_.size());
@@ -146,7 +150,7 @@ class Loader::Worker final : public BatchOwner {
   bool fill(BatchSlot& slot, std::span<const std::int64_t> indices, const std::stop_token& stop) const {
     const kernels::TraceScope traced(spec_.trace, kernels::TraceCategory::loader, "prepare batch",
                                      {std::ssize(indices)});
-    return fill_batch(dataset_, normalize_, indices, slot, stop);
+    return fill_batch(dataset_, normalize_, indices, slot, stop, spec_.augmentation);
   }
 
   /// Waits until the caller gives a slot back; null if the loader is being destroyed.

@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <vector>
 
+#include "data/augment/augmentation.h"
 #include "data/datasets/dataset.h"
 #include "data/loader/normalize.h"
 #include "data/loader/sampler.h"
@@ -64,20 +65,22 @@ class Batch {
   Contents contents_;
 };
 
-/// Copies the samples `indices`, normalised, to the front of a slot.
+/// Copies the samples `indices`, augmented and normalised, to the front of a slot.
 ///
 /// Returns   false if it was stopped before the end.
-/// Errors    InvalidArgument for an index outside the dataset; what the dataset throws.
+/// Errors    InvalidArgument for an index outside the dataset, or if the augmentation does not fit the images; what the
+///           dataset throws.
 /// Cost      per sample, reads its bytes and writes four times as many; prefetches the next samples, since shuffled
 ///           rows of a dataset larger than the caches are cache misses.
 bool fill_batch(const Dataset& dataset, const Normalize& normalize, std::span<const std::int64_t> indices,
-                BatchSlot& slot, const std::stop_token& stop);
+                BatchSlot& slot, const std::stop_token& stop, const EpochAugmentation& augmentation = {});
 
 struct LoaderSpec {
   std::vector<std::int64_t> indices = {};  ///< one rank's order, or the rest of it after a resume
   std::int64_t batch_size = 64;
   std::int64_t window = 0;  ///< samples per optimizer step: no batch crosses into the next step; 0: no limit
   NormalizeSpec normalize = {};
+  EpochAugmentation augmentation = {};
   int depth = 4;                         ///< batches that exist at once: being filled, ready, or held by the caller
   kernels::TraceTrack* trace = nullptr;  ///< of the loader's thread: batches that it prepares; null: none
 };
@@ -86,7 +89,8 @@ struct LoaderSpec {
 ///
 /// Order     batches come in the order of `indices`; the last one may be short.
 /// Threads   one caller; the loader's thread uses `dataset` and `device`, too, so they must outlive it.
-/// Errors    InvalidArgument if batch_size or depth is below 1, or the transform does not fit the dataset's channels.
+/// Errors    InvalidArgument if batch_size or depth is below 1, or the transform does not fit the dataset's channels,
+///           or the augmentation its images.
 ///           next() throws errors of the loader's thread in place of the batch that failed, and again after.
 /// Cost      memory: depth x batch_size samples as f32. Destruction waits for at most one sample.
 /// Example   tests/data/loader/loader_test.cpp

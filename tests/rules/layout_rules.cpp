@@ -14,7 +14,7 @@ const std::map<std::string_view, Names>& direct_folders() {
       {"kernels", {"base", "bench", "host", "lib", "ops", "runtime", "simt", "simulated_gpu"}},
       {"nn", {"backend", "layers", "models", "program"}},
       {"comm", {"bench", "collectives", "rendezvous", "sockets", "transport", "transports"}},
-      {"data", {"bench", "datasets", "fetch", "files", "images", "loader"}},
+      {"data", {"augment", "bench", "datasets", "fetch", "files", "images", "loader"}},
       {"train", {"app", "bench", "core", "launch", "options", "records", "view"}},
   };
   return table;

@@ -26,14 +26,62 @@ __device__ inline T normalized(std::uint8_t pixel, float mean, float std) {
   return lib::from_f32<T>((static_cast<float>(pixel) / 255.0f - mean) / std);
 }
 
+/// The augmentation of a launch.
+struct Augmented {
+  Augmentation what;
+  std::uint64_t seed;
+  const std::int64_t* epoch;
+  int height, width;
+};
+
+/// Row y of an image that shows a resized box.
 template <class T>
+__device__ inline void write_resized(const Draw& draw, int y, const Augmented& augmented,
+                                     const std::uint8_t* __restrict__ image, const float* __restrict__ means,
+                                     const float* __restrict__ stds, T* __restrict__ to, int channels) {
+  const int width = augmented.width;
+  const Taps row = taps_of(y, draw.box.height, augmented.height);
+  for (int x : lib::lane_range(width)) {
+    const bool cut = draw.cuts_row(y) && draw.cuts_col(x);
+    const Taps col = taps_of(draw.mirrored(x, width), draw.box.width, width);
+    for (int c = 0; c < channels; ++c)
+      to[x * channels + c] =
+          cut ? lib::from_f32<T>(0.0f)
+              : normalized<T>(resized_pixel(image + c, draw.box, row, col, width, channels), means[c], stds[c]);
+  }
+}
+
+/// A row of pixels after the other, so that no index is divided by the width.
+template <class T>
+__device__ inline void write_augmented(const Augmented& augmented, std::int64_t sample,
+                                       const std::uint8_t* __restrict__ x_row, const float* __restrict__ means,
+                                       const float* __restrict__ stds, T* __restrict__ y_row, int channels) {
+  const int height = augmented.height, width = augmented.width;
+  const Draw draw = draw_of(augmented.what, augmented.seed, *augmented.epoch, sample, height, width);
+  for (int y = 0; y < height; ++y) {
+    T* to = y_row + y * width * channels;
+    if (draw.box.height > 0) {
+      write_resized(draw, y, augmented, x_row, means, stds, to, channels);
+      continue;
+    }
+    const std::uint8_t* from = x_row + draw.row_of(y, height) * width * channels;
+    for (int x : lib::lane_range(width)) {
+      const bool cut = draw.cuts_row(y) && draw.cuts_col(x);
+      const int source = draw.col_of(x, width) * channels;
+      for (int c = 0; c < channels; ++c)
+        to[x * channels + c] = cut ? lib::from_f32<T>(0.0f) : normalized<T>(from[source + c], means[c], stds[c]);
+    }
+  }
+}
+
+template <class T, bool kAugment>
 __global__ void gather_batch_run_rows_kernel(const std::uint8_t* __restrict__ x,
                                              const std::int32_t* __restrict__ x_labels, std::int64_t samples,
                                              const std::int64_t* __restrict__ order, std::int64_t positions,
                                              const std::int64_t* __restrict__ first, const float* __restrict__ means,
                                              const float* __restrict__ stds, T* __restrict__ y,
                                              std::int32_t* __restrict__ labels, std::int64_t batch, int elements,
-                                             int channels) {
+                                             int channels, SIMT_GRID_CONST(Augmented) augmented) {
   for (std::int64_t row : lib::row_range(batch)) {
     const std::int64_t position = *first + row;
     const std::int64_t sample = position >= 0 && position < positions ? order[position] : -1;
@@ -45,7 +93,9 @@ __global__ void gather_batch_run_rows_kernel(const std::uint8_t* __restrict__ x,
       continue;
     }
     const std::uint8_t* x_row = x + sample * elements;
-    if (channels == 1) {
+    if constexpr (kAugment) {
+      write_augmented(augmented, sample, x_row, means, stds, y_row, channels);
+    } else if (channels == 1) {
       const float only_mean = means[0];
       const float only_std = stds[0];
       for (int i : lib::lane_range(elements)) y_row[i] = normalized<T>(x_row[i], only_mean, only_std);
@@ -63,11 +113,19 @@ void run(Stream& stream, const Args& args) {
   if (args.batch == 0) return;
   const int elements = lib::narrow<int>("gather_batch", "elements", args.elements);
   const int channels = lib::narrow<int>("gather_batch", "channels", args.channels);
+  const bool augment = args.augment.any();
+  const Augmented augmented{.what = args.augment,
+                            .seed = args.seed,
+                            .epoch = args.epoch,
+                            .height = augment ? static_cast<int>(args.height()) : 0,
+                            .width = augment ? static_cast<int>(args.width) : 0};
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
-    simt::launch_flat<gather_batch_run_rows_kernel<T>>(
-        stream, lib::rows_for(stream, args.batch, args.batch * args.elements), args.x, args.x_labels, args.samples,
-        args.order, args.positions, args.first, args.mean, args.std, static_cast<T*>(args.y), args.labels, args.batch,
-        elements, channels);
+    lib::with_bool(augment, [&](auto augments) {
+      simt::launch_flat<gather_batch_run_rows_kernel<T, augments.value>>(
+          stream, lib::rows_for(stream, args.batch, args.batch * args.elements), args.x, args.x_labels, args.samples,
+          args.order, args.positions, args.first, args.mean, args.std, static_cast<T*>(args.y), args.labels, args.batch,
+          elements, channels, augmented);
+    });
   });
 }
 

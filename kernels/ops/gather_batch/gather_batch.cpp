@@ -2,6 +2,8 @@
 #include "kernels/ops/gather_batch/gather_batch.h"
 
 #include <limits>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -20,6 +22,32 @@ std::int64_t sample_of(const Args& args, std::int64_t row) {
   return sample < args.samples ? sample : -1;
 }
 
+void check_augmentation(const Args& args) {
+  lib::check_at_least(kOp, 1, {{"width", args.width}});
+  check(args.elements / args.channels % args.width == 0, [&] {
+    return "gather_batch: an image has " + std::to_string(args.elements / args.channels) +
+           " pixels, expected a multiple of its width, " + std::to_string(args.width);
+  });
+  const char* problem = problem_of(args.augment, args.height(), args.width);
+  check(problem == nullptr, [&] { return "gather_batch: " + std::string(problem); });
+  if (args.batch > 0) lib::check_pointer(kOp, "epoch", args.epoch);
+}
+
+/// What the augmented sample shows in one channel of pixel i, or nothing in a cutout.
+std::optional<std::uint8_t> value_of(const Args& args, std::int64_t sample, std::int64_t pixel, std::int64_t channel) {
+  const std::uint8_t* image = args.x + sample * args.elements + channel;
+  if (!args.augment.any()) return image[pixel * args.channels];
+  const int height = static_cast<int>(args.height()), width = static_cast<int>(args.width);
+  const Draw draw = draw_of(args.augment, args.seed, *args.epoch, sample, height, width);
+  const int y = static_cast<int>(pixel / width), x = static_cast<int>(pixel % width);
+  if (draw.cuts_row(y) && draw.cuts_col(x)) return std::nullopt;
+  if (draw.box.height > 0)
+    return resized_pixel(image, draw.box, taps_of(y, draw.box.height, height),
+                         taps_of(draw.mirrored(x, width), draw.box.width, width), width,
+                         static_cast<int>(args.channels));
+  return image[(std::int64_t{draw.row_of(y, height)} * width + draw.col_of(x, width)) * args.channels];
+}
+
 }  // namespace
 
 void check_args(const Args& args) {
@@ -32,6 +60,7 @@ void check_args(const Args& args) {
     return "gather_batch: elements is " + std::to_string(args.elements) + ", expected a multiple of the " +
            std::to_string(args.channels) + " channels";
   });
+  if (args.augment.any()) check_augmentation(args);
   if (args.batch == 0) return;
   lib::check_pointers(kOp, {{"x", args.x},
                             {"x_labels", args.x_labels},
@@ -53,9 +82,16 @@ void reference_run(const Args& args) {
     args.labels[row] = sample < 0 ? -1 : args.x_labels[sample];
     if (sample < 0) continue;
     for (std::int64_t i = 0; i < args.elements; ++i) {
-      const float scaled = static_cast<float>(args.x[sample * args.elements + i]) / 255.0f;
-      const float centred = scaled - args.mean[i % args.channels];
-      y[static_cast<std::size_t>(row * args.elements + i)] = static_cast<double>(centred / args.std[i % args.channels]);
+      const std::int64_t channel = i % args.channels;
+      const std::optional<std::uint8_t> shown = value_of(args, sample, i / args.channels, channel);
+      double& value = y[static_cast<std::size_t>(row * args.elements + i)];
+      if (!shown) {
+        value = 0;
+        continue;
+      }
+      const float scaled = static_cast<float>(*shown) / 255.0f;
+      const float centred = scaled - args.mean[channel];
+      value = static_cast<double>(centred / args.std[channel]);
     }
   }
   if (args.batch > 0) lib::write_values(args.dtype, args.y, y);

@@ -107,6 +107,38 @@ TEST(GatherBatch, GivesTheReferencesBits) {
     }
 }
 
+/// Each row of order, first and epoch are read on the device; width and height differ.
+TEST(GatherBatch, AugmentsWithTheReferencesBits) {
+  const struct {
+    std::int64_t batch, height, width, channels;
+  } cases[] = {{0, 4, 4, 1}, {3, 2, 3, 1}, {31, 5, 33, 1}, {5, 32, 31, 3}, {33, 7, 4, 2}, {2, 64, 5, 4}};
+  const Augmentation augmentations[] = {{.flip = Flip::random},
+                                        {.flip = Flip::alternating},
+                                        {.crop = 1},
+                                        {.cutout = 1},
+                                        {.flip = Flip::random, .crop = 1, .cutout = 4},
+                                        {.flip = Flip::random, .area_min = 800, .area_max = 10000, .cutout = 2}};
+  for (DType dtype : kTypes)
+    for (const auto& extents : cases)
+      for (const Augmentation& augment : augmentations) {
+        const std::int64_t epoch = 3;
+        const Case c({extents.batch, extents.height * extents.width, extents.channels}, dtype);
+        const auto augmented = [&](Args args) {
+          args.augment = augment;
+          args.width = extents.width;
+          args.seed = 77;
+          args.epoch = &epoch;
+          return args;
+        };
+        const Results expected = c.call([&](const Args& args) { reference_run(augmented(args)); });
+        for_each_variant(kernel_set().gather_batch, dtype, [&](const Variant& variant, Stream& stream) {
+          const Results actual = c.call([&](const Args& args) { with(variant, stream)(augmented(args)); });
+          expect_equal(actual.y.values(), expected.y.values());
+          EXPECT_EQ(actual.labels, expected.labels);
+        });
+      }
+}
+
 /// Every byte in every channel, in the numbers that people normalise MNIST and CIFAR-10 with.
 TEST(GatherBatch, GivesTheBitsOfTheLoader) {
   for (const data::NormalizeSpec& spec :
@@ -194,6 +226,21 @@ TEST(GatherBatch, RejectsNullBadExtentsAndOtherTypes) {
   refuse([](Args& args) { args.first = nullptr; });
   refuse([](Args& args) { args.std = nullptr; });
   refuse([](Args& args) { args.labels = nullptr; });
+  const auto augmented = [&](auto change) {
+    c.call([&](Args args) {
+      const std::int64_t epoch = 0;
+      args.augment = {.cutout = 1};
+      args.width = 3;
+      args.epoch = &epoch;
+      EXPECT_NO_THROW(check_args(args));
+      change(args);
+      EXPECT_THROW(check_args(args), InvalidArgument);
+    });
+  };
+  augmented([](Args& args) { args.width = 0; });
+  augmented([](Args& args) { args.width = 2; });
+  augmented([](Args& args) { args.augment.crop = 1; });
+  augmented([](Args& args) { args.epoch = nullptr; });
   EXPECT_THROW(check_args(AdvanceArgs{}), InvalidArgument);
   EXPECT_NO_THROW(check_args(Args{}));
 }

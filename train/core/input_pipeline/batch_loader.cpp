@@ -51,19 +51,22 @@ void CopiedBatch::enqueue_preparation(kernels::Stream& stream, std::int64_t coun
                      .elements = static_cast<std::size_t>(count) * sample_elements_});
 }
 
-void HostBatchLoader::begin_epoch(kernels::Stream&, std::vector<std::int64_t> order, std::int64_t position) {
+void HostBatchLoader::begin_epoch(kernels::Stream&, std::int64_t epoch, std::vector<std::int64_t> order,
+                                  std::int64_t position) {
   check_position(order, position);
   in_flight_.clear();
   order.erase(order.begin(), order.begin() + position);
   first_ = position;
   loader_.reset();  // of two threads one at a time adds to the trace
-  loader_ = std::make_unique<data::Loader>(spec_.dataset, spec_.device,
-                                           data::LoaderSpec{.indices = std::move(order),
-                                                            .batch_size = spec_.batch_size,
-                                                            .window = spec_.window,
-                                                            .normalize = spec_.normalize,
-                                                            .depth = kDepth,
-                                                            .trace = spec_.trace});
+  loader_ = std::make_unique<data::Loader>(
+      spec_.dataset, spec_.device,
+      data::LoaderSpec{.indices = std::move(order),
+                       .batch_size = spec_.batch_size,
+                       .window = spec_.window,
+                       .normalize = spec_.normalize,
+                       .augmentation = {.what = spec_.augment, .seed = spec_.augment_seed, .epoch = epoch},
+                       .depth = kDepth,
+                       .trace = spec_.trace});
 }
 
 std::optional<BatchLoader::Next> HostBatchLoader::next(Deadline deadline) {
@@ -95,16 +98,21 @@ ResidentBatchLoader::ResidentBatchLoader(const BatchLoaderSpec& spec, kernels::S
       samples_(spec.dataset.size()),
       sample_elements_(spec.dataset.shape().elements()),
       channels_(spec.dataset.shape()[2]),
+      width_(spec.dataset.shape()[1]),
+      augment_(spec.augment),
+      augment_seed_(spec.augment_seed),
       geometry_{.samples = 0, .batch_size = spec.batch_size, .window = spec.window},
       pixels_(spec.device.allocate(bytes_of(samples_ * sample_elements_, 1))),
       pixel_labels_(spec.device.allocate(bytes_of(samples_, sizeof(std::int32_t)))),
       statistics_(spec.device.allocate(bytes_of(2 * channels_, sizeof(float)))),
       order_(spec.device.allocate(bytes_of(samples_, sizeof(std::int64_t)))),
       first_(spec.device.allocate(sizeof(std::int64_t))),
-      host_order_(spec.device.allocate(bytes_of(samples_ + 1, sizeof(std::int64_t)), MemoryKind::pinned)),
+      epoch_(spec.device.allocate(sizeof(std::int64_t))),
+      host_order_(spec.device.allocate(bytes_of(samples_ + 2, sizeof(std::int64_t)), MemoryKind::pinned)),
       images_(spec.device.allocate(bytes_of(spec.batch_size * sample_elements_, kernels::size_of(spec.dtype)))),
       labels_(spec.device.allocate(bytes_of(spec.batch_size, sizeof(std::int32_t)))) {
   (void)data::Normalize(spec.normalize, channels_);  // checks the spec
+  data::check_fits(augment_, spec.dataset.shape());
   const kernels::Buffer host = spec.device.allocate(statistics_.size(), MemoryKind::pinned);
   spread(spec.normalize.mean, channels_, host.as<float>());
   spread(spec.normalize.std, channels_, host.as<float>() + channels_);
@@ -133,7 +141,8 @@ void ResidentBatchLoader::upload(const data::Dataset& dataset, kernels::Stream& 
   stream.synchronize(deadline);
 }
 
-void ResidentBatchLoader::begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) {
+void ResidentBatchLoader::begin_epoch(kernels::Stream& stream, std::int64_t epoch, std::vector<std::int64_t> order,
+                                      std::int64_t position) {
   check_position(order, position);
   check(static_cast<std::int64_t>(order.size()) <= samples_, "an epoch's order has more samples than the data set");
   geometry_.samples = static_cast<std::int64_t>(order.size()) - position;
@@ -142,8 +151,10 @@ void ResidentBatchLoader::begin_epoch(kernels::Stream& stream, std::vector<std::
   auto* host = host_order_.as<std::int64_t>();
   std::ranges::copy(order, host);
   host[samples_] = position;
+  host[samples_ + 1] = epoch;
   stream.enqueue_copy(order_.data(), host, order.size() * sizeof(std::int64_t));
   stream.enqueue_copy(first_.data(), host + samples_, sizeof(std::int64_t));
+  stream.enqueue_copy(epoch_.data(), host + samples_ + 1, sizeof(std::int64_t));
 }
 
 std::optional<BatchLoader::Next> ResidentBatchLoader::next(Deadline) {
@@ -168,7 +179,11 @@ void ResidentBatchLoader::enqueue_preparation(kernels::Stream& stream, std::int6
                        .mean = statistics_.as<float>(),
                        .std = statistics_.as<float>() + channels_,
                        .y = images_.data(),
-                       .labels = labels_.as<std::int32_t>()});
+                       .labels = labels_.as<std::int32_t>(),
+                       .augment = augment_,
+                       .width = width_,
+                       .seed = augment_seed_,
+                       .epoch = epoch_.as<std::int64_t>()});
   gather_.advance(stream, {.first = first, .by = count});
 }
 

@@ -44,6 +44,8 @@ struct BatchLoaderSpec {
   std::int64_t window = 0;                     ///< as data::LoaderSpec
   kernels::DType dtype = kernels::DType::f32;  ///< of the images on the device
   data::NormalizeSpec normalize = {};
+  data::Augmentation augment = {};
+  std::uint64_t augment_seed = 0;
   kernels::TraceTrack* trace = nullptr;  ///< as data::LoaderSpec
 };
 
@@ -57,9 +59,10 @@ class BatchLoader : public DeviceBatch {
     std::chrono::nanoseconds data_wait{0};  ///< how long next() blocked
   };
 
-  /// Begins an epoch of these samples of the data set, at `position` in the order. All batches of the last epoch must
-  /// have been taken, and the steps that use them be done.
-  virtual void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) = 0;
+  /// Begins epoch number `epoch` of these samples of the data set, at `position` in the order. Augmentation depends on
+  /// the number. All batches of the last epoch must have been taken, and the steps that use them be done.
+  virtual void begin_epoch(kernels::Stream& stream, std::int64_t epoch, std::vector<std::int64_t> order,
+                           std::int64_t position) = 0;
   /// Advances to the next batch, which the next enqueue_copies and enqueue_preparation bring; nullopt at the epoch's
   /// end.
   ///
@@ -104,7 +107,8 @@ class HostBatchLoader final : public BatchLoader {
  public:
   explicit HostBatchLoader(const BatchLoaderSpec& spec) : spec_(spec), batch_(spec) {}
 
-  void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) override;
+  void begin_epoch(kernels::Stream& stream, std::int64_t epoch, std::vector<std::int64_t> order,
+                   std::int64_t position) override;
   std::optional<Next> next(Deadline deadline) override;
   void enqueue_copies(kernels::Stream& stream) override;
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override {
@@ -139,7 +143,8 @@ class ResidentBatchLoader final : public BatchLoader {
   /// Errors    DeviceError if it does not fit there.
   ResidentBatchLoader(const BatchLoaderSpec& spec, kernels::Stream& stream, Deadline deadline);
 
-  void begin_epoch(kernels::Stream& stream, std::vector<std::int64_t> order, std::int64_t position) override;
+  void begin_epoch(kernels::Stream& stream, std::int64_t epoch, std::vector<std::int64_t> order,
+                   std::int64_t position) override;
   std::optional<Next> next(Deadline deadline) override;
   void enqueue_copies(kernels::Stream&) override {}
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;
@@ -154,6 +159,9 @@ class ResidentBatchLoader final : public BatchLoader {
   std::int64_t samples_;
   std::int64_t sample_elements_;
   std::int64_t channels_;
+  std::int64_t width_;
+  data::Augmentation augment_;
+  std::uint64_t augment_seed_;
   data::BatchGeometry geometry_;
   std::int64_t first_position_ = 0;  // of the epoch, in the order
   std::int64_t batch_ = 0;           // the next one
@@ -163,7 +171,8 @@ class ResidentBatchLoader final : public BatchLoader {
   kernels::Buffer statistics_;    // f32: means, then standard deviations, of each channel
   kernels::Buffer order_;         // i64, [samples]
   kernels::Buffer first_;         // i64: position in the order on the device
-  kernels::Buffer host_order_;    // pinned: the order of this epoch, then its start
+  kernels::Buffer epoch_;         // i64: its number on the device
+  kernels::Buffer host_order_;    // pinned: the order of this epoch, then its start and its number
   kernels::Buffer images_;
   kernels::Buffer labels_;
 };

@@ -19,7 +19,7 @@ Evaluation evaluate(const EvaluationParts& parts) {
                            .batch_size = parts.program.max_batch(),
                            .dtype = parts.program.dtype(),
                            .trace = parts.trace});
-  batches.begin_epoch(parts.stream, sampler.order(0), 0);
+  batches.begin_epoch(parts.stream, 0, sampler.order(0), 0);
   const kernels::Buffer loss = parts.device.allocate(sizeof(float));
   const kernels::Buffer correct = parts.device.allocate(sizeof(std::int32_t));
   const kernels::Buffer host_loss = parts.device.allocate(sizeof(float), kernels::MemoryKind::pinned);

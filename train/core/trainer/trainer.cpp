@@ -83,7 +83,7 @@ bool Trainer::run_epoch() {
   std::vector<std::int64_t> order = sampler_->order(epoch_);
   const bool at_end = first == sampler_->steps();  // a request has stopped the run after the last step
   const std::int64_t begin = at_end ? std::ssize(order) : sampler_->step(first).begin;
-  batches_->begin_epoch(replica_.stream(), std::move(order), begin);
+  batches_->begin_epoch(replica_.stream(), epoch_, std::move(order), begin);
   last_report_ = Clock::now();
   for (std::int64_t step = first; step < sampler_->steps() && !enough_steps(); ++step) {
     trace_next_step();

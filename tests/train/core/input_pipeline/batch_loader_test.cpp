@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 
 #include "data/datasets/dataset.h"
@@ -30,8 +31,9 @@ std::vector<std::vector<std::byte>> batches_of(train::BatchLoader& loader, kerne
                                                std::int64_t first) {
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
   std::vector<std::vector<std::byte>> batches;
-  for (std::int64_t position : {std::int64_t{0}, first}) {
-    loader.begin_epoch(*stream, order, position);
+  for (std::int64_t epoch : {0, 1}) {
+    std::int64_t position = epoch == 0 ? 0 : first;
+    loader.begin_epoch(*stream, epoch, order, position);
     while (const auto next = loader.next(soon())) {
       EXPECT_EQ(next->position, position);
       position += next->count;
@@ -73,6 +75,34 @@ TEST_P(BatchLoaders, HostAndResidentGiveTheSameBits) {
   EXPECT_EQ(batches_of(resident, device, image_bytes, order, 5), expected);
 }
 
+TEST_P(BatchLoaders, AugmentWithTheSameBits) {
+  kernels::HostDevice device;
+  const kernels::KernelSet kernels = kernels::kernel_set();
+  const auto dataset = colours(23);
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  const auto order = data::DistributedSampler({.samples = dataset.size(), .seed = 3}).order(0);
+  train::BatchLoaderSpec spec{.dataset = dataset,
+                              .device = device,
+                              .kernels = kernels,
+                              .batch_size = 5,
+                              .dtype = GetParam(),
+                              .normalize = {.mean = {0.1f, 0.2f, 0.3f}, .std = {0.5f, 0.6f, 0.7f}},
+                              .augment_seed = 8};
+  const std::size_t image_bytes = 45 * kernels::size_of(GetParam());
+  std::vector<std::vector<std::vector<std::byte>>> seen;
+  for (const char* text :
+       {"none", "flip", "flip=alternating", "crop=2", "cutout=2", "crop=1,flip,cutout=3", "resized-crop,flip"}) {
+    spec.augment = data::parse_augmentation(text);
+    train::HostBatchLoader loaded(spec);
+    train::ResidentBatchLoader resident(spec, *stream, soon());
+    seen.push_back(batches_of(loaded, device, image_bytes, order, 0));
+    EXPECT_EQ(batches_of(resident, device, image_bytes, order, 0), seen.back()) << text;
+    const auto middle = seen.back().begin() + std::ssize(seen.back()) / 2;
+    EXPECT_EQ(std::equal(seen.back().begin(), middle, middle), !spec.augment.any()) << text << ": another epoch";
+    for (std::size_t other = 0; other + 1 < seen.size(); ++other) EXPECT_NE(seen[other], seen.back()) << text;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(OfType, BatchLoaders, testing::Values(DType::f32, DType::f16, DType::bf16),
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
@@ -89,8 +119,8 @@ TEST(ResidentBatchLoader, RejectsWrongChannelsAndPositions) {
   EXPECT_THROW(train::ResidentBatchLoader(two_channels, *stream, soon()), InvalidArgument);
   train::ResidentBatchLoader loader({.dataset = dataset, .device = device, .kernels = kernels, .batch_size = 2},
                                     *stream, soon());
-  EXPECT_THROW(loader.begin_epoch(*stream, {0, 1, 2, 0}, 0), InvalidArgument);
-  EXPECT_THROW(loader.begin_epoch(*stream, {0, 1, 2}, 4), InvalidArgument);
+  EXPECT_THROW(loader.begin_epoch(*stream, 0, {0, 1, 2, 0}, 0), InvalidArgument);
+  EXPECT_THROW(loader.begin_epoch(*stream, 0, {0, 1, 2}, 4), InvalidArgument);
 }
 
 }  // namespace

@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes augmentation.safetensors beside itself: images that torchvision augments, with draws as docs/augmentation.md
+defines them.
+
+The draws are computed here once more, in floating point, from make_dropout.py's Philox: RandomResizedCrop.get_params is
+torchvision's formula with given random numbers. torchvision.transforms.functional then changes PIL images. Needs
+torchvision and Pillow.
+"""
+import math
+import pathlib
+
+import torch
+import torchvision.transforms.functional as F
+from PIL import Image
+
+from make_dropout import philox4x32_10
+from safetensors_file import save
+
+SEED = (1 << 40) + 7
+MEAN, STD = [0.4914, 0.4822, 0.4465], [0.247, 0.2435, 0.2616]
+POSITION, CUTOUT, FIRST_FLIP, RESIZED_CROP = 0x40000000, 0x40000001, 0x40000002, 0x40000010
+
+
+def words(sample, epoch, purpose):
+    return philox4x32_10([sample % (1 << 32), sample >> 32, epoch, purpose], [SEED % (1 << 32), SEED >> 32])
+
+
+def below(word, count):
+    return word * count >> 32
+
+
+def resized_box(sample, epoch, scale, height, width):
+    """RandomResizedCrop.get_params(img, scale, ratio=(3/4, 4/3))."""
+    log_ratio = (math.log(3 / 4), math.log(4 / 3))
+    for attempt in range(10):
+        area, ratio, top, left = words(sample, epoch, RESIZED_CROP + attempt)
+        target = height * width * (scale[0] + (scale[1] - scale[0]) * area / 2**32)
+        aspect = math.exp(log_ratio[0] + (log_ratio[1] - log_ratio[0]) * ratio / 2**32)
+        w, h = int(round(math.sqrt(target * aspect))), int(round(math.sqrt(target / aspect)))
+        if 0 < w <= width and 0 < h <= height:
+            return below(top, height - h + 1), below(left, width - w + 1), h, w
+    raise ValueError("no attempt fits: choose another image size")
+
+
+def augmented(case, image, sample, epoch):
+    """The image as PIL, and the square that becomes 0 after Normalize."""
+    height, width = image.height, image.width
+    flips, down, right, _ = words(sample, epoch, POSITION)
+    if "scale" in case:
+        image = F.resized_crop(image, *resized_box(sample, epoch, case["scale"], height, width), [height, width])
+    elif "crop" in case:
+        pad = case["crop"]
+        image = F.pad(image, pad, padding_mode="reflect")
+        image = F.crop(image, below(down, 2 * pad + 1), below(right, 2 * pad + 1), height, width)
+    if case["flip"] == "alternating":
+        flips = words(sample, 0, FIRST_FLIP)[0] ^ (epoch % 2) << 31
+    if case["flip"] and flips >= 1 << 31:
+        image = F.hflip(image)
+    side = case.get("cutout", 0)
+    row, col, _, _ = words(sample, epoch, CUTOUT)
+    top, left = below(row, height) - side // 2, below(col, width) - side // 2
+    square = (max(top, 0), max(left, 0), min(top + side, height), min(left + side, width))
+    return image, square
+
+
+CASES = {
+    "crop": {"shape": (9, 11, 3), "epoch": 3, "crop": 3, "flip": "random"},
+    "even": {"shape": (8, 7, 1), "epoch": 2, "crop": 2, "flip": "alternating"},
+    "odd": {"shape": (8, 7, 1), "epoch": 3, "crop": 2, "flip": "alternating"},
+    "resized": {"shape": (16, 12, 3), "epoch": 1, "scale": (0.08, 1), "flip": "random"},
+    "cutout": {"shape": (10, 10, 3), "epoch": 5, "crop": 1, "flip": "random", "cutout": 5},
+}
+
+if __name__ == "__main__":
+    generator = torch.Generator().manual_seed(1)
+    tensors = {}
+    for name, case in CASES.items():
+        channels = case["shape"][2]
+        images = torch.randint(0, 256, (12, *case["shape"]), dtype=torch.uint8, generator=generator)
+        results = []
+        for sample, pixels in enumerate(images):
+            image = Image.fromarray(pixels.squeeze(2).numpy() if channels == 1 else pixels.numpy())
+            image, (top, left, bottom, right) = augmented(case, image, sample, case["epoch"])
+            result = F.normalize(F.to_tensor(image), MEAN[:channels], STD[:channels])
+            result = F.erase(result, top, left, bottom - top, right - left, torch.zeros(())) if "cutout" in case else result
+            results.append(result.permute(1, 2, 0))
+        tensors[f"{name}.images"] = images
+        tensors[f"{name}.augmented"] = torch.stack(results)
+    save(pathlib.Path(__file__).parent / "augmentation.safetensors", tensors)
