@@ -19,6 +19,7 @@ inline std::vector<OneOption> every_option() {
   return {{"dataset", "mnist", {{"data-dir", "/data"}}},
           {"data-dir", "/data"},
           {"val-split", "0.25"},
+          {"augment", "crop=2,flip"},
           {"sampler", "sharded"},
           {"shard-size", "2", {{"sampler", "sharded"}}},
           {"model", "convnet-deep"},

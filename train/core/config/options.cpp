@@ -8,11 +8,13 @@
 #include <iterator>
 #include <limits>
 
+#include "data/augment/augmentation.h"
 #include "data/datasets/open_dataset.h"
 #include "kernels/base/nearest_name.h"
 #include "nn/models/model.h"
 #include "train/core/config/group_option.h"
 #include "train/core/config/option_rows.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -22,6 +24,21 @@ using namespace option_rows;
 /// All but that of a range test.
 constexpr auto kTrainingSchedules = std::span(kWords<ScheduleKind>).first(5);
 constexpr std::int64_t kMostAccumulated = 1 << 20;
+
+TrainOption augment_option() {
+  const auto read = [](std::string_view name, std::string_view given) {
+    try {
+      return data::parse_augmentation(given);
+    } catch (const InvalidArgument& error) {
+      throw UsageError(fmt::format("--{}: {}", name, error.what()));
+    }
+  };
+  return option("augment", "none|LIST",
+                "random changes of the training images, separated by commas: crop=PAD, resized-crop[=MIN:MAX], flip, "
+                "flip=alternating, cutout=SIZE (docs/augmentation.md); evaluations see the images as they are",
+                &TrainConfig::augment, read,
+                [](const data::Augmentation& augment) { return quoted(data::text_of(augment)); });
+}
 
 /// Reading leaves the budget as it is.
 TrainOption checkpoint_activations_option() {
@@ -51,6 +68,7 @@ Options data_options() {
                               "or a number of "
                               "samples; it is evaluated instead of the test set, which is kept for the end; 0: none",
                               &TrainConfig::val_split, parse_val_split, show_val_split))),
+      changing(Changes::training, augment_option()),
       choice_option<Sampler>(
           "sampler",
           "assignment of samples to ranks; distributed: as PyTorch's DistributedSampler, which may repeat some; "

@@ -144,6 +144,7 @@ nn::Model model_for(const TrainConfig& config) {
 
 void check_model(const TrainConfig& config) {
   const nn::Model model = model_for(config);
+  data::check_fits(config.augment, model.sample);
   parameter_groups(nn::parameters_of(model), config.optimizer);
   check_reinit(model, config.reinit);
 }

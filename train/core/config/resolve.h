@@ -36,9 +36,9 @@ nn::ModelText named_model(const std::string& name);
 ///
 /// Errors    InvalidArgument, as nn::make_model.
 nn::Model model_for(const TrainConfig& config);
-/// Checks that there is one, and that the patterns of --group and --reinit fit it.
+/// Checks that there is one, that the patterns of --group and --reinit fit it, and that --augment fits its images.
 ///
-/// Errors    also as parameter_groups.
+/// Errors    also as parameter_groups and data::check_fits.
 void check_model(const TrainConfig& config);
 
 /// Resolves every option: command line before GRADRING_* variables, the file and the default. If --steps is given and

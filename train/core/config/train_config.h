@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "data/augment/augmentation.h"
 #include "data/datasets/dataset_facts.h"
 #include "data/datasets/open_dataset.h"
 #include "kernels/runtime/device.h"
@@ -48,6 +49,7 @@ struct TrainConfig {
   std::optional<data::DatasetFacts>
       facts;                      ///< of `dataset`, as facts_of() found them, or a program has them; no option
   ValSplit val_split;             ///< validation samples, held out of the training set
+  data::Augmentation augment;     ///< of the training set's images
   std::string model = "convnet";  ///< a built-in one, or the path of a model file
   std::string model_text;         ///< of the file, which a run keeps; empty: `model` is built in, or not read yet
   std::int64_t epochs = 2;        ///< 0: until `steps`

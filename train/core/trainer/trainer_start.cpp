@@ -75,6 +75,8 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                                   .kernels = world.kernels,
                                   .batch_size = sizes_.pass,
                                   .window = sampler_->micro_batch_of_rank(),
+                                  .augment = config.augment,
+                                  .augment_seed = config.seed,
                                   .trace = world.trace ? &world.trace->loader() : nullptr},
                                  replica_)),
       nan_policy_({.on_nan = config.on_nan,

@@ -22,6 +22,7 @@ OptionTexts everything_else() {
   return {{"dataset", "mnist"},
           {"data-dir", "a \"b\"\\c\n\x7f\u00e9"},
           {"val-split", "0.25"},
+          {"augment", "crop=2,flip=alternating,cutout=8"},
           {"model", "net.toml"},
           {"model-text", "layers = [{ flatten = 'f' },\n\t{ linear = \"fc\", out = \"classes\" }]"},
           {"epochs", "3"},

@@ -226,6 +226,12 @@ TEST_F(Resolve, RejectsValuesThatDoNotFitEachOther) {
               }),
               EndsWith("every parameter of the model is frozen: leave some to train"));
   EXPECT_THAT(refuse({{"device", "gpu"}}), HasSubstr("unknown device 'gpu'"));
+  EXPECT_THAT(refuse({{"augment", "flip,crops=4"}}),
+              AllOf(HasSubstr("--augment: unknown augmentation 'crops=4'"), EndsWith("Did you mean 'crop'?")));
+  EXPECT_THAT(message_of<InvalidArgument>([] {
+                resolve({{"augment", "crop=28"}}, {}, {});
+              }),
+              HasSubstr("augmentation 'crop=28' for images of 28 x 28 pixels: "));
 }
 
 std::string changes(std::string_view before, const TrainConfig& given, const TrainConfig& resolved) {

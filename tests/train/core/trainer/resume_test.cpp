@@ -59,6 +59,7 @@ struct ResumeCase {
   std::int64_t accumulate = 1;
   std::int64_t batch_size = 4;
   double ema = 0;
+  const char* augment = "none";
 };
 
 class Resume : public ::testing::TestWithParam<ResumeCase> {
@@ -71,6 +72,7 @@ class Resume : public ::testing::TestWithParam<ResumeCase> {
       config.learning_rate = 1e-2;
     }
     config.optimizer.ema = GetParam().ema;
+    config.augment = data::parse_augmentation(GetParam().augment);
     config.precision = GetParam().precision;
     config.loss_scale = 0x1p28;      // the first steps overflow, and
     config.loss_scale_interval = 9;  // the scale rises again
@@ -119,6 +121,7 @@ INSTANTIATE_TEST_SUITE_P(
         ResumeCase{.name = "TwoRanksAveragingFp16", .world = 2, .precision = train::Precision::fp16, .ema = 0.9},
         ResumeCase{.name = "SgdFp16", .optimizer = train::OptimizerKind::sgd, .precision = train::Precision::fp16},
         ResumeCase{.name = "TwoRanks", .world = 2},
+        ResumeCase{.name = "TwoRanksAugmented", .world = 2, .augment = "crop=2,flip=alternating,cutout=4"},
         ResumeCase{.name = "TwoRanksSgdFp16",
                    .world = 2,
                    .optimizer = train::OptimizerKind::sgd,

@@ -157,6 +157,23 @@ TEST(Trainer, SmoothsLabelsInTrainingAlone) {
   EXPECT_EQ(smoothed.rank0.evals.front().loss, hard.rank0.evals.front().loss);
 }
 
+/// With a learning rate of 0 the loss of an epoch depends on its images alone.
+TEST(Trainer, AugmentsOtherwiseInEachEpochAndInTrainingAlone) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto set = head_of(*digits, 16);
+  train::TrainConfig config = config_for(2, 16);
+  config.learning_rate = 0;
+  const TrainingRun plain = train(1, config, set, set);
+  config.augment = data::parse_augmentation("crop=2,flip");
+  const TrainingRun augmented = train(1, config, set, set);
+  EXPECT_EQ(augmented.rank0.evals.back().loss, plain.rank0.evals.back().loss);
+  EXPECT_NEAR(plain.rank0.steps[1].loss, plain.rank0.steps[0].loss, 1e-5);
+  EXPECT_GT(std::abs(augmented.rank0.steps[0].loss - plain.rank0.steps[0].loss), 1e-3);
+  EXPECT_GT(std::abs(augmented.rank0.steps[1].loss - augmented.rank0.steps[0].loss), 1e-3);
+  config.seed = 1ull << 32;  // the same weights and order
+  EXPECT_GT(std::abs(train(1, config, set, set).rank0.steps[0].loss - augmented.rank0.steps[0].loss), 1e-3);
+}
+
 TEST(Trainer, StopsAfterSteps) {
   const auto digits = data::open_dataset("digits", data::Split::train, "");
   const auto set = head_of(*digits, 64);
