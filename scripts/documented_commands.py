@@ -32,7 +32,7 @@ WITHIN = re.compile(r"(?<![\w/-])(?:\S*/)?(gradring|gradrun|gradring_old) +((?=[
 # Commands that are not run, and why. The first that matches counts.
 NOT_RUN = [
     (r"\.\.\.|<|\bFOLDER\b|\bDIR\b|=D$| D( |$)|\bHOST\b|\[-", "has a placeholder"),
-    (r"\bdata (fetch|verify|info)\b|--dataset (mnist|cifar10)", "needs a data set"),
+    (r"\bdata (fetch|verify|info)\b|--dataset (mnist|cifar10)|--preset (mnist|fashion|cifar10)-", "needs a data set"),
     (r"--device cuda(?!.*--simulate-gpu)", "needs a GPU"),
     (r"bench kernels .*--simulate-gpu", "is run by scripts/simulated_gpu.sh and count_lessons.py"),
     (r" /tmp/", "writes outside of its folder"),
@@ -106,6 +106,8 @@ class Checker:
         self.program, self.repository = program, repository
         presets = json.loads((ROOT / "CMakePresets.json").read_text())
         self.presets = {it["name"] for it in presets["configurePresets"]}
+        listed = subprocess.run([program, "train", "--preset", "ls"], capture_output=True, text=True, check=True).stdout
+        self.recipes = {line for line in listed.splitlines() if line and " " not in line}
         self.helps = {}
         self.tests = self.labels = None
         if build:
@@ -121,10 +123,11 @@ class Checker:
         text = without_comment(command.text)
         for name, rest in WITHIN.findall(re.sub(r"\$(\w+)", lambda it: variables.get(it[1], it[0]), text)):
             yield from self.of_gradring([name, *rest.split()])
+            yield from self.of_preset(rest.split())
         text = re.sub(r" [|>&].*|;.*", "", text)
         if match := re.match(r"(?:sudo )?(scripts/[a-z_]+\.(?:sh|py))\b(.*)", text):
             yield from self.of_script(*match.groups())
-        for preset in re.findall(r"--preset[ =]([a-z-]+)", text):
+        for preset in re.findall(r"--preset[ =]([a-z-]+)", WITHIN.sub("", text)):
             self.count += 1
             if preset not in self.presets:
                 yield f"there is no preset {preset}"
@@ -151,7 +154,7 @@ class Checker:
             yield f"gradring {' '.join(command)} is no command"
             return
         for word in words[1:]:
-            if command == ("launch",) and word == "train":
+            if command in (("launch",), ("bench", "seeds")) and word == "train":
                 command = ("train",)
             elif command == ("launch",) and (word == "--" or re.search(r"python|\.py$", word)):
                 return  # options of another program
@@ -159,6 +162,12 @@ class Checker:
                 self.count += 1
                 if not re.search(rf"(^|[ ,/|]){option[0]}([ ,=\[]|$)", self.help_of(command), re.MULTILINE):
                     yield f"gradring {' '.join(command)} has no option {option[0]}"
+
+    def of_preset(self, words):
+        for name in re.findall(r"--preset[ =](\S+)", " ".join(words)):
+            self.count += 1
+            if name not in ("ls", "NAME") and name not in self.recipes:
+                yield f"gradring has no preset {name}"
 
     def of_script(self, script, arguments):
         self.count += 1

@@ -16,7 +16,8 @@ struct OneOption {
 
 /// All of them: options_test.cpp fails if one is missing.
 inline std::vector<OneOption> every_option() {
-  return {{"dataset", "mnist", {{"data-dir", "/data"}}},
+  return {{"preset", "cifar10-94", {{"data-dir", "/data"}}},
+          {"dataset", "mnist", {{"data-dir", "/data"}}},
           {"data-dir", "/data"},
           {"val-split", "0.25"},
           {"augment", "crop=2,flip"},
@@ -31,6 +32,7 @@ inline std::vector<OneOption> every_option() {
           {"activation-budget-mb", "64", {{"checkpoint-activations", "auto"}}},
           {"epochs", "3"},
           {"steps", "5"},
+          {"early-stop", "2", {{"val-split", "0.25"}}},
           {"batch-size", "3"},
           {"accumulate", "2"},
           {"global-batch", "6"},
@@ -84,6 +86,7 @@ inline std::vector<OneOption> every_option() {
           {"name", "first"},
           {"tags", "a,b"},
           {"eval-every", "2"},
+          {"tta", "flip"},
           {"log-every", "1"},
           {"trace", "t.json"},
           {"trace-steps", "1:2", {{"trace", "t.json"}}},

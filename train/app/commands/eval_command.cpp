@@ -57,7 +57,12 @@ CommandLine command_line(EvalOptions& all) {
        option_of_training("dataset", "dataset (default as in the checkpoint)", options.given),
        option_of_training("data-dir",
                           "folder with the files of the dataset (default GRADRING_DATA_DIR, or as in the checkpoint)",
-                          options.given)});
+                          options.given),
+       option_of_training(
+           "tta",
+           "test-time augmentation; flip: mean of the logits of an image and its mirror image; airbench: "
+           "also of those shifted by a pixel (default none)",
+           options.given)});
   return line;
 }
 
@@ -95,6 +100,14 @@ nlohmann::ordered_json to_json(const InferenceSetting& setting, const Evaluated&
   json["correct"] = result.correct;
   json["accuracy"] = result.accuracy;
   json["loss"] = result.loss;
+  if (setting.config.tta != Tta::none) json["tta"] = word_of(setting.config.tta);
+  if (const auto top5 = top5_accuracy(result)) json["top5_accuracy"] = *top5;
+  for (const ClassResult& of : class_results(result.classes, evaluated.dataset->class_names())) {
+    nlohmann::ordered_json& row = json["classes"].emplace_back();
+    row = {{"class", of.name}, {"samples", of.samples}};
+    if (of.precision) row["precision"] = *of.precision;
+    if (of.recall) row["recall"] = *of.recall;
+  }
   if (evaluated.recorded) json["recorded_accuracy"] = *evaluated.recorded;
   json["device"] = shown_device(setting.compute);
   json["backend"] = setting.compute.backend->name();
@@ -106,8 +119,15 @@ void print(const InferenceSetting& setting, const Evaluated& evaluated, const Ev
   print_text("{} on {}'s {} set, {} by {} in {}\n", source_text(setting.tensors), setting.config.dataset,
              evaluated.split, shown_device(setting.compute), setting.compute.backend->name(),
              precision_name(setting.precision()));
-  print_text("Accuracy  {}/{} ({:.2f} %)\nLoss      {:.6f}\n", result.correct, result.samples, 100 * result.accuracy,
-             result.loss);
+  const auto share = [&](std::int64_t correct) {
+    return fmt::format("{}/{} ({:.2f} %)", correct, result.samples,
+                       100 * static_cast<double>(correct) / static_cast<double>(result.samples));
+  };
+  const bool has_tta = setting.config.tta != Tta::none;
+  print_text("Accuracy  {}{}\n", share(result.correct),
+             has_tta ? fmt::format(", test-time augmentation {}", word_of(setting.config.tta)) : "");
+  if (result.correct_in_top) print_text("Top-5     {}\n", share(*result.correct_in_top));
+  print_text("Loss      {:.6f}\n", result.loss);
   if (evaluated.recorded) print_text("Recorded  {:.2f} % in the training\n", 100 * *evaluated.recorded);
 }
 
@@ -121,7 +141,8 @@ void run(EvalOptions& all, Words words) {
   const data::Dataset& dataset = *evaluated.dataset;
   check_sample_shape(*setting.tensors.contents.about, dataset.shape(), setting.tensors.from);
   const Inference::Result result =
-      make_inference(setting, dataset.shape(), dataset.classes(), setting.config.batch_size)->run(dataset);
+      make_inference(setting, dataset.shape(), dataset.classes(), setting.config.batch_size)
+          ->run(dataset, setting.config.tta);
   if (!std::isfinite(result.evaluation.loss))
     throw DivergedError(
         fmt::format("{}: the loss on the {} set is infinite, since the outputs are too large; use other "

@@ -7,6 +7,7 @@
 #include "train/app/rank/rank_run.h"
 #include "train/core/config/option_sources.h"
 #include "train/core/config/options.h"
+#include "train/core/config/presets.h"
 #include "train/core/setup/named_output.h"
 #include "train/core/setup/start.h"
 #include "train/launch/launcher.h"
@@ -22,8 +23,9 @@ namespace {
 
 constexpr const char* kTrainNotes =
     "Every option above General can also be set by an environment variable (--batch-size: GRADRING_BATCH_SIZE) or in "
-    "the --config file (batch-size = 64). The command line takes precedence over the environment, and the environment "
-    "over the file; --no-FLAG, such as --no-reproducible, turns a flag off. A path may begin with ~/ in all of them. "
+    "the --config file (batch-size = 64). The command line takes precedence over the environment, the environment over "
+    "the file, and the file over the --preset; --no-FLAG, such as --no-reproducible, turns a flag off. A path may "
+    "begin with ~/ in all of them. "
     "GRADRING_CPU_LEVEL selects a lower instruction-set level of the CPU: x86-64-v2, x86-64-v3, x86-64-v4.\n\n"
     "A run directory holds config.resolved.toml (input for --config; after a resume with other options also "
     "config.resolved-2.toml, ...), metrics.jsonl, summary.json, checkpoints/ and logs/. One run at a time may use it. "
@@ -74,6 +76,11 @@ void take(const TrainOption& option, std::string_view text, std::string& typed) 
 int run(Arguments args, KeptAlive& kept) {
   ParsedTrain parsed;
   if (!words_or_help(command_line(parsed), args)) return kOk;
+  if (const auto preset = parsed.options.find("preset");
+      preset != parsed.options.end() && preset->second == kListPresets) {
+    print_shown(list_of_presets());
+    return kOk;
+  }
   const auto environment = WorkerEnvironment::from_environment(system_variable);
   ResolvedConfig resolved = resolve(parsed.options, system_variables(), parsed.config_file);
   const TrainConfig& config = resolved.config;

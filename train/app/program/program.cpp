@@ -73,7 +73,7 @@ constexpr const Command* kModelActions[] = {&kModelShow};
 constexpr const Command* kTraceActions[] = {&kTraceSummary};
 constexpr const Command* kBenchmarks[] = {&kBenchKernels, &kBenchStep,    &kBenchCompare, &kBenchAllReduce,
                                           &kBenchLaunch,  &kBenchRestart, &kBenchLoader,  &kBenchParallel,
-                                          &kBenchScaling, &kBenchDiff};
+                                          &kBenchScaling, &kBenchSeeds,   &kBenchDiff};
 
 constexpr Command group_of(std::string_view name, std::string_view help, std::span<const Command* const> subcommands,
                            std::string_view usage, std::string_view kind = "action") {

@@ -158,6 +158,8 @@ std::vector<BannerRow> start_rows(const RunHeader& header, const fs::path& run_d
 std::vector<BannerRow> result_rows(const Summary& summary, const RunFigures& figures, const fs::path& run_dir) {
   constexpr std::size_t kHashDigits = 12;
   std::vector<BannerRow> rows = {{"Test accuracy", score_text(summary.accuracy, summary.loss)}};
+  if (summary.top5_accuracy) rows.push_back({"Top-5", fmt::format("{:.2f} %", 100 * *summary.top5_accuracy)});
+  if (summary.tta_accuracy) rows.push_back({"With --tta", fmt::format("{:.2f} %", 100 * *summary.tta_accuracy)});
   if (summary.validation_accuracy)
     rows.push_back({"Validation", score_text(*summary.validation_accuracy, summary.validation_loss.value_or(0))});
   std::ranges::move(best_rows(figures, summary.validation_accuracy.has_value()), std::back_inserter(rows));

@@ -7,6 +7,6 @@ namespace gradring::train {
 
 /// The subcommands of `gradring bench`.
 extern const Command kBenchKernels, kBenchStep, kBenchCompare, kBenchAllReduce, kBenchLaunch, kBenchRestart,
-    kBenchLoader, kBenchParallel, kBenchScaling, kBenchDiff;
+    kBenchLoader, kBenchParallel, kBenchScaling, kBenchSeeds, kBenchDiff;
 
 }  // namespace gradring::train

@@ -63,6 +63,11 @@ using AllReduce = comm::AllReduceAlgorithm;
 template <>
 inline constexpr auto kWords<AllReduce> = std::to_array<std::string_view>({"auto", "ring", "direct", "nccl"});
 
+/// Test-time augmentation: the views of an image whose logits are averaged (trainer/test_views.h).
+enum class Tta : std::uint8_t { none, flip, airbench };
+template <>
+inline constexpr auto kWords<Tta> = std::to_array<std::string_view>({"none", "flip", "airbench"});
+
 /// The response to checkpoints that cannot be saved.
 enum class OnSaveError : std::uint8_t { stop, proceed };
 template <>

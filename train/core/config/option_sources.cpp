@@ -36,11 +36,12 @@ std::string read_text(const std::string& path) {
   }
 }
 
-toml::table parse(const std::string& path) {
+/// `name`: of the text, for messages.
+toml::table parse(std::string_view text, const std::string& name) {
   try {
-    return nn::parse_toml(read_text(path));
+    return nn::parse_toml(text);
   } catch (const nn::TomlError& error) {
-    throw UsageError(fmt::format("{}:{}: invalid TOML: {}", path, error.line(), error.what()));
+    throw UsageError(fmt::format("{}:{}: invalid TOML: {}", name, error.line(), error.what()));
   }
 }
 
@@ -73,19 +74,21 @@ void refuse_typo(std::string_view name) {
 
 }  // namespace
 
-GivenOptions read_config_file(const std::string& path) {
+GivenOptions read_config_text(std::string_view text, const std::string& name) {
   GivenOptions given;
-  for (const auto& [key, node] : parse(path)) {
-    std::string name(key.str());
-    std::replace(name.begin(), name.end(), '_', '-');
-    const std::string line = fmt::format("{}:{}", path, key.source().begin.line);
+  for (const auto& [key, node] : parse(text, name)) {
+    std::string option(key.str());
+    std::replace(option.begin(), option.end(), '_', '-');
+    const std::string line = fmt::format("{}:{}", name, key.source().begin.line);
     const std::string location = fmt::format("{}: '{}'", line, key.str());
-    if (!find_option(name)) throw UsageError(location + " is not an option." + nearest_option(name));
-    if (given.contains(name)) throw UsageError(location + " is set twice, with - and with _");
-    given[name] = {text_of(node, location), line};
+    if (!find_option(option)) throw UsageError(location + " is not an option." + nearest_option(option));
+    if (given.contains(option)) throw UsageError(location + " is set twice, with - and with _");
+    given[option] = {text_of(node, location), line};
   }
   return given;
 }
+
+GivenOptions read_config_file(const std::string& path) { return read_config_text(read_text(path), path); }
 
 std::optional<GivenOptions> read_known_options(std::string_view text) try {
   GivenOptions given;

@@ -25,6 +25,9 @@ using GivenOptions = std::map<std::string, Given>;
 ///           no option (names the nearest) or is set twice, a value that is a table, a list or a date.
 GivenOptions read_config_file(const std::string& path);
 
+/// The same of a text; messages and sources call it `name`.
+GivenOptions read_config_text(std::string_view text, const std::string& name);
+
 /// The options that TOML text sets, for settings that another version may have written: other keys are ignored. Nothing
 /// if the text is not TOML or sets no option.
 std::optional<GivenOptions> read_known_options(std::string_view text);

@@ -14,6 +14,7 @@
 #include "nn/models/model.h"
 #include "train/core/config/group_option.h"
 #include "train/core/config/option_rows.h"
+#include "train/core/config/presets.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
@@ -53,8 +54,22 @@ TrainOption checkpoint_activations_option() {
           .show = [](const TrainConfig& config) { return quoted(show_checkpointing(config.checkpointing)); }};
 }
 
+TrainOption preset_option() {
+  return option(
+      "preset", fmt::format("NAME|{}", kListPresets),
+      "options that reach a stated accuracy, which all other options override: " +
+          fmt::format("{}; {}: list with the figures", fmt::join(preset_names(), ", "), kListPresets),
+      &TrainConfig::preset,
+      [](std::string_view, std::string_view given) {
+        if (!given.empty()) preset_text(given);
+        return std::string(given);
+      },
+      quoted);
+}
+
 Options data_options() {
   return {
+      preset_option(),
       changing(Changes::training, resumed(OnResume::must_fit_within_epoch,
                                           word_option("dataset", "training and test set; digits is generated in memory",
                                                       data::dataset_names(), &TrainConfig::dataset))),
@@ -140,6 +155,11 @@ Options batch_options() {
       changing(Changes::training,
                integer_option("steps", "optimizer steps after which training ends; 0: after --epochs", {.least = 0},
                               &TrainConfig::steps)),
+      changing(Changes::training,
+               integer_option("early-stop",
+                              "epochs without a higher validation accuracy (--val-split) after which training ends; 0: "
+                              "none",
+                              {.least = 0}, &TrainConfig::early_stop)),
       resumed(OnResume::must_fit_within_epoch,
               integer_option("batch-size", "samples per rank and micro-batch", {.least = 1}, &TrainConfig::batch_size)),
       changing(Changes::rounding,

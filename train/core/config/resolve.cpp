@@ -9,6 +9,7 @@
 #include "kernels/base/file.h"
 #include "kernels/base/printable.h"
 #include "train/core/config/option_sources.h"
+#include "train/core/config/presets.h"
 #include "train/core/ddp/parameter_groups.h"
 #include "train/options/parse_value.h"
 #include "train/options/path_value.h"
@@ -26,7 +27,7 @@ void add(const GivenOptions& options, GivenOptions& given) {
   for (const auto& [name, value] : options) given[name] = value;
 }
 
-/// The options that were given; later sources override earlier ones.
+/// The options that were given; later sources override earlier ones, all of them a preset that one names.
 GivenOptions gather(const OptionTexts& command_line, const Variables& environment,
                     const std::optional<std::string>& config_file) {
   GivenOptions given = config_file ? read_config_file(*config_file) : GivenOptions();
@@ -34,7 +35,11 @@ GivenOptions gather(const OptionTexts& command_line, const Variables& environmen
   GivenOptions typed;
   for (const auto& [name, text] : command_line) typed[name] = {text, std::string(kCommandLine)};
   add(typed, given);
-  return given;
+  const auto preset = given.find("preset");
+  if (preset == given.end() || preset->second.text.empty()) return given;
+  GivenOptions all = preset_options(preset->second.text);
+  add(given, all);
+  return all;
 }
 
 void read(const TrainOption& option, const Given& given, TrainConfig& config) {
@@ -63,8 +68,8 @@ std::string settings(const TrainConfig& config, std::span<const std::string_view
   return text;
 }
 
-constexpr std::string_view kNotCompared[] = {"resume",  "weights", "reinit",   "optimizer-state",
-                                             "run-dir", "nprocs",  "progress", "model-text"};
+constexpr std::string_view kNotCompared[] = {"preset",  "resume", "weights",  "reinit",    "optimizer-state",
+                                             "run-dir", "nprocs", "progress", "model-text"};
 
 std::optional<TrainConfig> config_in(std::string_view text) {
   const auto given = read_known_options(text);

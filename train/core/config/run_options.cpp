@@ -139,6 +139,10 @@ Options output_options() {
       text_option("tags", "TAG,...", "labels of the run, for lists and for gradring runs ls --tag", &TrainConfig::tags),
       integer_option("eval-every", "steps between evaluations, besides those after each epoch; 0: none", {.least = 0},
                      &TrainConfig::eval_every),
+      choice_option<Tta>("tta",
+                         "test-time augmentation in one more evaluation at the end; flip: mean of the logits of an "
+                         "image and its mirror image; airbench: also of those shifted by a pixel",
+                         &TrainConfig::tta),
       integer_option("log-every", "steps between collections of every rank's times and memory", {.least = 1},
                      &TrainConfig::log_every),
       text_option("trace", "FILE", "trace of all ranks for ui.perfetto.dev (JSON; compressed if FILE ends in .gz)",

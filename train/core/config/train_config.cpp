@@ -149,6 +149,8 @@ void validate(const TrainConfig& config) {
               std::ranges::none_of(config.optimizer.groups, [](const GroupOverride& group) { return !!group.epochs; }),
           "--optimizer-state goes on with the step count of another training, but epochs in --group count from step 0: "
           "leave one of them out");
+  require(config.early_stop == 0 || config.val_split,
+          "--early-stop requires a validation set, since the test set must select nothing: add --val-split 0.1");
   require(config.checkpointing.budget_bytes == 0 || config.checkpointing.kind == nn::Checkpointing::Kind::automatic,
           "--activation-budget-mb requires --checkpoint-activations auto");
   validate_data_parallel(config);

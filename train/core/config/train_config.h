@@ -44,6 +44,7 @@ struct ValSplit {
 /// All settings of a training run, with the defaults of the command line. config/options.cpp maps each field to an
 /// option.
 struct TrainConfig {
+  std::string preset;  ///< whose options apply where no other source gives them; empty: none
   std::string dataset = "digits";
   std::string data_dir;
   std::optional<data::DatasetFacts>
@@ -98,7 +99,9 @@ struct TrainConfig {
 
   BucketLimits buckets;
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
+  std::int64_t early_stop = 0;      ///< epochs without a higher validation accuracy that end the training; 0: none
   std::int64_t eval_every = 0;      ///< steps between evaluations, besides those after each epoch; 0: none
+  Tta tta{};                        ///< of a further evaluation on the test set at the end
   std::int64_t check_replicas = 0;  ///< steps between comparisons of the ranks' weights; 0: never
 
   std::int64_t save_every_steps = 0;  ///< between checkpoints, besides those after each epoch; 0: none

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "kernels/lib/reference.h"
 #include "kernels/lib/variant.h"
 #include "train/core/config/train_config.h"
 #include "train/core/trainer/from_config.h"
@@ -40,10 +39,8 @@ Inference::Inference(const InferenceSpec& spec, std::vector<TensorRecord> weight
                 .cast = kernels::pick_variant(compute.kernels.cast, *compute.device, spec.precision),
                 .buffers = buffers_.data()},
                spec.precision),
-      program_(model_, spec.batch_size, nn::ProgramMode::evaluation, *compute.backend, *compute.device, spec.precision),
-      host_logits_(compute.device->allocate(
-          static_cast<std::size_t>(spec.batch_size * spec.classes) * kernels::size_of(spec.precision),
-          kernels::MemoryKind::pinned)) {
+      program_(model_, spec.batch_size, nn::ProgramMode::evaluation, *compute.backend, *compute.device,
+               spec.precision) {
   load(std::move(weights));
 }
 
@@ -62,7 +59,7 @@ void Inference::load(std::vector<TensorRecord> weights) {
   stream_->synchronize(deadline);
 }
 
-Inference::Result Inference::run(const data::Dataset& dataset) {
+Inference::Result Inference::run(const data::Dataset& dataset, Tta tta) {
   Result result;
   result.evaluation = evaluate({.device = *compute_.device,
                                 .stream = *stream_,
@@ -71,19 +68,14 @@ Inference::Result Inference::run(const data::Dataset& dataset) {
                                 .program = program_,
                                 .weights = weights_.view(),
                                 .dataset = dataset,
-                                .batch_done = [&](std::int64_t count) { take_logits(count, result.logits); }});
+                                .tta = tta,
+                                .batch_done = [&](std::span<const double> logits) {
+                                  result.logits.insert(result.logits.end(), logits.begin(), logits.end());
+                                }});
   check_simulation(compute_);
   check_finite_outputs(result.logits, static_cast<std::size_t>(model_.classes), from_,
                        precision_name(program_.dtype()));
   return result;
-}
-
-void Inference::take_logits(std::int64_t count, std::vector<float>& logits) {
-  const auto elements = static_cast<std::size_t>(count * model_.classes);
-  stream_->enqueue_copy(host_logits_.data(), program_.logits(), elements * kernels::size_of(program_.dtype()));
-  stream_->synchronize(Deadline::after(self_.group->timeout()));
-  const auto values = kernels::lib::read_values(program_.dtype(), host_logits_.data(), elements);
-  logits.insert(logits.end(), values.begin(), values.end());
 }
 
 std::vector<double> probabilities_of(std::span<const float> logits) {

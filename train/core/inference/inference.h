@@ -53,14 +53,13 @@ class Inference {
   /// What was stripped from the names of the weights, for users.
   const std::vector<std::string>& remarks() const { return remarks_; }
 
-  /// Judges every sample once.
+  /// Judges every sample once, by the mean of the logits of its views.
   ///
   /// Errors    DivergedError if outputs are not finite; DeviceError.
-  Result run(const data::Dataset& dataset);
+  Result run(const data::Dataset& dataset, Tta tta = Tta::none);
 
  private:
   void load(std::vector<TensorRecord> weights);
-  void take_logits(std::int64_t count, std::vector<float>& logits);
 
   const std::filesystem::path from_;
   const Compute& compute_;
@@ -73,7 +72,6 @@ class Inference {
   ModelBuffers buffers_;
   GatheredWeights weights_;
   nn::Program program_;
-  kernels::Buffer host_logits_;
   std::vector<std::string> remarks_;
 };
 

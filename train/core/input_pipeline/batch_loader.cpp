@@ -38,8 +38,12 @@ CopiedBatch::CopiedBatch(const BatchLoaderSpec& spec)
 }
 
 void CopiedBatch::enqueue_copies(kernels::Stream& stream) {
-  stream.enqueue_copy(images_.data(), batch_->images().data(), batch_->images().size_bytes());
+  enqueue_images(stream, batch_->images());
   stream.enqueue_copy(labels_.data(), batch_->labels().data(), batch_->labels().size_bytes());
+}
+
+void CopiedBatch::enqueue_images(kernels::Stream& stream, std::span<const float> images) {
+  stream.enqueue_copy(images_.data(), images.data(), images.size_bytes());
 }
 
 void CopiedBatch::enqueue_preparation(kernels::Stream& stream, std::int64_t count) {

@@ -86,6 +86,8 @@ class CopiedBatch final : public DeviceBatch {
   void set(const data::Batch& batch) { batch_ = &batch; }
 
   void enqueue_copies(kernels::Stream& stream) override;
+  /// Copies these images, in pinned memory, in place of the batch's.
+  void enqueue_images(kernels::Stream& stream, std::span<const float> images);
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;
   const void* images() const override { return rounds() ? rounded_.data() : images_.data(); }
   const std::int32_t* labels() const override { return labels_.as<std::int32_t>(); }
@@ -114,6 +116,10 @@ class HostBatchLoader final : public BatchLoader {
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override {
     batch_.enqueue_preparation(stream, count);
   }
+  /// The batch of the last next(), in host memory until the one after.
+  const data::Batch& host_batch() const { return in_flight_.back().batch; }
+  /// As CopiedBatch.
+  void enqueue_images(kernels::Stream& stream, std::span<const float> images) { batch_.enqueue_images(stream, images); }
   const void* images() const override { return batch_.images(); }
   const std::int32_t* labels() const override { return batch_.labels(); }
 

@@ -30,8 +30,13 @@ Summary Trainer::run() {
     report_parameters();
     check_finite(selected->weights.loss, fmt::format("{} loss after step {}", selected->split, progress_.steps),
                  config_.learning_rate);
+    if (progress_.position == 0) progress_.epoch_evaluated(selected->weights.accuracy);
     save(selected->weights.accuracy);
   }
+  if (stops_early())
+    world_.metrics.remark(fmt::format("stopped early after epoch {}: {} epoch{} without a higher validation accuracy",
+                                      progress_.epoch, progress_.epochs_since_best,
+                                      progress_.epochs_since_best == 1 ? "" : "s"));
   if (!selected) {  // nothing was left to train
     selected = evaluate();
     if (progress_.position > 0) {  // a completed epoch is in the metrics

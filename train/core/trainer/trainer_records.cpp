@@ -110,9 +110,13 @@ Summary Trainer::summary_of(const ModelEvaluation& selected, const ModelEvaluati
   const bool validates = selected.split == kValidationSplit;
   return {.accuracy = at_end.weights.accuracy,
           .loss = at_end.weights.loss,
+          .top5_accuracy = top5_accuracy(at_end.weights),
           .ema_accuracy = at_end.averaged ? std::optional(at_end.averaged->accuracy) : std::nullopt,
+          .tta_accuracy = at_end.weights_tta ? std::optional(at_end.weights_tta->accuracy) : std::nullopt,
+          .ema_tta_accuracy = at_end.averaged_tta ? std::optional(at_end.averaged_tta->accuracy) : std::nullopt,
           .validation_accuracy = validates ? std::optional(selected.weights.accuracy) : std::nullopt,
           .validation_loss = validates ? std::optional(selected.weights.loss) : std::nullopt,
+          .classes = class_results(at_end.weights.classes, world_.test_set.class_names()),
           .train_loss = share(progress_.epoch_loss_sum, static_cast<double>(progress_.epoch_samples)),
           .steps = progress_.steps,
           .seconds = progress_.seconds,

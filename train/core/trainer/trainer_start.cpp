@@ -68,7 +68,7 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                                                                        .sample = world.train_set.shape(),
                                                                        .classes = world.train_set.classes(),
                                                                        .others = world.others}),
-      evaluator_(world_, replica_),
+      evaluator_(world_, replica_, config.tta),
       batches_(make_batch_loader(config,
                                  {.dataset = world.train_set,
                                   .device = replica_.memory().on(MemoryClass::batches),

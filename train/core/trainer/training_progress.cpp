@@ -24,6 +24,8 @@ constexpr std::int64_t kMostCounted = std::int64_t{1} << 53;
 constexpr double kMostSeconds = 1e15;
 constexpr double kLargest = std::numeric_limits<double>::max();
 constexpr const char* kImported = "imported_steps";
+constexpr const char* kBestAccuracy = "best_accuracy";
+constexpr const char* kEpochsSinceBest = "epochs_since_best";
 
 template <class Number>
 struct Range {
@@ -76,6 +78,10 @@ Json to_json(const TrainingProgress& progress) {
   Json json;
   visit_progress(progress, Writer{json});
   json[kImported] = progress.imported_steps;
+  if (progress.best_accuracy) {
+    json[kBestAccuracy] = *progress.best_accuracy;
+    json[kEpochsSinceBest] = progress.epochs_since_best;
+  }
   return json;
 }
 
@@ -91,6 +97,10 @@ TrainingProgress progress_in(const Json& json, const std::filesystem::path& path
   visit_progress(progress, Reader{members});
   progress.imported_steps =
       json.contains(kImported) ? members.number<std::int64_t>(kImported, 0, kMostSteps) : kUnknownSteps;
+  if (json.contains(kBestAccuracy)) {
+    progress.best_accuracy = members.number<double>(kBestAccuracy, 0, 1);
+    progress.epochs_since_best = members.number<std::int64_t>(kEpochsSinceBest, 0, kMostSteps);
+  }
   return progress;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 #include "kernels/ops/step_state/step_state.h"
 
@@ -19,6 +20,15 @@ struct TrainingProgress {
   std::int64_t epoch_samples = 0;   ///< number of those samples
   double seconds = 0;               ///< spent on steps
   std::int64_t imported_steps = 0;  ///< of the optimizer, before this training (--optimizer-state)
+  std::optional<double> best_accuracy{};  ///< of evaluations at the ends of epochs, which select checkpoints
+  std::int64_t epochs_since_best = 0;
+
+  /// After an epoch, with what its evaluation found.
+  void epoch_evaluated(double accuracy) {
+    const bool improved = !best_accuracy || accuracy > *best_accuracy;
+    if (improved) best_accuracy = accuracy;
+    epochs_since_best = improved ? 0 : epochs_since_best + 1;
+  }
 
   bool operator==(const TrainingProgress&) const = default;
 };
@@ -28,7 +38,8 @@ nlohmann::ordered_json to_json(const kernels::step_state::StepState& state);
 
 inline constexpr std::int64_t kUnknownSteps = -1;
 
-/// The inverse. Without "imported_steps", as earlier versions wrote it, that is kUnknownSteps.
+/// The inverse. Without "imported_steps", as earlier versions wrote it, that is kUnknownSteps. "best_accuracy" may be
+/// missing, too.
 ///
 /// Errors    CheckpointError with `path` for a missing or invalid value.
 TrainingProgress progress_in(const nlohmann::ordered_json& json, const std::filesystem::path& path);

@@ -48,7 +48,10 @@ void visit_unfinished(S& run, Visit visit) {
 /// The same for those that a run may lack.
 template <class S, class Visit>
 void visit_optional(S& summary, Visit visit) {
+  visit("top5_accuracy", summary.top5_accuracy);
   visit("ema_accuracy", summary.ema_accuracy);
+  visit("tta_accuracy", summary.tta_accuracy);
+  visit("ema_tta_accuracy", summary.ema_tta_accuracy);
   visit("validation_accuracy", summary.validation_accuracy);
   visit("validation_loss", summary.validation_loss);
 }
@@ -61,6 +64,23 @@ Json memory_json(const MemoryTable& planned, const MemoryTable& peak) {
   for (const MemoryClass each : all_memory_classes()) rows[std::string(name_of(each))] = row(planned[each], peak[each]);
   rows["total"] = row(planned.total(), peak.total());
   return rows;
+}
+
+Json classes_json(const std::vector<ClassResult>& classes) {
+  Json rows = Json::array();
+  for (const ClassResult& of : classes) {
+    Json& row = rows.emplace_back(Json{{"class", of.name}, {"samples", of.samples}});
+    if (of.precision) row["precision"] = *of.precision;
+    if (of.recall) row["recall"] = *of.recall;
+  }
+  return rows;
+}
+
+ClassResult class_in(const Json& row) {
+  ClassResult of{.name = row.at("class").get<std::string>(), .samples = row.at("samples").get<std::int64_t>()};
+  if (row.contains("precision")) of.precision = row.at("precision").get<double>();
+  if (row.contains("recall")) of.recall = row.at("recall").get<double>();
+  return of;
 }
 
 }  // namespace
@@ -79,8 +99,9 @@ std::string Summary::to_json() const {
   visit_optional(*this, [&](const char* name, const auto& value) {
     if (value) json[name] = *value;
   });
+  if (!classes.empty()) json["classes"] = classes_json(classes);
   if (further_device_bytes > 0) json["further_device_bytes"] = further_device_bytes;
-  return json.dump(2) + "\n";
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::optional<Summary> Summary::from_json(std::string_view text) try {
@@ -93,6 +114,8 @@ std::optional<Summary> Summary::from_json(std::string_view text) try {
     if (json.contains(name)) value = json.at(name).template get<double>();
   });
   summary.further_device_bytes = json.value("further_device_bytes", std::size_t{0});
+  if (json.contains("classes"))
+    for (const Json& row : json.at("classes")) summary.classes.push_back(class_in(row));
   for (const MemoryClass each : all_memory_classes()) {
     const Json& row = json.at("memory").at(std::string(name_of(each)));
     row.at("planned_bytes").get_to(summary.planned_memory[each]);

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "data/files/sha256.h"
 #include "train/records/metrics/memory_ledger.h"
@@ -28,14 +29,26 @@ std::string_view name_of(Outcome outcome);
 /// The outcome of that name, if there is one.
 std::optional<Outcome> outcome_named(std::string_view name);
 
+/// How the samples of a class were classified.
+struct ClassResult {
+  std::string name;
+  std::int64_t samples = 0;
+  std::optional<double> precision{};  ///< of the samples that were classified so, if any: the share of this class
+  std::optional<double> recall{};     ///< of the samples of this class, if any: the share that was classified so
+};
+
 /// summary.json of a run that finished.
 struct Summary {
-  double accuracy = 0;                          ///< on the test set, 0..1, over all ranks
-  double loss = 0;                              ///< on the test set, mean
-  std::optional<double> ema_accuracy{};         ///< the same of the averaged weights, if any
+  double accuracy = 0;                    ///< on the test set, 0..1, over all ranks
+  double loss = 0;                        ///< on the test set, mean
+  std::optional<double> top5_accuracy{};  ///< the class is among the five likeliest; empty with up to five classes
+  std::optional<double> ema_accuracy{};   ///< the same of the averaged weights, if any
+  std::optional<double> tta_accuracy{};   ///< both with test-time augmentation (--tta), if any
+  std::optional<double> ema_tta_accuracy{};
   std::optional<double> validation_accuracy{};  ///< on the validation set (--val-split), if any
   std::optional<double> validation_loss{};
-  double train_loss = 0;  ///< mean over the samples of the last epoch, each before its step's update
+  std::vector<ClassResult> classes{};  ///< on the test set
+  double train_loss = 0;               ///< mean over the samples of the last epoch, each before its step's update
   std::int64_t steps = 0;
   double seconds = 0;             ///< training only, without evaluation and start-up
   double samples_per_second = 0;  ///< of all ranks

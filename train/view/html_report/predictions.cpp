@@ -21,6 +21,10 @@ std::string class_name(const ModelPictures& pictures, int label) {
   return page::escaped(pictures.classes.at(static_cast<std::size_t>(label)));
 }
 
+std::string share_text(std::int64_t part, std::int64_t of) {
+  return of > 0 ? page::percent_text(static_cast<double>(part) / static_cast<double>(of), 1) : "–";
+}
+
 /// One row per label; a cell's colour is its share of the row.
 std::string confusion_matrix(const ModelPictures& pictures) {
   const bool has_long_names = std::ranges::any_of(pictures.classes, [](const auto& name) { return name.size() > 3; });
@@ -44,12 +48,18 @@ std::string confusion_matrix(const ModelPictures& pictures) {
                                        predicted == label ? "hit" : "miss", std::sqrt(share), count);
     }
     const auto hits = row[static_cast<std::size_t>(label)];
-    html +=
-        fmt::format(R"(<td class="number">{}</td></tr>)",
-                    total > 0 ? page::percent_text(static_cast<double>(hits) / static_cast<double>(total), 1) : "–");
+    html += fmt::format(R"(<td class="number">{}</td></tr>)", share_text(hits, total));
+  }
+  html += R"(<tr><th scope="row">precision</th>)";
+  for (int predicted = 0; predicted < classes; ++predicted) {
+    std::int64_t total = 0;
+    for (const auto& row : pictures.confusion) total += row[static_cast<std::size_t>(predicted)];
+    const auto hits = pictures.confusion[static_cast<std::size_t>(predicted)][static_cast<std::size_t>(predicted)];
+    html += fmt::format(R"(<td class="number">{}</td>)", share_text(hits, total));
   }
   return html +
-         "</tbody></table></div><figcaption>Test samples: rows are labels, columns predictions. The colour is the "
+         "<td></td></tr></tbody></table></div><figcaption>Test samples: rows are labels, columns predictions. The "
+         "colour is the "
          "square root of the share of the label's samples.</figcaption></figure>";
 }
 

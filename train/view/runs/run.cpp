@@ -22,7 +22,6 @@
 #include "train/records/metrics/environment_error.h"
 #include "train/records/metrics/event_reader.h"
 #include "train/records/metrics/run_events_json.h"
-#include "train/records/metrics/summary.h"
 
 namespace gradring::train {
 namespace {
@@ -47,17 +46,20 @@ State state_of(Outcome outcome, const std::string& reason) {
           .reason = says_it ? reason : fmt::format("{}{}{}", name_of(outcome), reason.empty() ? "" : ": ", reason)};
 }
 
-/// What summary.json says, if there is one.
-std::optional<State> state_in_summary(const fs::path& run_dir) {
+/// The text of summary.json; empty if there is none.
+std::string summary_text(const fs::path& run_dir) {
   constexpr std::size_t kLargest = 1 << 20;
-  std::string text;
   try {
     std::error_code ignored;
-    if (!fs::is_regular_file(summary_of(run_dir), ignored)) return std::nullopt;
-    text = read_small_file(summary_of(run_dir), kLargest);
+    if (fs::is_regular_file(summary_of(run_dir), ignored)) return read_small_file(summary_of(run_dir), kLargest);
   } catch (const ReadError&) {
-    return std::nullopt;
   }
+  return {};
+}
+
+/// What summary.json says, if there is one.
+std::optional<State> state_in_summary(const fs::path& run_dir) {
+  const std::string text = summary_text(run_dir);
   if (Summary::from_json(text)) return State{.state = RunState::finished};
   if (const auto run = UnfinishedRun::from_json(text)) return state_of(run->outcome, run->reason);
   return std::nullopt;
@@ -170,6 +172,8 @@ bool may_be_run(const fs::path& path) try { return is_run(path); } catch (const 
 fs::path without_slash(const fs::path& path) { return path.has_filename() ? path : path.parent_path(); }
 
 }  // namespace
+
+std::optional<Summary> finished_summary(const Run& run) { return Summary::from_json(summary_text(run.path)); }
 
 const RunHeader& Run::header() const {
   static const RunHeader kNone;

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "train/records/metrics/run_history.h"
+#include "train/records/metrics/summary.h"
 
 namespace gradring::train {
 
@@ -70,6 +71,9 @@ struct Run {
   /// The newest start; an empty header if it is missing.
   const RunHeader& header() const;
 };
+
+/// summary.json, if the run has finished.
+std::optional<Summary> finished_summary(const Run& run);
 
 /// Whether `path` is a run directory: it holds metrics.jsonl, config.resolved.toml, or a checkpoint.
 bool is_run(const std::filesystem::path& path);

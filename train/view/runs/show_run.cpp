@@ -24,6 +24,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::size_t kLabelColumns = 15;
 constexpr std::size_t kMostEvaluations = 10;
 constexpr std::size_t kMostRanksShown = 64;
+constexpr std::size_t kMostClassesShown = 20;
 
 std::string time_text(double time) {
   return fmt::format("{:%Y-%m-%d %H:%M:%S}", fmt::localtime(static_cast<std::time_t>(time)));
@@ -45,6 +46,7 @@ class Description {
     add_groups();
     add_ranks();
     add_evaluations();
+    add_classes();
     add_events();
     return std::move(text_);
   }
@@ -88,6 +90,10 @@ class Description {
                       : fmt::to_string(figures.steps));
     add_evaluated(figures.is_validated ? "Test accuracy" : "Accuracy", figures.test);
     add_evaluated("Validation", figures.validation);
+    if (const auto summary = finished_summary(run_)) {
+      if (summary->top5_accuracy) line("Top-5 accuracy", percent_text(summary->top5_accuracy) + " %");
+      if (summary->tta_accuracy) line("With --tta", percent_text(summary->tta_accuracy) + " %");
+    }
     if (figures.best_saved_accuracy)
       line("Best saved",
            fmt::format("{} % (step {}){}", percent_text(figures.best_saved_accuracy), figures.best_saved_step,
@@ -159,6 +165,25 @@ class Description {
     }
     text_ += first > 0 ? fmt::format("\nThe last {} of {} evaluations\n", kMostEvaluations, evals.size())
                        : "\nEvaluations\n";
+    text_ += table.text(width_, glyphs_);
+  }
+
+  void add_classes() {
+    const auto summary = finished_summary(run_);
+    if (!summary || summary->classes.empty()) return;
+    std::vector<ClassResult> classes = summary->classes;
+    const bool shows_all = classes.size() <= kMostClassesShown;
+    if (!shows_all) {
+      std::ranges::stable_sort(classes, {}, [](const ClassResult& of) { return of.recall.value_or(1); });
+      classes.resize(kMostClassesShown);
+    }
+    TextTable table = TextTable::with({"class"}, {"samples", "precision %", "recall %"});
+    for (const ClassResult& of : classes)
+      table.rows.push_back(
+          {printable(of.name), fmt::to_string(of.samples), percent_text(of.precision), percent_text(of.recall)});
+    text_ += shows_all ? std::string("\nClasses of the test set\n")
+                       : fmt::format("\nThe {} of {} classes with the lowest recall on the test set\n", classes.size(),
+                                     summary->classes.size());
     text_ += table.text(width_, glyphs_);
   }
 

@@ -167,6 +167,24 @@ TEST_F(Eval, TakesTheAveragedWeightsOfATrainingThatKeptSome) {
   EXPECT_THAT(none.err, HasSubstr("has no averaged weights"));
 }
 
+TEST_F(Eval, AveragesTheViewsOfTestTimeAugmentationAsTheRunDidAtItsEnd) {
+  for (const char* tta : {"flip", "airbench"}) {
+    const std::string run = std::string("viewed_") + tta;
+    ASSERT_EQ(train(run.c_str(), {"--tta", tta, "--ema", "0.9", "--nprocs", "2"}).code, 0);
+    const json said = tests::parse_json(tests::text_of(place_.path(run + "/summary.json")));
+    const json plain = json_of({"eval", run, "--device", "cpu"});
+    const json viewed = json_of({"eval", run, "--tta", tta, "--device", "cpu"});
+    EXPECT_EQ(plain["accuracy"], said["accuracy"]);
+    EXPECT_FALSE(plain.contains("tta"));
+    EXPECT_EQ(viewed["accuracy"], said["tta_accuracy"]) << tta;
+    EXPECT_EQ(viewed["tta"], tta);
+    EXPECT_NE(viewed["loss"], plain["loss"]);
+    EXPECT_EQ(json_of({"eval", run, "--tta", tta, "--ema", "--device", "cpu"})["accuracy"], said["ema_tta_accuracy"]);
+  }
+  EXPECT_EQ(place_.run({"eval", "run", "--tta", "rotate"}).code, 2);
+  EXPECT_THAT(place_.run({"eval", "run", "--tta", "flip"}).out, HasSubstr("test-time augmentation flip"));
+}
+
 TEST_F(Eval, RejectsWhatDoesNotFit) {
   const ProgramEnd other = place_.run({"eval", "--checkpoint", "run/config.resolved.toml", "--dataset", "digits"});
   EXPECT_EQ(other.code, 4) << "no file of tensors";

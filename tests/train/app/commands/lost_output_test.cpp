@@ -250,6 +250,7 @@ class LostResult : public tests::Trained {
       {"bench", "parallel", "--help"},
       {"bench", "scaling", "--help"},
       {"bench", "restart", "--nprocs", "1", "--rounds", "1"},
+      {"bench", "seeds", "--help"},
       {"bench", "diff", "--help"},
       {"bench", "loader", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "5"}};
 

@@ -19,7 +19,8 @@ using testing::HasSubstr;
 
 /// A config in which no option has its default.
 OptionTexts everything_else() {
-  return {{"dataset", "mnist"},
+  return {{"preset", "cifar10-94"},
+          {"dataset", "mnist"},
           {"data-dir", "a \"b\"\\c\n\x7f\u00e9"},
           {"val-split", "0.25"},
           {"augment", "crop=2,flip=alternating,cutout=8"},
@@ -27,6 +28,7 @@ OptionTexts everything_else() {
           {"model-text", "layers = [{ flatten = 'f' },\n\t{ linear = \"fc\", out = \"classes\" }]"},
           {"epochs", "3"},
           {"steps", "4"},
+          {"early-stop", "2"},
           {"batch-size", "5"},
           {"accumulate", "9"},
           {"global-batch", "0"},
@@ -98,6 +100,7 @@ OptionTexts everything_else() {
           {"name", "first"},
           {"tags", "a,b"},
           {"eval-every", "7"},
+          {"tta", "airbench"},
           {"log-every", "3"},
           {"trace", "t.json"},
           {"trace-steps", "3:5"},

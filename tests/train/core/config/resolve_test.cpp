@@ -12,6 +12,7 @@
 
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
+#include "train/core/config/presets.h"
 #include "train/options/usage_error.h"
 #include "train/records/metrics/progress.h"
 
@@ -77,6 +78,47 @@ TEST_F(Resolve, TheCommandLineWinsThenTheEnvironmentThenTheFile) {
   EXPECT_EQ(resolved.sources.at("lr"), "GRADRING_LR");
   EXPECT_EQ(resolved.sources.at("seed"), path + ":3");
   EXPECT_EQ(resolved.sources.at("model"), "default");
+}
+
+TEST_F(Resolve, EverySourceOverridesThePreset) {
+  const std::string path = file("lr = 0.1\n");
+  const ResolvedConfig resolved = resolve({{"preset", "cifar10-94"}, {"data-dir", "data"}, {"batch-size", "500"}},
+                                          {{"GRADRING_EPOCHS", "2"}}, path);
+  EXPECT_EQ(resolved.config.model, "airbench94");
+  EXPECT_EQ(resolved.config.batch_size, 500);
+  EXPECT_EQ(resolved.config.epochs, 2);
+  EXPECT_EQ(resolved.config.learning_rate, 0.1);
+  EXPECT_THAT(resolved.sources.at("model"), StartsWith("preset cifar10-94:"));
+  EXPECT_EQ(resolved.sources.at("batch-size"), "command line");
+  EXPECT_EQ(resolved.sources.at("epochs"), "GRADRING_EPOCHS");
+  EXPECT_EQ(resolved.sources.at("lr"), path + ":1");
+}
+
+TEST_F(Resolve, APresetIsNamedInAnySource) {
+  const Variables variables = {{"GRADRING_PRESET", "cifar10-94"}, {"GRADRING_DATA_DIR", "data"}};
+  EXPECT_EQ(resolve({}, variables, std::nullopt).config.model, "airbench94");
+  const std::string path = file("preset = \"cifar10-94\"\ndata-dir = \"data\"\n");
+  EXPECT_EQ(resolve({}, {}, path).config.model, "airbench94");
+  EXPECT_EQ(resolve({{"preset", ""}}, variables, std::nullopt).config.model, "convnet");
+  EXPECT_THAT(message_of<UsageError>([] {
+                resolve({{"preset", "cifar10-49"}}, {}, std::nullopt);
+              }),
+              AllOf(HasSubstr("--preset is 'cifar10-49'"), HasSubstr("Did you mean 'cifar10-94'?")));
+}
+
+TEST_F(Resolve, EveryPresetIsAConfigFileWithAHead) {
+  for (const std::string_view name : preset_names()) {
+    const OptionTexts data = {{"data-dir", "data"}};
+    OptionTexts named = data;
+    named["preset"] = name;
+    const TrainConfig of_file = resolve(data, {}, file(std::string(preset_text(name)))).config;
+    const TrainConfig by_name = resolve(named, {}, std::nullopt).config;
+    for (const TrainOption& option : train_options()) {
+      if (option.name == "preset") continue;
+      EXPECT_EQ(option.show(by_name), option.show(of_file)) << option.name;
+    }
+    EXPECT_THAT(list_of_presets(), HasSubstr(std::string(name) + "\n  "));
+  }
 }
 
 TEST_F(Resolve, PrintConfigShowsEveryOptionWithItsSource) {

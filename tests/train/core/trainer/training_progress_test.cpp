@@ -30,6 +30,20 @@ TEST(TrainingProgress, ComesBackBitForBitOutOfText) {
   EXPECT_EQ(progress_in(Json::parse(to_json(kProgress).dump()), "meta.json"), kProgress);
 }
 
+TEST(TrainingProgress, KnowsTheBestEvaluationAndComesBackWithIt) {
+  TrainingProgress progress = kProgress;
+  EXPECT_FALSE(to_json(progress).contains("best_accuracy")) << "nothing was evaluated";
+  for (const auto& [accuracy, since] : {std::pair{0.5, 0}, {0.5, 1}, {0.25, 2}, {0.75, 0}, {0.5, 1}}) {
+    progress.epoch_evaluated(accuracy);
+    EXPECT_EQ(progress.epochs_since_best, since) << accuracy;
+  }
+  EXPECT_EQ(progress.best_accuracy, 0.75);
+  EXPECT_EQ(progress_in(Json::parse(to_json(progress).dump()), "meta.json"), progress);
+  Json wrong = to_json(progress);
+  wrong["best_accuracy"] = 1.5;
+  EXPECT_THROW(progress_in(wrong, "meta.json"), CheckpointError);
+}
+
 TEST(TrainingProgress, TheStepStateComesBackWithWhatTheNextStepReads) {
   const StepState state{
       .applied_steps = 5, .non_finite = 1, .loss_scale = 0x1p-16f, .growth_tracker = 3, .skipped_steps = 2};

@@ -111,6 +111,41 @@ TEST_F(Validation, ScoresACheckpointThatWasRequestedAtTheEndOfAnEpoch) {
   }
 }
 
+/// At a learning rate of 0, no epoch is better than the first.
+TEST_F(Validation, StopsEarlyAfterEpochsWithoutAHigherAccuracy) {
+  config_ = config_for(9, 4);
+  config_.learning_rate = 0;
+  config_.early_stop = 2;
+  const data::Dataset* const held_out = split_.held_out.get();
+  const TrainingRun run = train_with(held_out, config_);
+  ASSERT_EQ(run.checkpoints.all.size(), 3u) << "epochs";
+  EXPECT_THAT(run.rank0.remarks, ::testing::Contains(HasSubstr("stopped early after epoch 3: 2 epochs without")));
+  EXPECT_EQ(run.rank0.evals.back().split, "test");
+  for (std::size_t epochs = 1; epochs <= 3; ++epochs) {
+    const TrainingRun resumed = train_with(held_out, config_, 2, resuming(run.checkpoints.all[epochs - 1]));
+    EXPECT_EQ(resumed.summaries.front().steps, run.summaries.front().steps) << "resumed after epoch " << epochs;
+  }
+  config_.early_stop = 4;
+  const TrainingRun longer = train_with(held_out, config_, 2, resuming(run.checkpoints.all.back()));
+  EXPECT_EQ(longer.rank0.evals.back().epoch, 5);
+  config_.early_stop = 0;
+  const TrainingRun all = train_with(held_out, config_, 2, resuming(run.checkpoints.all.back()));
+  EXPECT_EQ(all.rank0.evals.back().epoch, 9);
+}
+
+TEST_F(Validation, GoesOnWhileItImproves) {
+  config_ = config_for(4, 4);
+  config_.early_stop = 1;
+  const TrainingRun run = train_with(split_.held_out.get(), config_, 1);
+  std::optional<double> best;
+  for (const train::EvalRecord& eval : run.rank0.evals) {
+    const bool is_last = eval.step == run.summaries.front().steps;
+    if (eval.split != "validation") continue;
+    EXPECT_TRUE(is_last || !best || eval.accuracy > *best) << "after epoch " << eval.epoch;
+    best = std::max(best.value_or(0), eval.accuracy);
+  }
+}
+
 TEST_F(Validation, StaysTheSameInAResume) {
   config_.save_every_steps = 4;
   const TrainingRun whole = train_with(split_.held_out.get(), config_);

@@ -40,8 +40,15 @@ TEST(SummaryJson, IsReadBack) {
   Summary summary{.accuracy = 0.5, .loss = 1.5, .ema_accuracy = 0.75, .steps = 7, .world_size = 2, .device = "cpu"};
   summary.planned_memory[MemoryClass::optimizer] = 40;
   summary.peak_memory[MemoryClass::workspace] = 3;
+  summary.top5_accuracy = 0.875;
+  summary.tta_accuracy = 0.625;
+  summary.classes = {{.name = "caf\u00e9", .samples = 3, .precision = 0.5, .recall = 1.0 / 3}, {.name = "dog"}};
   const auto read = Summary::from_json(summary.to_json());
   ASSERT_TRUE(read);
+  EXPECT_EQ(read->tta_accuracy, 0.625);
+  ASSERT_EQ(read->classes.size(), 2u);
+  EXPECT_EQ(read->classes[0].recall, 1.0 / 3);
+  EXPECT_EQ(read->classes[1].precision, std::nullopt);
   EXPECT_EQ(read->to_json(), summary.to_json());
   EXPECT_EQ(read->peak_memory, summary.peak_memory);
 }
