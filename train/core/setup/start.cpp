@@ -243,7 +243,7 @@ void take_averaged(NamedTensors& named) {
   if (averaged.empty())
     throw CheckpointError(named.from, "has no averaged weights",
                           "leave out --ema, or name a checkpoint of a training with --ema");
-  for (TensorRecord& tensor : named.contents.model)  // buffers are not averaged
+  for (TensorRecord& tensor : named.contents.model)  // buffers
     if (std::ranges::find(averaged, tensor.name, &TensorRecord::name) == averaged.end())
       averaged.push_back(std::move(tensor));
   named.contents.model = std::move(averaged);

@@ -63,7 +63,8 @@ NamedTensors named_tensors(FileSystem& files, const std::filesystem::path& path,
 /// Errors    UsageError if `path` is neither; CheckpointError if the best one is damaged.
 NamedTensors best_tensors(FileSystem& files, const std::filesystem::path& path, std::string_view option);
 
-/// Replaces the weights by the averaged weights (--ema), under the same names. Buffers stay: they are not averaged.
+/// Replaces the weights by the averaged weights (--ema), under the same names. Buffers that are not
+/// among them stay.
 ///
 /// Errors    CheckpointError if there are none.
 void take_averaged(NamedTensors& named);

@@ -186,6 +186,7 @@ Evaluator::Evaluator(const TrainerWorld& world, Replica& replica, Tta tta)
     : world_(world),
       replica_(replica),
       tta_(tta),
+      statistics_({.train_set = world.train_set, .kernels = world.kernels, .group = world.group}, replica),
       program_(replica.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend,
                {replica.memory().on(MemoryClass::activations), replica.memory().on(MemoryClass::workspace)},
                replica.program().dtype()) {}
@@ -198,7 +199,7 @@ ModelEvaluation Evaluator::at_end(const ModelEvaluation& selected) {
   ModelEvaluation found = selected.split == kTestSplit ? selected : run(kTestSplit, world_.test_set);
   if (tta_ == Tta::none) return found;
   if (const auto averaged = replica_.averaged_weights())
-    found.averaged_tta = run_with(averaged->view, world_.test_set, tta_);
+    found.averaged_tta = run_averaged(averaged->view, world_.test_set, tta_);
   found.weights_tta = run_with(replica_.whole_weights().view, world_.test_set, tta_);
   return found;
 }
@@ -206,9 +207,19 @@ ModelEvaluation Evaluator::at_end(const ModelEvaluation& selected) {
 ModelEvaluation Evaluator::run(std::string_view split, const data::Dataset& dataset) {
   const auto begin = std::chrono::steady_clock::now();
   ModelEvaluation found{.split = split};
-  if (const auto averaged = replica_.averaged_weights()) found.averaged = run_with(averaged->view, dataset);
+  if (const auto averaged = replica_.averaged_weights()) {
+    statistics_.compute(averaged->view);
+    found.averaged = run_averaged(averaged->view, dataset);
+  }
   found.weights = run_with(replica_.whole_weights().view, dataset);
   found.weights.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  return found;
+}
+
+Evaluation Evaluator::run_averaged(const nn::Weights& weights, const data::Dataset& dataset, Tta tta) {
+  statistics_.exchange();
+  const Evaluation found = run_with(weights, dataset, tta);
+  statistics_.exchange();
   return found;
 }
 

@@ -16,6 +16,7 @@
 #include "kernels/runtime/trace_track.h"
 #include "nn/program/program.h"
 #include "train/core/config/choices.h"
+#include "train/core/trainer/averaged_statistics.h"
 #include "train/core/trainer/replica.h"
 #include "train/core/trainer/tally.h"
 #include "train/core/trainer/trainer_world.h"
@@ -93,14 +94,18 @@ class Evaluator {
   ModelEvaluation at_end(const ModelEvaluation& selected);
 
   nn::ProgramMemory memory() const { return program_.memory(); }
+  /// Of the averaged weights that were evaluated last.
+  const AveragedStatistics& averaged_statistics() const { return statistics_; }
 
  private:
   ModelEvaluation run(std::string_view split, const data::Dataset& dataset);
+  Evaluation run_averaged(const nn::Weights& weights, const data::Dataset& dataset, Tta tta = Tta::none);
   Evaluation run_with(const nn::Weights& weights, const data::Dataset& dataset, Tta tta = Tta::none);
 
   const TrainerWorld& world_;
   Replica& replica_;
   Tta tta_;
+  AveragedStatistics statistics_;
   nn::Program program_;
 };
 

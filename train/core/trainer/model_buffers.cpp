@@ -41,6 +41,15 @@ kernels::Buffer ModelBuffers::on_host(Deadline deadline) const {
   return host;
 }
 
+void ModelBuffers::set(const kernels::Buffer& host, Deadline deadline) {
+  if (memory_) parts_.stream.enqueue_copy(memory_->data(0), host.data(), host.size());
+  parts_.stream.synchronize(deadline);
+}
+
+void ModelBuffers::clear() {
+  if (memory_) parts_.stream.enqueue_zero(memory_->data(0), memory_->bytes());
+}
+
 /// Zeroed.
 kernels::Buffer ModelBuffers::host_memory() const {
   kernels::Buffer host = parts_.device.allocate(layout_.elements() * sizeof(float), kernels::MemoryKind::pinned);

@@ -47,6 +47,9 @@ class ModelBuffers {
   void synchronize(Deadline deadline);
   /// A copy of this rank's in host memory, and its view; not collective.
   kernels::Buffer on_host(Deadline deadline) const;
+  /// Replaces this rank's by such a copy, or by zeros; not collective.
+  void set(const kernels::Buffer& host, Deadline deadline);
+  void clear();
   nn::Arena arena(const kernels::Buffer& host) const { return {layout_, host.as<float>()}; }
 
  private:

@@ -161,6 +161,9 @@ class Replica {
   /// The same for the averaged weights (OptimizerSpec::ema), if there are any.
   std::optional<WholeWeights> averaged_weights();
   const nn::Program& program() const { return program_; }
+  /// For passes between steps.
+  nn::Program& training_program() { return program_; }
+  ModelBuffers& buffers() { return buffers_.of_model; }
   kernels::Stream& stream() { return *stream_; }
   /// What it allocated on the device, by class. Its trainer allocates through it, too.
   MemoryLedger& memory() { return memory_; }

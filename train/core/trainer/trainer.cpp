@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "train/core/config/resolve.h"
 
@@ -151,6 +152,7 @@ void Trainer::save(std::optional<double> score) {
                       .precision = precision_name(replica_.program().dtype()),
                       .dataset = facts_of(config_, world_.train_set)};
   if (!world_.checkpoints) return;
+  if (score) std::ranges::move(evaluator_.averaged_statistics().records(), std::back_inserter(state.replica.state));
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }
 

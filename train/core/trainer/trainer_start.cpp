@@ -112,6 +112,7 @@ void Trainer::resume(ResumePoint point) {
   if (config_.reproducible) check_cpu_level(*point.checkpoint.about, world_.device, point.from);
   check_computation(*point.checkpoint.about, computation(), point.from);
   TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
+  remove_averaged_statistics(state.replica.state, nn::buffers_of(replica_.model()));
   if (!state.precision.empty() || !replica_.step().scales_loss())
     replica_.step().resume_loss_scale(state.replica.step, state.precision == precision_name(kernels::DType::f16));
   progress_ = state.progress;
