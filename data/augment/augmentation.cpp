@@ -20,10 +20,10 @@ constexpr int kMostPixels = 1 << 16;
 constexpr int kLeastArea = 800;  // torchvision's scale of (0.08, 1)
 
 [[noreturn]] void fail(std::string_view word) {
-  static constexpr std::string_view kNames[] = {"crop", "resized-crop", "flip", "cutout"};
+  static constexpr std::string_view kNames[] = {"crop", "resized-crop", "flip", "mixup", "cutmix", "cutout"};
   throw InvalidArgument("unknown augmentation " + in_quotes(word) +
-                        ": expected a list of flip, flip=alternating, crop=PAD, resized-crop[=MIN:MAX] and "
-                        "cutout=SIZE, such as crop=4,flip,cutout=8." +
+                        ": expected a list of flip, flip=alternating, crop=PAD, resized-crop[=MIN:MAX], mixup=ALPHA, "
+                        "cutmix=ALPHA and cutout=SIZE, such as crop=4,flip,cutout=8." +
                         did_you_mean(word.substr(0, word.find('=')), kNames));
 }
 
@@ -36,12 +36,23 @@ int pixels_of(std::string_view word, std::string_view value) {
   return number;
 }
 
-/// In 1 / kWholeArea; 0 for what is no area.
-int area_of(std::string_view value) {
-  double area = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), area);
-  if (error != std::errc() || end != value.data() + value.size() || !(area > 0 && area <= 1)) return 0;
-  return static_cast<int>(std::lround(area * Augmentation::kWholeArea));
+/// A number above 0 and at most `most`, in 1 / whole; 0 for what is none.
+int fraction_of(std::string_view value, int whole, double most) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
+  if (error != std::errc() || end != value.data() + value.size() || !(number > 0 && number <= most)) return 0;
+  return static_cast<int>(std::lround(number * whole));
+}
+
+int area_of(std::string_view value) { return fraction_of(value, Augmentation::kWholeArea, 1); }
+
+int alpha_of(std::string_view word, std::string_view value) {
+  const int alpha = fraction_of(value, Augmentation::kWholeAlpha, 100);
+  check(alpha > 0, [&] {
+    return "augmentation " + in_quotes(word) +
+           ": expected the alpha of a Beta distribution, 0.001 to 100, such as 0.2 for mixup or 1 for cutmix";
+  });
+  return alpha;
 }
 
 void set_areas(Augmentation& augmentation, std::string_view word, std::string_view value) {
@@ -53,12 +64,17 @@ void set_areas(Augmentation& augmentation, std::string_view word, std::string_vi
   });
 }
 
-std::string area_text(int area) {
-  std::string text = std::to_string(Augmentation::kWholeArea + area);  // 10800: 0.08
-  if (area == Augmentation::kWholeArea) return "1";
-  text = "0." + text.substr(1);
+/// number / whole, for a whole of 10^n.
+std::string fraction_text(int number, int whole) {
+  std::string text = std::to_string(number / whole);
+  const int rest = number % whole;
+  if (rest == 0) return text;
+  text += "." + std::to_string(whole + rest).substr(1);  // 10800 of 10000: 0.08
   return text.substr(0, text.find_last_not_of('0') + 1);
 }
+
+std::string area_text(int area) { return fraction_text(area, Augmentation::kWholeArea); }
+std::string alpha_text(int alpha) { return fraction_text(alpha, Augmentation::kWholeAlpha); }
 
 void add(Augmentation& augmentation, std::string_view word) {
   const std::size_t equals = word.find('=');
@@ -75,6 +91,10 @@ void add(Augmentation& augmentation, std::string_view word) {
     set_areas(augmentation, word, value);
   } else if (name == "crop") {
     augmentation.crop = pixels_of(word, value);
+  } else if (name == "mixup") {
+    augmentation.mixup = alpha_of(word, value);
+  } else if (name == "cutmix") {
+    augmentation.cutmix = alpha_of(word, value);
   } else if (name == "cutout") {
     augmentation.cutout = pixels_of(word, value);
   } else {
@@ -108,6 +128,8 @@ std::string text_of(const Augmentation& augmentation) {
   if (augmentation.area_max > 0)
     append("resized-crop=" + area_text(augmentation.area_min) + ":" + area_text(augmentation.area_max));
   if (augmentation.flip != Flip::none) append(augmentation.flip == Flip::random ? "flip" : "flip=alternating");
+  if (augmentation.mixup > 0) append("mixup=" + alpha_text(augmentation.mixup));
+  if (augmentation.cutmix > 0) append("cutmix=" + alpha_text(augmentation.cutmix));
   if (augmentation.cutout > 0) append("cutout=" + std::to_string(augmentation.cutout));
   return text.empty() ? "none" : text;
 }
@@ -118,62 +140,6 @@ void check_fits(const Augmentation& augmentation, const kernels::Shape& shape) {
     return "augmentation '" + text_of(augmentation) + "' for images of " + std::to_string(shape[0]) + " x " +
            std::to_string(shape[1]) + " pixels: " + problem;
   });
-}
-
-Augmenter::Augmenter(const EpochAugmentation& augmentation, const kernels::Shape& shape) : augmentation_(augmentation) {
-  check_fits(augmentation.what, shape);
-  height_ = static_cast<int>(shape[0]);
-  width_ = static_cast<int>(shape[1]);
-  channels_ = static_cast<int>(shape[2]);
-  if (augmentation.what.any()) augmented_.resize(static_cast<std::size_t>(shape.elements()));
-  if (augmentation.what.area_max > 0) columns_.resize(static_cast<std::size_t>(width_));
-}
-
-std::span<const std::uint8_t> Augmenter::crop_and_flip(std::int64_t sample, std::span<const std::uint8_t> pixels) {
-  if (!augmentation_.what.any()) return pixels;
-  draw_ = kernels::gather_batch::draw_of(augmentation_.what, augmentation_.seed, augmentation_.epoch, sample, height_,
-                                         width_);
-  if (draw_.box.height > 0) {
-    crop_resized(pixels);
-  } else if (draw_.flip || draw_.shift_y != 0 || draw_.shift_x != 0) {
-    crop(pixels);
-  } else {
-    return pixels;
-  }
-  return augmented_;
-}
-
-void Augmenter::crop(std::span<const std::uint8_t> pixels) {
-  const auto channels = static_cast<std::size_t>(channels_);
-  std::uint8_t* to = augmented_.data();
-  for (int y = 0; y < height_; ++y) {
-    const std::uint8_t* row = pixels.data() + static_cast<std::size_t>(draw_.row_of(y, height_) * width_) * channels;
-    for (int x = 0; x < width_; ++x) {
-      const std::uint8_t* from = row + static_cast<std::size_t>(draw_.col_of(x, width_)) * channels;
-      for (std::size_t c = 0; c < channels; ++c) *to++ = from[c];
-    }
-  }
-}
-
-void Augmenter::crop_resized(std::span<const std::uint8_t> pixels) {
-  using kernels::gather_batch::taps_of;
-  for (int x = 0; x < width_; ++x)
-    columns_[static_cast<std::size_t>(x)] = taps_of(draw_.mirrored(x, width_), draw_.box.width, width_);
-  std::uint8_t* to = augmented_.data();
-  for (int y = 0; y < height_; ++y) {
-    const kernels::gather_batch::Taps row = taps_of(y, draw_.box.height, height_);
-    for (const kernels::gather_batch::Taps& col : columns_)
-      for (int c = 0; c < channels_; ++c)
-        *to++ = kernels::gather_batch::resized_pixel(pixels.data() + c, draw_.box, row, col, width_, channels_);
-  }
-}
-
-void Augmenter::cut_out(std::span<float> normalized) const {
-  const auto width = static_cast<std::size_t>((draw_.cut_right - draw_.cut_left) * channels_);
-  for (int y = draw_.cut_top; y < draw_.cut_bottom; ++y) {
-    const auto begin = static_cast<std::size_t>((y * width_ + draw_.cut_left) * channels_);
-    std::ranges::fill(normalized.subspan(begin, width), 0.0f);
-  }
 }
 
 }  // namespace gradring::data

@@ -21,28 +21,22 @@ namespace {
 
 /// Samples prefetched ahead: one would come too late, many would be evicted before they are read.
 constexpr std::size_t kAhead = 3;
-constexpr std::size_t kCacheLine = 64;
-
-void prefetch(std::span<const std::uint8_t> bytes) {
-  for (std::size_t i = 0; i < bytes.size(); i += kCacheLine) __builtin_prefetch(bytes.data() + i);
-}
 
 }  // namespace
 
 bool fill_batch(const Dataset& dataset, const Normalize& normalize, std::span<const std::int64_t> indices,
                 BatchSlot& slot, const std::stop_token& stop, const EpochAugmentation& augmentation) {
-  Augmenter augmenter(augmentation, dataset.shape());
+  Augmenter augmenter(dataset, normalize, augmentation);
   const auto sample_elements = static_cast<std::size_t>(dataset.shape().elements());
   const std::span images(slot.images.as<float>(), indices.size() * sample_elements);
-  const std::span labels(slot.labels.as<std::int32_t>(), indices.size());
   for (std::size_t i = 0; i < indices.size(); ++i) {
     if (stop.stop_requested()) return false;
-    if (i + kAhead < indices.size()) prefetch(dataset.pixels(indices[i + kAhead]));
-    const Sample sample = dataset.get(indices[i]);
-    const std::span<float> image = images.subspan(i * sample_elements, sample_elements);
-    normalize.apply(augmenter.crop_and_flip(indices[i], sample.pixels), image);
-    augmenter.cut_out(image);
-    labels[i] = sample.label;
+    if (i + kAhead < indices.size()) augmenter.prefetch(indices[i + kAhead]);
+    const MixedLabel label = augmenter.write(indices[i], images.subspan(i * sample_elements, sample_elements));
+    slot.labels.as<std::int32_t>()[i] = label.label;
+    if (!augmentation.what.mixes()) continue;
+    slot.labels_b.as<std::int32_t>()[i] = label.label_b;
+    slot.weights_b.as<float>()[i] = label.weight_b;
   }
   return true;
 }
@@ -57,13 +51,17 @@ class Loader::Worker final : public BatchOwner {
         normalize_(spec_.normalize, dataset.shape()[2]),
         slots_(checked_depth(spec_.depth)) {
     check(spec_.batch_size >= 1, "the batch size is " + std::to_string(spec_.batch_size) + ", expected 1 or more");
-    check_fits(spec_.augmentation.what, dataset.shape());
+    (void)Augmenter(dataset, normalize_, spec_.augmentation);  // checks the spec
     const auto samples = static_cast<std::size_t>(std::min(spec_.batch_size, geometry().samples));
     const auto sample_elements = static_cast<std::size_t>(dataset.shape().elements());
     free_.reserve(slots_.size());
     for (BatchSlot& slot : slots_) {
       slot.images = device.allocate(samples * sample_elements * sizeof(float), kernels::MemoryKind::pinned);
       slot.labels = device.allocate(samples * sizeof(std::int32_t), kernels::MemoryKind::pinned);
+      if (spec_.augmentation.what.mixes()) {
+        slot.labels_b = device.allocate(samples * sizeof(std::int32_t), kernels::MemoryKind::pinned);
+        slot.weights_b = device.allocate(samples * sizeof(float), kernels::MemoryKind::pinned);
+      }
       free_.push_back(&slot);
     }
     thread_ = std::jthread([this](std::stop_token stop) { run(stop); });

@@ -9,8 +9,8 @@
 #include <stop_token>
 #include <vector>
 
-#include "data/augment/augmentation.h"
 #include "data/datasets/dataset.h"
+#include "data/loader/augmenter.h"
 #include "data/loader/normalize.h"
 #include "data/loader/sampler.h"
 #include "kernels/base/deadline.h"
@@ -22,8 +22,10 @@ namespace gradring::data {
 
 /// Memory of one batch: filled by the loader's thread, read by the caller, never by both.
 struct BatchSlot {
-  kernels::Buffer images;  ///< f32, NHWC
-  kernels::Buffer labels;  ///< i32
+  kernels::Buffer images;          ///< f32, NHWC
+  kernels::Buffer labels;          ///< i32
+  kernels::Buffer labels_b = {};   ///< i32: second labels, only with mixup or cutmix
+  kernels::Buffer weights_b = {};  ///< f32: theirs, likewise
 };
 
 /// Receives a slot when the caller is done with it.
@@ -55,6 +57,11 @@ class Batch {
   std::span<const std::int32_t> labels() const {
     return {slot_->labels.as<std::int32_t>(), static_cast<std::size_t>(count())};
   }
+  /// Of mixtures; without any, empty.
+  std::span<const std::int32_t> labels_b() const {
+    return {slot_->labels_b.as<std::int32_t>(), slot_->labels_b.size() > 0 ? static_cast<std::size_t>(count()) : 0};
+  }
+  std::span<const float> weights_b() const { return {slot_->weights_b.as<float>(), labels_b().size()}; }
 
  private:
   struct GiveBack {

@@ -56,10 +56,21 @@ Normalize::Normalize(const NormalizeSpec& spec, std::int64_t channels) {
   computed_ = loop().is_fast && loop_matches_tables();
 }
 
+void Normalize::check_sizes(std::size_t pixels, std::size_t out) const {
+  if (pixels != out || pixels % tables_.size() != 0)
+    throw InvalidArgument("cannot normalise " + std::to_string(pixels) + " bytes of " + std::to_string(tables_.size()) +
+                          " channels into " + std::to_string(out) + " floats");
+}
+
+void Normalize::apply(std::span<const float> pixels, std::span<float> out) const {
+  check_sizes(pixels.size(), out.size());
+  for (std::size_t begin = 0; begin < pixels.size(); begin += means_.size())
+    for (std::size_t i = 0; i < std::min(means_.size(), pixels.size() - begin); ++i)
+      out[begin + i] = (pixels[begin + i] / 255.0f - means_[i]) / stds_[i];
+}
+
 void Normalize::apply(std::span<const std::uint8_t> pixels, std::span<float> out) const {
-  if (pixels.size() != out.size() || pixels.size() % tables_.size() != 0)
-    throw InvalidArgument("cannot normalise " + std::to_string(pixels.size()) + " bytes of " +
-                          std::to_string(tables_.size()) + " channels into " + std::to_string(out.size()) + " floats");
+  check_sizes(pixels.size(), out.size());
   if (computed_)
     compute(pixels, out);
   else

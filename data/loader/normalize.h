@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -44,8 +45,11 @@ class Normalize {
   int channels() const { return static_cast<int>(tables_.size()); }
   /// Errors    InvalidArgument if sizes differ or are not a multiple of channels().
   void apply(std::span<const std::uint8_t> pixels, std::span<float> out) const;
+  /// The same of pixels in 0 to 255 that are no whole numbers, by divisions.
+  void apply(std::span<const float> pixels, std::span<float> out) const;
 
  private:
+  void check_sizes(std::size_t pixels, std::size_t out) const;
   /// The value of each of the 256 bytes.
   using Table = std::array<float, 256>;
 

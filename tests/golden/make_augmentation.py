@@ -19,7 +19,7 @@ from safetensors_file import save
 
 SEED = (1 << 40) + 7
 MEAN, STD = [0.4914, 0.4822, 0.4465], [0.247, 0.2435, 0.2616]
-POSITION, CUTOUT, FIRST_FLIP, RESIZED_CROP = 0x40000000, 0x40000001, 0x40000002, 0x40000010
+POSITION, CUTOUT, FIRST_FLIP, MIX, RESIZED_CROP = 0x40000000, 0x40000001, 0x40000002, 0x40000003, 0x40000010
 
 
 def words(sample, epoch, purpose):
@@ -64,12 +64,37 @@ def augmented(case, image, sample, epoch):
     return image, square
 
 
+def mixed(case, results, epoch):
+    """MixUp and CutMix of torchvision.transforms.v2 with alpha=1, but a lambda and a partner for each image."""
+    _, height, width = results[0].shape
+    images, partners, weights = [], [], []
+    for sample, own in enumerate(results):
+        partner, index, row, col = words(sample, epoch, MIX)
+        partner, lam = below(partner, len(results)), ((index >> 20) + 0.5) / 4096
+        other = results[partner]
+        if case["mix"] == "mixup":
+            image = other.mul(1.0 - lam).add(own.mul(lam))
+        else:
+            r = 0.5 * math.sqrt(1.0 - lam)
+            x, y, half_w, half_h = below(col, width), below(row, height), int(r * width), int(r * height)
+            x1, x2, y1, y2 = max(x - half_w, 0), min(x + half_w, width), max(y - half_h, 0), min(y + half_h, height)
+            image = own.clone()
+            image[:, y1:y2, x1:x2] = other[:, y1:y2, x1:x2]
+            lam = float(1.0 - (x2 - x1) * (y2 - y1) / (width * height))
+        images.append(image)
+        partners.append(partner)
+        weights.append(1.0 - lam)
+    return images, torch.tensor(partners), torch.tensor(weights)
+
+
 CASES = {
     "crop": {"shape": (9, 11, 3), "epoch": 3, "crop": 3, "flip": "random"},
     "even": {"shape": (8, 7, 1), "epoch": 2, "crop": 2, "flip": "alternating"},
     "odd": {"shape": (8, 7, 1), "epoch": 3, "crop": 2, "flip": "alternating"},
     "resized": {"shape": (16, 12, 3), "epoch": 1, "scale": (0.08, 1), "flip": "random"},
     "cutout": {"shape": (10, 10, 3), "epoch": 5, "crop": 1, "flip": "random", "cutout": 5},
+    "mixup": {"shape": (6, 7, 3), "epoch": 2, "crop": 1, "flip": "random", "mix": "mixup"},
+    "cutmix": {"shape": (10, 7, 3), "epoch": 4, "flip": "random", "mix": "cutmix"},
 }
 
 if __name__ == "__main__":
@@ -84,7 +109,9 @@ if __name__ == "__main__":
             image, (top, left, bottom, right) = augmented(case, image, sample, case["epoch"])
             result = F.normalize(F.to_tensor(image), MEAN[:channels], STD[:channels])
             result = F.erase(result, top, left, bottom - top, right - left, torch.zeros(())) if "cutout" in case else result
-            results.append(result.permute(1, 2, 0))
+            results.append(result)
+        if "mix" in case:
+            results, tensors[f"{name}.partners"], tensors[f"{name}.weights"] = mixed(case, results, case["epoch"])
         tensors[f"{name}.images"] = images
-        tensors[f"{name}.augmented"] = torch.stack(results)
+        tensors[f"{name}.augmented"] = torch.stack(results).permute(0, 2, 3, 1)
     save(pathlib.Path(__file__).parent / "augmentation.safetensors", tensors)

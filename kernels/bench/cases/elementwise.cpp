@@ -2,7 +2,10 @@
 // fill, scale, accumulate, cast, relu, bias: loops over elements.
 // gather_batch: what begins a step.
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/bench/kernel_case.h"
@@ -147,12 +150,28 @@ KernelCase bias_grad(CaseMaker& make, bool accumulate) {
   return c;
 }
 
-KernelCase gather_batch_run(CaseMaker& make) {
+/// Augmentations of square images of at least 3 x 3 pixels; others are seen as one row, and not cropped.
+std::vector<std::pair<std::string, gather_batch::Augmentation>> augmentations(std::int64_t width, std::int64_t pixels) {
+  using gather_batch::Flip;
+  const int crop = width * width == pixels && width > 2 ? 2 : 0;
+  const gather_batch::Augmentation cropped{.flip = Flip::random, .crop = crop, .cutout = 1};
+  gather_batch::Augmentation mixed = cropped;
+  mixed.mixup = mixed.cutmix = gather_batch::Augmentation::kWholeAlpha;
+  return {{"gather_batch", {}},
+          {"gather_batch cropped", cropped},
+          {"gather_batch resized", {.flip = Flip::random, .area_min = 800, .area_max = 10000}},
+          {"gather_batch mixed", mixed}};
+}
+
+KernelCase gather_batch_run(CaseMaker& make, std::size_t augmentation) {
   const std::int64_t batch = make.extent("batch", 64);
   const std::int64_t samples = make.extent("samples", 4096);
   const std::int64_t channels = make.extent("channels", 1);
-  const std::int64_t elements = make.extent("pixels", 28 * 28) * channels;
-  KernelCase c = make.make("gather_batch");
+  const std::int64_t pixels = make.extent("pixels", 28 * 28), elements = pixels * channels;
+  const auto root = static_cast<std::int64_t>(gather_batch::integer_sqrt(static_cast<std::uint64_t>(pixels)));
+  const std::int64_t width = root * root == pixels ? root : pixels;
+  const auto [name, augment] = augmentations(width, pixels).at(augmentation);
+  KernelCase c = make.make(name);
   BenchArray& x = make.input(c, DType::u8, samples * elements, 0, 256);
   BenchArray& x_labels = make.input(c, DType::i32, samples, 0, 10);
   BenchArray& order = make.input(c, DType::i64, batch, 0, static_cast<double>(samples));
@@ -161,7 +180,11 @@ KernelCase gather_batch_run(CaseMaker& make) {
   BenchArray& std = make.input(c, DType::f32, channels, 0.25, 1);
   BenchArray& y = make.output(c, "y", make.dtype(), batch * elements, exact());
   BenchArray& labels = make.output(c, "labels", DType::i32, batch, exact());
-  c.bytes = static_cast<double>(batch * elements) + c.unread_bytes;
+  BenchArray& epoch = make.object(c, std::int64_t{1});
+  BenchArray& lambdas = make.input(c, DType::i32, 2 * gather_batch::kLambdas, 0, gather_batch::kWholeWeight);
+  BenchArray& labels_b = make.output(c, "labels_b", DType::i32, augment.mixes() ? batch : 0, exact());
+  BenchArray& weights_b = make.output(c, "weights_b", DType::f32, augment.mixes() ? batch : 0, exact());
+  c.bytes = static_cast<double>((augment.mixes() ? 2 : 1) * batch * elements) + c.unread_bytes;
   make.run(c, make.kernels().gather_batch, &gather_batch::Variant::run, gather_batch::reference_run, [&](Side side) {
     return gather_batch::Args{.dtype = make.dtype(),
                               .samples = samples,
@@ -176,7 +199,13 @@ KernelCase gather_batch_run(CaseMaker& make) {
                               .mean = mean.as<float>(side),
                               .std = std.as<float>(side),
                               .y = y.at(side),
-                              .labels = labels.as<std::int32_t>(side)};
+                              .labels = labels.as<std::int32_t>(side),
+                              .augment = augment,
+                              .width = width,
+                              .epoch = epoch.as<std::int64_t>(side),
+                              .lambdas = lambdas.as<std::int32_t>(side),
+                              .labels_b = labels_b.as<std::int32_t>(side),
+                              .weights_b = weights_b.as<float>(side)};
   });
   return c;
 }
@@ -228,6 +257,11 @@ Cases bias_cases(CaseMaker& make) {
   return cases;
 }
 
-Cases gather_batch_cases(CaseMaker& make) { return cases_of(make, gather_batch_run, gather_batch_advance); }
+Cases gather_batch_cases(CaseMaker& make) {
+  Cases cases;
+  for (std::size_t i = 0; i < augmentations(1, 1).size(); ++i) cases.push_back(gather_batch_run(make, i));
+  cases.push_back(gather_batch_advance(make));
+  return cases;
+}
 
 }  // namespace gradring::kernels::bench

@@ -22,8 +22,8 @@ namespace {
 
 /// Divisions, not products with reciprocals: those round differently, and the bits are to be the loader's.
 template <class T>
-__device__ inline T normalized(std::uint8_t pixel, float mean, float std) {
-  return lib::from_f32<T>((static_cast<float>(pixel) / 255.0f - mean) / std);
+__device__ inline T normalized(float pixel, float mean, float std) {
+  return lib::from_f32<T>((pixel / 255.0f - mean) / std);
 }
 
 /// The augmentation of a launch.
@@ -32,6 +32,9 @@ struct Augmented {
   std::uint64_t seed;
   const std::int64_t* epoch;
   int height, width;
+  const std::int32_t* lambdas;
+  std::int32_t* labels_b;
+  float* weights_b;
 };
 
 /// Row y of an image that shows a resized box.
@@ -74,7 +77,33 @@ __device__ inline void write_augmented(const Augmented& augmented, std::int64_t 
   }
 }
 
-template <class T, bool kAugment>
+/// A mixture with the partner's image.
+template <class T>
+__device__ inline void write_mixed(const Augmented& augmented, const Mix& mix, std::int64_t sample,
+                                   const std::uint8_t* __restrict__ x, const float* __restrict__ means,
+                                   const float* __restrict__ stds, T* __restrict__ y_row, int channels) {
+  const int height = augmented.height, width = augmented.width;
+  const std::int64_t elements = std::int64_t{height} * width * channels;
+  const Draw own = draw_of(augmented.what, augmented.seed, *augmented.epoch, sample, height, width);
+  const Draw other = draw_of(augmented.what, augmented.seed, *augmented.epoch, mix.partner, height, width);
+  const std::uint8_t* own_image = x + sample * elements;
+  const std::uint8_t* other_image = x + mix.partner * elements;
+  for (int row = 0; row < height; ++row)
+    for (int col : lib::lane_range(width)) {
+      const bool cut = own.cuts_row(row) && own.cuts_col(col);
+      const bool pasted = mix.shows_partner(row, col);
+      for (int c = 0; c < channels; ++c) {
+        const int b = shown_pixel(other_image + c, other, row, col, height, width, channels);
+        const int a = pasted ? b : shown_pixel(own_image + c, own, row, col, height, width, channels);
+        y_row[(row * width + col) * channels + c] =
+            cut ? lib::from_f32<T>(0.0f) : normalized<T>(mix.of(a, b), means[c], stds[c]);
+      }
+    }
+}
+
+enum class Mode : std::uint8_t { plain, augmented, mixed };
+
+template <class T, Mode kMode>
 __global__ void gather_batch_run_rows_kernel(const std::uint8_t* __restrict__ x,
                                              const std::int32_t* __restrict__ x_labels, std::int64_t samples,
                                              const std::int64_t* __restrict__ order, std::int64_t positions,
@@ -90,10 +119,22 @@ __global__ void gather_batch_run_rows_kernel(const std::uint8_t* __restrict__ x,
     T* y_row = y + row * elements;
     if (!valid) {
       for (int i : lib::lane_range(elements)) y_row[i] = lib::from_f32<T>(std::numeric_limits<float>::quiet_NaN());
+      if (kMode == Mode::mixed && threadIdx.x == 0) {
+        augmented.labels_b[row] = -1;
+        augmented.weights_b[row] = 0.0f;
+      }
       continue;
     }
     const std::uint8_t* x_row = x + sample * elements;
-    if constexpr (kAugment) {
+    if constexpr (kMode == Mode::mixed) {
+      const Mix mix = mix_of(augmented.what, augmented.seed, *augmented.epoch, sample, samples, augmented.height,
+                             augmented.width, augmented.lambdas);
+      if (threadIdx.x == 0) {
+        augmented.labels_b[row] = x_labels[mix.partner];
+        augmented.weights_b[row] = mix.label_weight(augmented.height, augmented.width);
+      }
+      write_mixed(augmented, mix, sample, x, means, stds, y_row, channels);
+    } else if constexpr (kMode == Mode::augmented) {
       write_augmented(augmented, sample, x_row, means, stds, y_row, channels);
     } else if (channels == 1) {
       const float only_mean = means[0];
@@ -118,14 +159,19 @@ void run(Stream& stream, const Args& args) {
                             .seed = args.seed,
                             .epoch = args.epoch,
                             .height = augment ? static_cast<int>(args.height()) : 0,
-                            .width = augment ? static_cast<int>(args.width) : 0};
+                            .width = augment ? static_cast<int>(args.width) : 0,
+                            .lambdas = args.lambdas,
+                            .labels_b = args.labels_b,
+                            .weights_b = args.weights_b};
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
-    lib::with_bool(augment, [&](auto augments) {
-      simt::launch_flat<gather_batch_run_rows_kernel<T, augments.value>>(
+    const auto launch = [&]<Mode kMode>() {
+      simt::launch_flat<gather_batch_run_rows_kernel<T, kMode>>(
           stream, lib::rows_for(stream, args.batch, args.batch * args.elements), args.x, args.x_labels, args.samples,
           args.order, args.positions, args.first, args.mean, args.std, static_cast<T*>(args.y), args.labels, args.batch,
           elements, channels, augmented);
-    });
+    };
+    if (args.augment.mixes()) return launch.template operator()<Mode::mixed>();
+    augment ? launch.template operator()<Mode::augmented>() : launch.template operator()<Mode::plain>();
   });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "kernels/runtime/philox.h"
@@ -13,16 +14,23 @@ enum class Flip : std::uint8_t {
   alternating  ///< each sample with probability 1/2 in epoch 0, then the other way in every odd epoch
 };
 
-/// What may happen to an image of the training set, in this order: crop or resized crop, flip, cutout.
+/// What may happen to an image of the training set, in this order: crop or resized crop, flip, mixup or cutmix with
+/// another image that is cropped and flipped (mix.h), cutout.
 struct Augmentation {
   static constexpr int kWholeArea = 10000;
+  static constexpr int kWholeAlpha = 1000;
+  static constexpr int kMostAlpha = 100 * kWholeAlpha;
 
   Flip flip = Flip::none;
   int area_min = 0, area_max = 0;  ///< of a resized crop, in 1 / kWholeArea of the image's; 0 and 0: no such crop
   int crop = 0;    ///< pixels of reflecting padding on each side, from which a window of the image's size is cut
   int cutout = 0;  ///< side of a square that becomes 0 after normalization, the mean
 
-  constexpr bool any() const { return flip != Flip::none || crop != 0 || area_max != 0 || cutout != 0; }
+  int mixup = 0, cutmix = 0;  ///< alpha of lambda's distribution, in 1 / kWholeAlpha; 0: no such mixture. With both,
+                              ///< each image is given one of them with probability 1/2
+
+  constexpr bool any() const { return flip != Flip::none || crop != 0 || area_max != 0 || cutout != 0 || mixes(); }
+  constexpr bool mixes() const { return mixup != 0 || cutmix != 0; }
 };
 
 /// What is wrong with this augmentation for images of that size; null: nothing.
@@ -36,6 +44,8 @@ constexpr const char* problem_of(const Augmentation& what, std::int64_t height, 
   if (what.crop > 0 && what.area_max > 0) return "crop and resized crop exclude each other";
   if (what.cutout < 0 || what.cutout > 2 * (height > width ? height : width))
     return "the side of cutout is not in 0 to twice the image's larger side";
+  for (int alpha : {what.mixup, what.cutmix})
+    if (alpha < 0 || alpha > Augmentation::kMostAlpha) return "alpha of mixup or cutmix is not in 0 to 100";
   if (height > (1 << 16) || width > (1 << 16)) return "the image is larger than 65536 x 65536 pixels";
   return nullptr;
 }
@@ -105,13 +115,30 @@ constexpr std::uint8_t resized_pixel(const std::uint8_t* image, const Box& box, 
                 col.of(second[col.first * pixel_stride], second[col.second * pixel_stride]));
 }
 
+/// The byte of one channel that an image shows at (y, x) after crop and flip; `image` begins with that channel.
+constexpr std::uint8_t shown_pixel(const std::uint8_t* image, const Draw& draw, int y, int x, int height, int width,
+                                   int pixel_stride) {
+  if (draw.box.height > 0)
+    return resized_pixel(image, draw.box, taps_of(y, draw.box.height, height),
+                         taps_of(draw.mirrored(x, width), draw.box.width, width), width, pixel_stride);
+  return image[(draw.row_of(y, height) * width + draw.col_of(x, width)) * pixel_stride];
+}
+
 /// Which numbers a call of Philox is for: the highest word of its counter. 2^30 keeps them apart from those of
 /// generated data (below) and of dropout (from 2^31 on).
-enum class DrawPurpose : std::uint32_t { position = 0x40000000u, cutout, first_flip, resized_crop = 0x40000010u };
+enum class DrawPurpose : std::uint32_t { position = 0x40000000u, cutout, first_flip, mix, resized_crop = 0x40000010u };
 
-/// Uniform in [0, count), from the upper bits; off by less than count / 2^32.
-constexpr int below(std::uint32_t word, int count) {
-  return static_cast<int>(static_cast<std::uint64_t>(word) * static_cast<std::uint32_t>(count) >> 32);
+/// Four random words, of one sample in one epoch.
+constexpr std::array<std::uint32_t, 4> words_of(std::uint64_t seed, DrawPurpose purpose, std::int64_t epoch,
+                                                std::int64_t sample, std::uint64_t attempt = 0) {
+  return philox(seed, static_cast<std::uint64_t>(sample),
+                (static_cast<std::uint64_t>(purpose) + attempt) << 32 | static_cast<std::uint32_t>(epoch));
+}
+
+/// Uniform in [0, count) for a count of at most 2^32, from the upper bits; off by less than count / 2^32.
+template <class Count>
+constexpr Count below(std::uint32_t word, Count count) {
+  return static_cast<Count>(static_cast<std::uint64_t>(word) * static_cast<std::uint64_t>(count) >> 32);
 }
 
 /// The largest integer whose square is at most n < 2^63.
@@ -177,28 +204,25 @@ constexpr Box central_box_of(int height, int width) {
 /// Example   tests/kernels/ops/draws_test.cpp
 constexpr Draw draw_of(const Augmentation& what, std::uint64_t seed, std::int64_t epoch, std::int64_t sample,
                        int height, int width) {
-  const auto words_of = [&](DrawPurpose purpose, std::int64_t in_epoch, std::uint64_t attempt = 0) {
-    return philox(seed, static_cast<std::uint64_t>(sample),
-                  (static_cast<std::uint64_t>(purpose) + attempt) << 32 | static_cast<std::uint32_t>(in_epoch));
-  };
   Draw draw;
   if (what.flip == Flip::random || what.crop > 0) {
-    const auto words = words_of(DrawPurpose::position, epoch);
+    const auto words = words_of(seed, DrawPurpose::position, epoch, sample);
     draw.flip = what.flip == Flip::random && words[0] >> 31 != 0;
     draw.shift_y = below(words[1], 2 * what.crop + 1) - what.crop;
     draw.shift_x = below(words[2], 2 * what.crop + 1) - what.crop;
   }
   if (what.area_max > 0) {
     for (std::uint64_t attempt = 0; attempt < 10 && draw.box.height == 0; ++attempt) {
-      const auto words = words_of(DrawPurpose::resized_crop, epoch, attempt);
+      const auto words = words_of(seed, DrawPurpose::resized_crop, epoch, sample, attempt);
       draw.box = resized_box_of(what, words[0], words[1], words[2], words[3], height, width);
     }
     if (draw.box.height == 0) draw.box = central_box_of(height, width);
   }
   if (what.flip == Flip::alternating)
-    draw.flip = (words_of(DrawPurpose::first_flip, 0)[0] >> 31 ^ (static_cast<std::uint64_t>(epoch) & 1)) != 0;
+    draw.flip =
+        (words_of(seed, DrawPurpose::first_flip, 0, sample)[0] >> 31 ^ (static_cast<std::uint64_t>(epoch) & 1)) != 0;
   if (what.cutout > 0) {
-    const auto words = words_of(DrawPurpose::cutout, epoch);
+    const auto words = words_of(seed, DrawPurpose::cutout, epoch, sample);
     const int top = below(words[0], height) - what.cutout / 2;
     const int left = below(words[1], width) - what.cutout / 2;
     draw.cut_top = top < 0 ? 0 : top;

@@ -30,22 +30,40 @@ void check_augmentation(const Args& args) {
   });
   const char* problem = problem_of(args.augment, args.height(), args.width);
   check(problem == nullptr, [&] { return "gather_batch: " + std::string(problem); });
-  if (args.batch > 0) lib::check_pointer(kOp, "epoch", args.epoch);
+  if (args.batch == 0) return;
+  lib::check_pointer(kOp, "epoch", args.epoch);
+  if (args.augment.mixes())
+    lib::check_pointers(kOp, {{"lambdas", args.lambdas}, {"labels_b", args.labels_b}, {"weights_b", args.weights_b}});
+}
+
+Mix mix_of_row(const Args& args, std::int64_t sample) {
+  return mix_of(args.augment, args.seed, *args.epoch, sample, args.samples, static_cast<int>(args.height()),
+                static_cast<int>(args.width), args.lambdas);
 }
 
 /// What the augmented sample shows in one channel of pixel i, or nothing in a cutout.
-std::optional<std::uint8_t> value_of(const Args& args, std::int64_t sample, std::int64_t pixel, std::int64_t channel) {
-  const std::uint8_t* image = args.x + sample * args.elements + channel;
-  if (!args.augment.any()) return image[pixel * args.channels];
+std::optional<float> value_of(const Args& args, std::int64_t sample, std::int64_t pixel, std::int64_t channel) {
+  if (!args.augment.any()) return args.x[sample * args.elements + channel + pixel * args.channels];
   const int height = static_cast<int>(args.height()), width = static_cast<int>(args.width);
-  const Draw draw = draw_of(args.augment, args.seed, *args.epoch, sample, height, width);
   const int y = static_cast<int>(pixel / width), x = static_cast<int>(pixel % width);
+  const auto drawn = [&](std::int64_t of) { return draw_of(args.augment, args.seed, *args.epoch, of, height, width); };
+  const auto shown = [&](std::int64_t of) {
+    return shown_pixel(args.x + of * args.elements + channel, drawn(of), y, x, height, width,
+                       static_cast<int>(args.channels));
+  };
+  const Draw draw = drawn(sample);
   if (draw.cuts_row(y) && draw.cuts_col(x)) return std::nullopt;
-  if (draw.box.height > 0)
-    return resized_pixel(image, draw.box, taps_of(y, draw.box.height, height),
-                         taps_of(draw.mirrored(x, width), draw.box.width, width), width,
-                         static_cast<int>(args.channels));
-  return image[(std::int64_t{draw.row_of(y, height)} * width + draw.col_of(x, width)) * args.channels];
+  if (!args.augment.mixes()) return shown(sample);
+  const Mix mix = mix_of_row(args, sample);
+  return mix.shows_partner(y, x) ? shown(mix.partner) : mix.of(shown(sample), shown(mix.partner));
+}
+
+/// The second label and its weight.
+void write_label_b(const Args& args, std::int64_t row, std::int64_t sample) {
+  if (!args.augment.mixes()) return;
+  const Mix mix = sample < 0 ? Mix() : mix_of_row(args, sample);
+  args.labels_b[row] = sample < 0 ? -1 : args.x_labels[mix.partner];
+  args.weights_b[row] = mix.label_weight(static_cast<int>(args.height()), static_cast<int>(args.width));
 }
 
 }  // namespace
@@ -80,16 +98,17 @@ void reference_run(const Args& args) {
   for (std::int64_t row = 0; row < args.batch; ++row) {
     const std::int64_t sample = sample_of(args, row);
     args.labels[row] = sample < 0 ? -1 : args.x_labels[sample];
+    write_label_b(args, row, sample);
     if (sample < 0) continue;
     for (std::int64_t i = 0; i < args.elements; ++i) {
       const std::int64_t channel = i % args.channels;
-      const std::optional<std::uint8_t> shown = value_of(args, sample, i / args.channels, channel);
+      const std::optional<float> shown = value_of(args, sample, i / args.channels, channel);
       double& value = y[static_cast<std::size_t>(row * args.elements + i)];
       if (!shown) {
         value = 0;
         continue;
       }
-      const float scaled = static_cast<float>(*shown) / 255.0f;
+      const float scaled = *shown / 255.0f;
       const float centred = scaled - args.mean[channel];
       value = static_cast<double>(centred / args.std[channel]);
     }

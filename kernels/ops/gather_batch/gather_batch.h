@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "kernels/lib/variant.h"
-#include "kernels/ops/gather_batch/draws.h"
+#include "kernels/ops/gather_batch/mix.h"
 
 namespace gradring::kernels::gather_batch {
 
@@ -13,18 +13,21 @@ namespace gradring::kernels::gather_batch {
 /// With s = order[*first + row], row in [0, batch), and the channel c = i mod channels:
 ///   y[row,i] = (x[s,i] / 255 - mean[c]) / std[c]        labels[row] = x_labels[s]
 /// With an augmentation, draw = draw_of(augment, seed, *epoch, s, height, width) says which pixel of the image stands
-/// for x[s,i], or that y[row,i] is 0 (draws.h).
+/// for x[s,i], or that y[row,i] is 0 (draws.h). With mixup or cutmix, mix_of(augment, ..., lambdas) says how a second
+/// image is mixed in before normalization (mix.h): labels_b[row] is its label, weights_b[row] the weight of that.
 ///
 /// Shapes    x: [samples, elements], x_labels: [samples], order: [positions], mean and std: [channels], y: [batch,
-///           elements], labels: [batch]; row-major, contiguous, the channels of a pixel side by side: elements %
-///           channels == 0. Augmented images have elements / channels / width rows of `width` pixels.
-/// Types     x: u8; y: f32, f16 or bf16; order, *first and *epoch: i64; labels: i32; mean and std: f32.
+///           elements], labels, labels_b and weights_b: [batch], lambdas: as mix_of; row-major, contiguous, the
+///           channels of a pixel side by side: elements % channels == 0. Augmented images have elements / channels /
+///           width rows of `width` pixels.
+/// Types     x: u8; y: f32, f16 or bf16; order, *first and *epoch: i64; labels, labels_b and lambdas: i32; mean, std and
+///           weights_b: f32.
 /// Aliasing  y and labels overlap nothing. Everything is device memory, *first too: a captured graph that is replayed
 ///           finds the next batch there. So is *epoch.
 /// Order     enqueued on the stream; returns at once.
 /// Errors    InvalidArgument if an extent is negative, channels is below 1 or does not divide elements, a pointer is
-///           null (none may be missing unless batch is 0; epoch only without an augmentation), the augmentation does
-///           not fit the image (problem_of), or the type is not one of the three. A position outside [0, positions), or
+///           null (none may be missing unless batch is 0; epoch only without an augmentation, the last three only
+///           without mixtures), the augmentation does not fit the image (problem_of), or the type is not one of the three. A position outside [0, positions), or
 ///           a sample outside [0, samples), is found on the device only: that row is NaN, and its label -1.
 /// Numerics  deterministic; each of the three operations rounds to f32, as in data::Normalize, so that the bits are
 ///           those of the loader's batches; then one rounding to the type.
@@ -46,9 +49,12 @@ struct Args {
   void* y = nullptr;
   std::int32_t* labels = nullptr;
   Augmentation augment{};
-  std::int64_t width = 0;  ///< of an image, in pixels; this and the next two are for augmentation only
+  std::int64_t width = 0;  ///< of an image, in pixels; this and what follows are for augmentation only
   std::uint64_t seed = 0;
   const std::int64_t* epoch = nullptr;
+  const std::int32_t* lambdas = nullptr;  ///< this and what follows are for mixup and cutmix only
+  std::int32_t* labels_b = nullptr;
+  float* weights_b = nullptr;
 
   /// Of an image, in pixels; width must not be 0.
   std::int64_t height() const { return elements / channels / width; }

@@ -117,24 +117,38 @@ TEST(GatherBatch, AugmentsWithTheReferencesBits) {
                                         {.crop = 1},
                                         {.cutout = 1},
                                         {.flip = Flip::random, .crop = 1, .cutout = 4},
-                                        {.flip = Flip::random, .area_min = 800, .area_max = 10000, .cutout = 2}};
+                                        {.flip = Flip::random, .area_min = 800, .area_max = 10000, .cutout = 2},
+                                        {.mixup = 1000},
+                                        {.cutmix = 1000},
+                                        {.flip = Flip::random, .crop = 1, .cutout = 1, .mixup = 1000, .cutmix = 1000}};
+  std::vector<std::int32_t> lambdas;
+  for (int i = 0; i < 2 * kLambdas; ++i) lambdas.push_back(i % kLambdas * (kWholeWeight / kLambdas));
   for (DType dtype : kTypes)
     for (const auto& extents : cases)
       for (const Augmentation& augment : augmentations) {
         const std::int64_t epoch = 3;
         const Case c({extents.batch, extents.height * extents.width, extents.channels}, dtype);
+        std::vector<std::int32_t> labels_b(size(extents.batch), -7);
+        std::vector<float> weights_b(size(extents.batch), -7);
         const auto augmented = [&](Args args) {
           args.augment = augment;
           args.width = extents.width;
           args.seed = 77;
           args.epoch = &epoch;
+          args.lambdas = lambdas.data();
+          args.labels_b = labels_b.data();
+          args.weights_b = weights_b.data();
           return args;
         };
         const Results expected = c.call([&](const Args& args) { reference_run(augmented(args)); });
+        const auto expected_labels_b = labels_b;
+        const auto expected_weights_b = weights_b;
         for_each_variant(kernel_set().gather_batch, dtype, [&](const Variant& variant, Stream& stream) {
           const Results actual = c.call([&](const Args& args) { with(variant, stream)(augmented(args)); });
           expect_equal(actual.y.values(), expected.y.values());
           EXPECT_EQ(actual.labels, expected.labels);
+          EXPECT_EQ(labels_b, expected_labels_b);
+          EXPECT_EQ(weights_b, expected_weights_b);
         });
       }
 }
@@ -241,6 +255,7 @@ TEST(GatherBatch, RejectsNullBadExtentsAndOtherTypes) {
   augmented([](Args& args) { args.width = 2; });
   augmented([](Args& args) { args.augment.crop = 1; });
   augmented([](Args& args) { args.epoch = nullptr; });
+  augmented([](Args& args) { args.augment.mixup = 1000; });  // without a table
   EXPECT_THROW(check_args(AdvanceArgs{}), InvalidArgument);
   EXPECT_NO_THROW(check_args(Args{}));
 }

@@ -36,7 +36,7 @@ TrainOption augment_option() {
   };
   return option("augment", "none|LIST",
                 "random changes of the training images, separated by commas: crop=PAD, resized-crop[=MIN:MAX], flip, "
-                "flip=alternating, cutout=SIZE (docs/augmentation.md); evaluations see the images as they are",
+                "flip=alternating, mixup=ALPHA, cutmix=ALPHA, cutout=SIZE (docs/augmentation.md); evaluations see the images as they are",
                 &TrainConfig::augment, read,
                 [](const data::Augmentation& augment) { return quoted(data::text_of(augment)); });
 }

@@ -35,11 +35,17 @@ CopiedBatch::CopiedBatch(const BatchLoaderSpec& spec)
   images_ = spec.device.allocate(samples * sample_elements_ * sizeof(float));
   if (rounds()) rounded_ = spec.device.allocate(samples * sample_elements_ * kernels::size_of(dtype_));
   labels_ = spec.device.allocate(samples * sizeof(std::int32_t));
+  if (!spec.augment.mixes()) return;
+  labels_b_ = spec.device.allocate(samples * sizeof(std::int32_t));
+  weights_b_ = spec.device.allocate(samples * sizeof(float));
 }
 
 void CopiedBatch::enqueue_copies(kernels::Stream& stream) {
   enqueue_images(stream, batch_->images());
   stream.enqueue_copy(labels_.data(), batch_->labels().data(), batch_->labels().size_bytes());
+  if (labels_b_.size() == 0) return;
+  stream.enqueue_copy(labels_b_.data(), batch_->labels_b().data(), batch_->labels_b().size_bytes());
+  stream.enqueue_copy(weights_b_.data(), batch_->weights_b().data(), batch_->weights_b().size_bytes());
 }
 
 void CopiedBatch::enqueue_images(kernels::Stream& stream, std::span<const float> images) {
@@ -64,13 +70,14 @@ void HostBatchLoader::begin_epoch(kernels::Stream&, std::int64_t epoch, std::vec
   loader_.reset();  // of two threads one at a time adds to the trace
   loader_ = std::make_unique<data::Loader>(
       spec_.dataset, spec_.device,
-      data::LoaderSpec{.indices = std::move(order),
-                       .batch_size = spec_.batch_size,
-                       .window = spec_.window,
-                       .normalize = spec_.normalize,
-                       .augmentation = {.what = spec_.augment, .seed = spec_.augment_seed, .epoch = epoch},
-                       .depth = kDepth,
-                       .trace = spec_.trace});
+      data::LoaderSpec{
+          .indices = std::move(order),
+          .batch_size = spec_.batch_size,
+          .window = spec_.window,
+          .normalize = spec_.normalize,
+          .augmentation = {.what = spec_.augment, .seed = spec_.augment_seed, .epoch = epoch, .lambdas = lambdas_},
+          .depth = kDepth,
+          .trace = spec_.trace});
 }
 
 std::optional<BatchLoader::Next> HostBatchLoader::next(Deadline deadline) {
@@ -122,6 +129,16 @@ ResidentBatchLoader::ResidentBatchLoader(const BatchLoaderSpec& spec, kernels::S
   spread(spec.normalize.std, channels_, host.as<float>() + channels_);
   stream.enqueue_copy(statistics_.data(), host.data(), host.size());
   upload(spec.dataset, stream, deadline);
+  stream.synchronize(deadline);
+  if (augment_.mixes()) prepare_mixtures(spec, stream, deadline);
+}
+
+void ResidentBatchLoader::prepare_mixtures(const BatchLoaderSpec& spec, kernels::Stream& stream, Deadline deadline) {
+  const std::vector<std::int32_t> lambdas = data::lambdas_of(augment_);
+  lambdas_ = spec.device.allocate(std::span(lambdas).size_bytes());
+  labels_b_ = spec.device.allocate(bytes_of(spec.batch_size, sizeof(std::int32_t)));
+  weights_b_ = spec.device.allocate(bytes_of(spec.batch_size, sizeof(float)));
+  stream.enqueue_copy(lambdas_.data(), lambdas.data(), lambdas_.size());
   stream.synchronize(deadline);
 }
 
@@ -187,7 +204,10 @@ void ResidentBatchLoader::enqueue_preparation(kernels::Stream& stream, std::int6
                        .augment = augment_,
                        .width = width_,
                        .seed = augment_seed_,
-                       .epoch = epoch_.as<std::int64_t>()});
+                       .epoch = epoch_.as<std::int64_t>(),
+                       .lambdas = lambdas_.as<std::int32_t>(),
+                       .labels_b = labels_b_.as<std::int32_t>(),
+                       .weights_b = weights_b_.as<float>()});
   gather_.advance(stream, {.first = first, .by = count});
 }
 

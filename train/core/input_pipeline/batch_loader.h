@@ -9,6 +9,8 @@
 #include <span>
 #include <vector>
 
+#include "data/augment/augmentation.h"
+#include "data/augment/lambdas.h"
 #include "data/datasets/dataset.h"
 #include "data/loader/loader.h"
 #include "data/loader/normalize.h"
@@ -34,6 +36,9 @@ class DeviceBatch {
   /// Device addresses; the same for every batch.
   virtual const void* images() const = 0;
   virtual const std::int32_t* labels() const = 0;
+  /// Of mixtures (data::Augmentation::mixes), with their weights; null: images have one label.
+  virtual const std::int32_t* labels_b() const = 0;
+  virtual const float* weights_b() const = 0;
 };
 
 struct BatchLoaderSpec {
@@ -91,6 +96,8 @@ class CopiedBatch final : public DeviceBatch {
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;
   const void* images() const override { return rounds() ? rounded_.data() : images_.data(); }
   const std::int32_t* labels() const override { return labels_.as<std::int32_t>(); }
+  const std::int32_t* labels_b() const override { return labels_b_.as<std::int32_t>(); }
+  const float* weights_b() const override { return weights_b_.as<float>(); }
 
  private:
   bool rounds() const { return dtype_ != kernels::DType::f32; }
@@ -102,12 +109,14 @@ class CopiedBatch final : public DeviceBatch {
   kernels::Buffer images_;   // f32, as in host memory
   kernels::Buffer rounded_;  // empty in f32
   kernels::Buffer labels_;
+  kernels::Buffer labels_b_, weights_b_;  // empty without mixtures
 };
 
 /// Batches that data::Loader's thread prepares ahead of time in pinned memory: for data sets of any size.
 class HostBatchLoader final : public BatchLoader {
  public:
-  explicit HostBatchLoader(const BatchLoaderSpec& spec) : spec_(spec), batch_(spec) {}
+  explicit HostBatchLoader(const BatchLoaderSpec& spec)
+      : spec_(spec), lambdas_(data::lambdas_of(spec.augment)), batch_(spec) {}
 
   void begin_epoch(kernels::Stream& stream, std::int64_t epoch, std::vector<std::int64_t> order,
                    std::int64_t position) override;
@@ -122,6 +131,8 @@ class HostBatchLoader final : public BatchLoader {
   void enqueue_images(kernels::Stream& stream, std::span<const float> images) { batch_.enqueue_images(stream, images); }
   const void* images() const override { return batch_.images(); }
   const std::int32_t* labels() const override { return batch_.labels(); }
+  const std::int32_t* labels_b() const override { return batch_.labels_b(); }
+  const float* weights_b() const override { return batch_.weights_b(); }
 
  private:
   /// A host batch that the stream may still be copying.
@@ -132,6 +143,7 @@ class HostBatchLoader final : public BatchLoader {
   void release_copied(std::size_t at_most, Deadline deadline);
 
   BatchLoaderSpec spec_;
+  std::vector<std::int32_t> lambdas_;
   CopiedBatch batch_;
   std::int64_t first_ = 0;                // position in the epoch at which the loader began
   std::unique_ptr<data::Loader> loader_;  // of this epoch
@@ -156,9 +168,12 @@ class ResidentBatchLoader final : public BatchLoader {
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;
   const void* images() const override { return images_.data(); }
   const std::int32_t* labels() const override { return labels_.as<std::int32_t>(); }
+  const std::int32_t* labels_b() const override { return labels_b_.as<std::int32_t>(); }
+  const float* weights_b() const override { return weights_b_.as<float>(); }
 
  private:
   void upload(const data::Dataset& dataset, kernels::Stream& stream, Deadline deadline);
+  void prepare_mixtures(const BatchLoaderSpec& spec, kernels::Stream& stream, Deadline deadline);
 
   kernels::DType dtype_;
   kernels::gather_batch::Variant gather_;
@@ -179,8 +194,10 @@ class ResidentBatchLoader final : public BatchLoader {
   kernels::Buffer first_;         // i64: position in the order on the device
   kernels::Buffer epoch_;         // i64: its number on the device
   kernels::Buffer host_order_;    // pinned: the order of this epoch, then its start and its number
+  kernels::Buffer lambdas_;       // i32, as data::lambdas_of; this and labels_b_, weights_b_: empty without mixtures
   kernels::Buffer images_;
   kernels::Buffer labels_;
+  kernels::Buffer labels_b_, weights_b_;
 };
 
 }  // namespace gradring::train

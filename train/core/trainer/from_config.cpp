@@ -153,7 +153,8 @@ MemoryPlanSpec memory_plan_spec(const TrainConfig& config, const kernels::Device
   return {.replica = replica_spec(config, device, sizes, *sampler),
           .resident = is_resident(config, device),
           .eval_batch = kEvalBatch,
-          .world_size = world_size};
+          .world_size = world_size,
+          .augment = config.augment};
 }
 
 ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, const StepSizes& sizes,

@@ -55,6 +55,7 @@ void plan_batches(const MemoryPlanSpec& spec, const MemoryPlanWorld& world, kern
                           .dtype = replica.precision};
   const HostBatchLoader evaluation(batches);
   batches.batch_size = replica.batch_size;
+  batches.augment = spec.augment;
   if (spec.resident)
     const ResidentBatchLoader training(batches, *device.make_stream(kernels::StreamMode::in_place),
                                        Deadline::after(kTimeout));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "data/augment/augmentation.h"
 #include "data/datasets/dataset.h"
 #include "kernels/ops/kernel_set.h"
 #include "kernels/runtime/device.h"
@@ -16,6 +17,7 @@ struct MemoryPlanSpec {
   bool resident = false;        ///< the training set is kept on the device
   std::int64_t eval_batch = 0;  ///< samples per evaluation batch
   int world_size = 1;
+  data::Augmentation augment = {};  ///< of the training set
 };
 
 /// Where it would run. The backend plans layers; nothing else is done on the device.

@@ -99,7 +99,9 @@ void TrainStep::enqueue_backward(DeviceBatch& batch, const Shape& shape, const n
   const TraceScope traced(trace_, TraceCategory::backward, "backward");
   parts_.program.enqueue_backward(parts_.stream, parts_.weights.view(), gradients,
                                   {.labels = batch.labels(),
-                                   .soft = {.label_smoothing = static_cast<float>(spec_.label_smoothing)},
+                                   .soft = {.labels_b = batch.labels_b(),
+                                            .weights_b = batch.weights_b(),
+                                            .label_smoothing = static_cast<float>(spec_.label_smoothing)},
                                    .scale = 1.0f / static_cast<float>(shape.divisor),
                                    .loss_scale = &device_state()->loss_scale,
                                    .loss_sum = gradients.piggyback,

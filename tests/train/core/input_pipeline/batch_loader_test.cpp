@@ -41,9 +41,16 @@ std::vector<std::vector<std::byte>> batches_of(train::BatchLoader& loader, kerne
       loader.enqueue_preparation(*stream, next->count);
       stream->synchronize(soon());
       const auto count = static_cast<std::size_t>(next->count);
-      std::vector<std::byte> bytes(count * (image_bytes + sizeof(std::int32_t)));
-      std::memcpy(bytes.data(), loader.images(), count * image_bytes);
-      std::memcpy(bytes.data() + count * image_bytes, loader.labels(), count * sizeof(std::int32_t));
+      std::vector<std::byte> bytes;
+      const auto append = [&bytes](const void* data, std::size_t size) {
+        if (!data) return;
+        bytes.resize(bytes.size() + size);
+        std::memcpy(bytes.data() + bytes.size() - size, data, size);
+      };
+      append(loader.images(), count * image_bytes);
+      append(loader.labels(), count * sizeof(std::int32_t));
+      append(loader.labels_b(), count * sizeof(std::int32_t));
+      append(loader.weights_b(), count * sizeof(float));
       batches.push_back(std::move(bytes));
     }
     EXPECT_EQ(position, static_cast<std::int64_t>(order.size()));
@@ -90,8 +97,8 @@ TEST_P(BatchLoaders, AugmentWithTheSameBits) {
                               .augment_seed = 8};
   const std::size_t image_bytes = 45 * kernels::size_of(GetParam());
   std::vector<std::vector<std::vector<std::byte>>> seen;
-  for (const char* text :
-       {"none", "flip", "flip=alternating", "crop=2", "cutout=2", "crop=1,flip,cutout=3", "resized-crop,flip"}) {
+  for (const char* text : {"none", "flip", "flip=alternating", "crop=2", "cutout=2", "crop=1,flip,cutout=3",
+                           "resized-crop,flip", "mixup=1", "cutmix=1", "crop=1,flip,mixup=0.4,cutmix=1,cutout=1"}) {
     spec.augment = data::parse_augmentation(text);
     train::HostBatchLoader loaded(spec);
     train::ResidentBatchLoader resident(spec, *stream, soon());
