@@ -19,6 +19,12 @@ using kernels::gather_batch::Flip;
 constexpr int kMostPixels = 1 << 16;
 constexpr int kLeastArea = 800;  // torchvision's scale of (0.08, 1)
 
+/// A message for users, without a place in the source, which check() would add.
+template <class Message>
+void require(bool condition, Message message) {
+  if (!condition) throw InvalidArgument(message());
+}
+
 [[noreturn]] void fail(std::string_view word) {
   static constexpr std::string_view kNames[] = {"crop", "resized-crop", "flip", "mixup", "cutmix", "cutout"};
   throw InvalidArgument("unknown augmentation " + in_quotes(word) +
@@ -30,7 +36,7 @@ constexpr int kLeastArea = 800;  // torchvision's scale of (0.08, 1)
 int pixels_of(std::string_view word, std::string_view value) {
   int number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  check(error == std::errc() && end == value.data() + value.size() && number >= 1 && number <= kMostPixels, [&] {
+  require(error == std::errc() && end == value.data() + value.size() && number >= 1 && number <= kMostPixels, [&] {
     return "augmentation " + in_quotes(word) + ": expected a number of pixels in 1 to " + std::to_string(kMostPixels);
   });
   return number;
@@ -48,7 +54,7 @@ int area_of(std::string_view value) { return fraction_of(value, Augmentation::kW
 
 int alpha_of(std::string_view word, std::string_view value) {
   const int alpha = fraction_of(value, Augmentation::kWholeAlpha, 100);
-  check(alpha > 0, [&] {
+  require(alpha > 0, [&] {
     return "augmentation " + in_quotes(word) +
            ": expected the alpha of a Beta distribution, 0.001 to 100, such as 0.2 for mixup or 1 for cutmix";
   });
@@ -59,7 +65,7 @@ void set_areas(Augmentation& augmentation, std::string_view word, std::string_vi
   const std::size_t colon = std::min(value.find(':'), value.size());
   augmentation.area_min = area_of(value.substr(0, colon));
   augmentation.area_max = area_of(value.substr(std::min(colon + 1, value.size())));
-  check(augmentation.area_min > 0 && augmentation.area_min <= augmentation.area_max, [&] {
+  require(augmentation.area_min > 0 && augmentation.area_min <= augmentation.area_max, [&] {
     return "augmentation " + in_quotes(word) + ": expected the least and the greatest part of the area, such as 0.08:1";
   });
 }
@@ -113,11 +119,11 @@ Augmentation parse_augmentation(std::string_view text) {
     const std::string_view word = text.substr(begin, end - begin);
     add(augmentation, word);
     const std::string_view name = word.substr(0, word.find('='));
-    check(names.insert(name).second, [&] { return "augmentation '" + std::string(name) + "' is given twice"; });
+    require(names.insert(name).second, [&] { return "augmentation '" + std::string(name) + "' is given twice"; });
     begin = end + 1;
   }
-  check(augmentation.crop == 0 || augmentation.area_max == 0,
-        "augmentation: crop and resized-crop exclude each other; remove one of them");
+  require(augmentation.crop == 0 || augmentation.area_max == 0,
+          [] { return "augmentation: crop and resized-crop exclude each other; remove one of them"; });
   return augmentation;
 }
 
@@ -136,7 +142,7 @@ std::string text_of(const Augmentation& augmentation) {
 
 void check_fits(const Augmentation& augmentation, const kernels::Shape& shape) {
   const char* problem = kernels::gather_batch::problem_of(augmentation, shape[0], shape[1]);
-  check(problem == nullptr, [&] {
+  require(problem == nullptr, [&] {
     return "augmentation '" + text_of(augmentation) + "' for images of " + std::to_string(shape[0]) + " x " +
            std::to_string(shape[1]) + " pixels: " + problem;
   });

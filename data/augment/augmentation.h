@@ -15,8 +15,8 @@ using kernels::gather_batch::Augmentation;
 /// the area, as torchvision's), resized-crop=MIN:MAX, mixup=ALPHA and cutmix=ALPHA, separated by commas; "none" or "":
 /// no augmentation. The order of the list does not matter.
 ///
-/// Errors    InvalidArgument for another word, a word given twice, a number of pixels that is not in 1 .. 65536, an area
-///           that is not in 0.0001 .. 1, or an alpha not in 0.001 .. 100. Areas round to 0.0001, alphas to 0.001.
+/// Errors    InvalidArgument for another word, a word given twice, a number of pixels that is not in 1 .. 65536, an
+///           area that is not in 0.0001 .. 1, or an alpha not in 0.001 .. 100. Areas round to 0.0001, alphas to 0.001.
 /// Example   tests/data/augment/augmentation_test.cpp
 Augmentation parse_augmentation(std::string_view text);
 

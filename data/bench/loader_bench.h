@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "data/augment/augmentation.h"
 #include "data/datasets/dataset.h"
 #include "kernels/runtime/device.h"
 
@@ -17,6 +18,8 @@ struct LoaderBenchSpec {
   int epochs = 11;                ///< that are measured, after one to warm up
   int depth = 4;                  ///< batches that the loader fills ahead
   std::uint64_t seed = 0;         ///< of the orders
+  int threads = 1;                ///< of the loader; filling has one
+  Augmentation augment = {};      ///< of both
 };
 
 /// Seconds of one epoch: wall-clock time, and CPU time of all threads together.

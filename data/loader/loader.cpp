@@ -17,30 +17,6 @@
 #include "kernels/base/error.h"
 
 namespace gradring::data {
-namespace {
-
-/// Samples prefetched ahead: one would come too late, many would be evicted before they are read.
-constexpr std::size_t kAhead = 3;
-
-}  // namespace
-
-bool fill_batch(const Dataset& dataset, const Normalize& normalize, std::span<const std::int64_t> indices,
-                BatchSlot& slot, const std::stop_token& stop, const EpochAugmentation& augmentation) {
-  Augmenter augmenter(dataset, normalize, augmentation);
-  const auto sample_elements = static_cast<std::size_t>(dataset.shape().elements());
-  const std::span images(slot.images.as<float>(), indices.size() * sample_elements);
-  for (std::size_t i = 0; i < indices.size(); ++i) {
-    if (stop.stop_requested()) return false;
-    if (i + kAhead < indices.size()) augmenter.prefetch(indices[i + kAhead]);
-    const MixedLabel label = augmenter.write(indices[i], images.subspan(i * sample_elements, sample_elements));
-    slot.labels.as<std::int32_t>()[i] = label.label;
-    if (!augmentation.what.mixes()) continue;
-    slot.labels_b.as<std::int32_t>()[i] = label.label_b;
-    slot.weights_b.as<float>()[i] = label.weight_b;
-  }
-  return true;
-}
-
 /// The thread and what it shares with the caller. A slot is free, being filled by the thread, ready (in order), or lent
 /// to the caller.
 class Loader::Worker final : public BatchOwner {
@@ -49,9 +25,9 @@ class Loader::Worker final : public BatchOwner {
       : dataset_(dataset),
         spec_(std::move(spec)),
         normalize_(spec_.normalize, dataset.shape()[2]),
+        filler_(dataset, normalize_, spec_.augmentation, spec_.threads),
         slots_(checked_depth(spec_.depth)) {
     check(spec_.batch_size >= 1, "the batch size is " + std::to_string(spec_.batch_size) + ", expected 1 or more");
-    (void)Augmenter(dataset, normalize_, spec_.augmentation);  // checks the spec
     const auto samples = static_cast<std::size_t>(std::min(spec_.batch_size, geometry().samples));
     const auto sample_elements = static_cast<std::size_t>(dataset.shape().elements());
     free_.reserve(slots_.size());
@@ -145,10 +121,10 @@ class Loader::Worker final : public BatchOwner {
   }
 
   /// Its event is on the track before the caller has the batch, and with it the end of the epoch.
-  bool fill(BatchSlot& slot, std::span<const std::int64_t> indices, const std::stop_token& stop) const {
+  bool fill(BatchSlot& slot, std::span<const std::int64_t> indices, const std::stop_token& stop) {
     const kernels::TraceScope traced(spec_.trace, kernels::TraceCategory::loader, "prepare batch",
                                      {std::ssize(indices)});
-    return fill_batch(dataset_, normalize_, indices, slot, stop, spec_.augmentation);
+    return filler_.fill(indices, slot, stop);
   }
 
   /// Waits until the caller gives a slot back; null if the loader is being destroyed.
@@ -163,6 +139,7 @@ class Loader::Worker final : public BatchOwner {
   const Dataset& dataset_;
   const LoaderSpec spec_;
   const Normalize normalize_;
+  BatchFiller filler_;          // used by the thread only
   std::int64_t next_step_ = 0;  // used by the caller only
 
   std::mutex mutex_;

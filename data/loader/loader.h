@@ -6,11 +6,11 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <stop_token>
 #include <vector>
 
 #include "data/datasets/dataset.h"
 #include "data/loader/augmenter.h"
+#include "data/loader/batch_filler.h"
 #include "data/loader/normalize.h"
 #include "data/loader/sampler.h"
 #include "kernels/base/deadline.h"
@@ -19,14 +19,6 @@
 #include "kernels/runtime/trace_track.h"
 
 namespace gradring::data {
-
-/// Memory of one batch: filled by the loader's thread, read by the caller, never by both.
-struct BatchSlot {
-  kernels::Buffer images;          ///< f32, NHWC
-  kernels::Buffer labels;          ///< i32
-  kernels::Buffer labels_b = {};   ///< i32: second labels, only with mixup or cutmix
-  kernels::Buffer weights_b = {};  ///< f32: theirs, likewise
-};
 
 /// Receives a slot when the caller is done with it.
 class BatchOwner {
@@ -72,32 +64,23 @@ class Batch {
   Contents contents_;
 };
 
-/// Copies the samples `indices`, augmented and normalised, to the front of a slot.
-///
-/// Returns   false if it was stopped before the end.
-/// Errors    InvalidArgument for an index outside the dataset, or if the augmentation does not fit the images; what the
-///           dataset throws.
-/// Cost      per sample, reads its bytes and writes four times as many; prefetches the next samples, since shuffled
-///           rows of a dataset larger than the caches are cache misses.
-bool fill_batch(const Dataset& dataset, const Normalize& normalize, std::span<const std::int64_t> indices,
-                BatchSlot& slot, const std::stop_token& stop, const EpochAugmentation& augmentation = {});
-
 struct LoaderSpec {
   std::vector<std::int64_t> indices = {};  ///< one rank's order, or the rest of it after a resume
   std::int64_t batch_size = 64;
   std::int64_t window = 0;  ///< samples per optimizer step: no batch crosses into the next step; 0: no limit
   NormalizeSpec normalize = {};
   EpochAugmentation augmentation = {};
+  int threads = 1;                       ///< that share the samples of a batch
   int depth = 4;                         ///< batches that exist at once: being filled, ready, or held by the caller
   kernels::TraceTrack* trace = nullptr;  ///< of the loader's thread: batches that it prepares; null: none
 };
 
-/// Prepares the batches of an epoch ahead of time, on its own thread, in pinned memory.
+/// Prepares the batches of an epoch ahead of time, on its own thread or several, in pinned memory.
 ///
 /// Order     batches come in the order of `indices`; the last one may be short.
-/// Threads   one caller; the loader's thread uses `dataset` and `device`, too, so they must outlive it.
-/// Errors    InvalidArgument if batch_size or depth is below 1, or the transform does not fit the dataset's channels,
-///           or the augmentation its images.
+/// Threads   one caller; the loader's threads use `dataset` and `device`, too, so they must outlive it.
+/// Errors    InvalidArgument if batch_size, depth or threads is below 1, or the transform does not fit the dataset's
+///           channels, or the augmentation its images.
 ///           next() throws errors of the loader's thread in place of the batch that failed, and again after.
 /// Cost      memory: depth x batch_size samples as f32. Destruction waits for at most one sample.
 /// Example   tests/data/loader/loader_test.cpp

@@ -108,7 +108,8 @@ if __name__ == "__main__":
             image = Image.fromarray(pixels.squeeze(2).numpy() if channels == 1 else pixels.numpy())
             image, (top, left, bottom, right) = augmented(case, image, sample, case["epoch"])
             result = F.normalize(F.to_tensor(image), MEAN[:channels], STD[:channels])
-            result = F.erase(result, top, left, bottom - top, right - left, torch.zeros(())) if "cutout" in case else result
+            if "cutout" in case:
+                result = F.erase(result, top, left, bottom - top, right - left, torch.zeros(()))
             results.append(result)
         if "mix" in case:
             results, tensors[f"{name}.partners"], tensors[f"{name}.weights"] = mixed(case, results, case["epoch"])

@@ -105,8 +105,8 @@ struct Draw {
   static constexpr int reflected(int i, int size) { return i < 0 ? -i : i >= size ? 2 * (size - 1) - i : i; }
 };
 
-/// A pixel of the resized box, of one channel: `image` begins with that channel, and its pixels are `pixel_stride` apart.
-/// Rows are resized first, then columns, with rounding to 8 bits after each, as in Pillow.
+/// A pixel of the resized box, of one channel: `image` begins with that channel, and its pixels are `pixel_stride`
+/// apart. Rows are resized first, then columns, with rounding to 8 bits after each, as in Pillow.
 constexpr std::uint8_t resized_pixel(const std::uint8_t* image, const Box& box, const Taps& row, const Taps& col,
                                      int width, int pixel_stride) {
   const std::uint8_t* first = image + ((box.top + row.first) * width + box.left) * pixel_stride;

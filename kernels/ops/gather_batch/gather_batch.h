@@ -20,15 +20,16 @@ namespace gradring::kernels::gather_batch {
 ///           elements], labels, labels_b and weights_b: [batch], lambdas: as mix_of; row-major, contiguous, the
 ///           channels of a pixel side by side: elements % channels == 0. Augmented images have elements / channels /
 ///           width rows of `width` pixels.
-/// Types     x: u8; y: f32, f16 or bf16; order, *first and *epoch: i64; labels, labels_b and lambdas: i32; mean, std and
-///           weights_b: f32.
-/// Aliasing  y and labels overlap nothing. Everything is device memory, *first too: a captured graph that is replayed
-///           finds the next batch there. So is *epoch.
+/// Types     x: u8; y: f32, f16 or bf16; order, *first and *epoch: i64; labels, labels_b and lambdas: i32; mean, std
+///           and weights_b: f32.
+/// Aliasing  y, labels, labels_b and weights_b overlap nothing. Everything is device memory, *first too: a captured
+///           graph that is replayed finds the next batch there. So is *epoch.
 /// Order     enqueued on the stream; returns at once.
 /// Errors    InvalidArgument if an extent is negative, channels is below 1 or does not divide elements, a pointer is
 ///           null (none may be missing unless batch is 0; epoch only without an augmentation, the last three only
-///           without mixtures), the augmentation does not fit the image (problem_of), or the type is not one of the three. A position outside [0, positions), or
-///           a sample outside [0, samples), is found on the device only: that row is NaN, and its label -1.
+///           without mixtures), the augmentation does not fit the image (problem_of), or the type is not one of the
+///           three. A position outside [0, positions), or a sample outside [0, samples), is found on the device only:
+///           that row is NaN, and its labels -1.
 /// Numerics  deterministic; each of the three operations rounds to f32, as in data::Normalize, so that the bits are
 ///           those of the loader's batches; then one rounding to the type.
 /// Cost      reads batch * elements and writes batch * elements * size_of(dtype) bytes.

@@ -44,7 +44,8 @@ constexpr int half_side(int side, int lambda) {
 /// The mixture of a sample, if what.mixes(): a pure function, as draw_of.
 ///   words = philox(seed, counter) with purpose `mix`
 ///   word 0: partner, uniform in the training set of `samples`; word 1: index in the table of lambdas (its upper bits),
-///   and with both mixup and cutmix, cutmix if its lowest bit is set; 2, 3: row and column of the centre of cutmix's box
+///   and with both mixup and cutmix, cutmix if its lowest bit is set; words 2, 3: row and column of the centre of
+///   cutmix's box
 ///
 /// `lambdas` are kLambdas quantiles of lambda for mixup, if it is on, followed by those for cutmix, if that is on.
 ///

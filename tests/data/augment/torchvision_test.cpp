@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against images that torchvision augmented (tests/golden/make_augmentation.py): equal bits, normalization included, but for rounding
-// in mixtures.
+// Against images that torchvision augmented (tests/golden/make_augmentation.py): equal bits, normalization included,
+// but for rounding in mixtures.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "data/augment/augmentation.h"
 #include "data/augment/lambdas.h"
-#include "data/loader/loader.h"
+#include "data/loader/batch_filler.h"
 #include "kernels/host/host_device.h"
 #include "tests/support/safetensors.h"
 
@@ -54,8 +54,11 @@ TEST_P(Torchvision, AugmentsAlike) {
   std::iota(order.begin(), order.end(), 0);
   const Augmentation what = parse_augmentation(GetParam().augment);
   const auto lambdas = lambdas_of(what);
-  fill_batch(dataset, Normalize({.mean = mean, .std = std}, shape[3]), order, slot, {},
-             {.what = what, .seed = (std::uint64_t{1} << 40) + 7, .epoch = GetParam().epoch, .lambdas = lambdas});
+  const Normalize normalize({.mean = mean, .std = std}, shape[3]);
+  BatchFiller filler(
+      dataset, normalize,
+      {.what = what, .seed = (std::uint64_t{1} << 40) + 7, .epoch = GetParam().epoch, .lambdas = lambdas});
+  filler.fill(order, slot);
   const auto expected = golden.at(name + ".augmented").as<float>();
   for (std::size_t i = 0; i < elements; ++i) ASSERT_NEAR(slot.images.as<float>()[i], expected[i], GetParam().error);
   if (!what.mixes()) return;

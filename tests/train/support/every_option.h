@@ -102,6 +102,7 @@ inline std::vector<OneOption> every_option() {
           {"cuda-graph", "off"},
           {"resident", "on"},
           {"threads", "2"},
+          {"loader-threads", "2"},
           {"pin", "true"},
           {"allow-shared-gpu", "true"}};
 }

@@ -13,6 +13,7 @@
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
+#include "train/core/config/augment_option.h"
 #include "train/options/print_text.h"
 #include "train/view/runs/text_table.h"
 
@@ -35,6 +36,9 @@ CommandLine command_line(LoaderBenchOptions& options) {
           dataset_options(options.dataset, options.data_dir,
                           {count_option("batch-size", "samples per batch (default 256)", 1, options.bench.batch_size),
                            count_option("depth", "batches in flight (default 4)", 1, options.bench.depth),
+                           count_option("threads", "threads of the loader (default 1)", 1, options.bench.threads),
+                           value_option("augment", "LIST", "augmentation, as of gradring train (default none)",
+                                        parse_augment, options.bench.augment),
                            count_option("epochs", "measured epochs (default 11)", 1, options.bench.epochs)}),
           options.common)};
 }
@@ -76,6 +80,8 @@ nlohmann::json add_rows(const std::vector<LoaderRow>& measured, const data::Data
       run.add(in_microseconds({{"dataset", options.dataset},
                                {"batch_size", std::to_string(options.bench.batch_size)},
                                {"depth", std::to_string(options.bench.depth)},
+                               {"threads", std::to_string(options.bench.threads)},
+                               {"augment", data::text_of(options.bench.augment)},
                                {"name", row.name},
                                {"clock", clock}},
                               *seconds));
@@ -91,21 +97,25 @@ void run(LoaderBenchOptions& options) {
   print_text("{}\n", run.title());
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
   kernels::HostDevice device;
-  print_text("{}: {} samples of {}, batch {}, {} shuffled epochs; samples a second, by the median epoch\n\n",
-             options.dataset, dataset->size(), dataset->shape().to_string(), options.bench.batch_size,
-             options.bench.epochs);
+  print_text(
+      "{}: {} samples of {}, batch {}, {} shuffled epochs, augmentation {}; samples a second, by the median epoch\n\n",
+      options.dataset, dataset->size(), dataset->shape().to_string(), options.bench.batch_size, options.bench.epochs,
+      data::text_of(options.bench.augment));
   const std::vector<LoaderRow> measured = {row_of("fill", data::bench::time_filling(*dataset, device, options.bench)),
                                            row_of("loader", data::bench::time_loader(*dataset, device, options.bench))};
   const nlohmann::json rows = add_rows(measured, *dataset, options, run);
   print_text(
-      "\nfill     gather and normalise, on one thread\n"
-      "loader   the same by the loader's thread, with the hand-over of batches to a caller that does nothing with "
+      "\nfill     gather, augment and normalise, on one thread\n"
+      "loader   the same by the loader's threads (--threads), with the hand-over of batches to a caller that does "
+      "nothing with "
       "them\n"
       "per core: samples over the time of all processors together\n");
   run.finish({{"dataset", options.dataset},
               {"samples", dataset->size()},
               {"batch_size", options.bench.batch_size},
               {"depth", options.bench.depth},
+              {"threads", options.bench.threads},
+              {"augment", data::text_of(options.bench.augment)},
               {"rows", rows}});
 }
 

@@ -12,10 +12,10 @@
 #include "data/datasets/open_dataset.h"
 #include "kernels/base/nearest_name.h"
 #include "nn/models/model.h"
+#include "train/core/config/augment_option.h"
 #include "train/core/config/group_option.h"
 #include "train/core/config/option_rows.h"
 #include "train/core/config/presets.h"
-#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -27,17 +27,11 @@ constexpr auto kTrainingSchedules = std::span(kWords<ScheduleKind>).first(5);
 constexpr std::int64_t kMostAccumulated = 1 << 20;
 
 TrainOption augment_option() {
-  const auto read = [](std::string_view name, std::string_view given) {
-    try {
-      return data::parse_augmentation(given);
-    } catch (const InvalidArgument& error) {
-      throw UsageError(fmt::format("--{}: {}", name, error.what()));
-    }
-  };
   return option("augment", "none|LIST",
                 "random changes of the training images, separated by commas: crop=PAD, resized-crop[=MIN:MAX], flip, "
-                "flip=alternating, mixup=ALPHA, cutmix=ALPHA, cutout=SIZE (docs/augmentation.md); evaluations see the images as they are",
-                &TrainConfig::augment, read,
+                "flip=alternating, mixup=ALPHA, cutmix=ALPHA, cutout=SIZE (docs/augmentation.md); evaluations see the "
+                "images as they are",
+                &TrainConfig::augment, parse_augment,
                 [](const data::Augmentation& augment) { return quoted(data::text_of(augment)); });
 }
 

@@ -201,6 +201,11 @@ Options device_options() {
                    "compute threads per rank, or device of --data-parallel; 0: OMP_NUM_THREADS, or its share of the "
                    "usable processors",
                    {.least = 0, .most = kMostThreads}, &TrainConfig::threads)),
+      integer_option(
+          "loader-threads",
+          "threads per rank that read, augment and normalize batches in host memory; 0: 1 on a CPU, beside a "
+          "GPU the rank's share of the usable processors, at most 4",
+          {.least = 0, .most = kMostLoaderThreads}, &TrainConfig::loader_threads),
       flag_option("pin", "CPU affinity: --threads cores of its own for every rank", &TrainConfig::pin),
       flag_option("allow-shared-gpu", "permission for several ranks to use one GPU, for tests; slow",
                   &TrainConfig::allow_shared_gpu),

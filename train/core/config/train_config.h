@@ -25,6 +25,7 @@ enum class ProgressStyle : std::uint8_t;  // records/metrics/progress.h
 
 /// The largest number of threads of a rank; larger values are refused.
 constexpr std::int64_t kMostThreads = 1024;
+constexpr std::int64_t kMostLoaderThreads = 64;
 
 /// Steps of a run, counted from 1; both ends belong to it.
 struct StepRange {
@@ -88,10 +89,11 @@ struct TrainConfig {
   bool cuda_graph = true;       ///< a step on a GPU is one CUDA graph
   Resident resident{};
   std::int64_t threads = 0;  ///< compute threads per rank; 0: OMP_NUM_THREADS, or its share of the usable processors
-  bool pin = false;          ///< every rank is bound to cores of its own
-  std::int64_t zero = 0;     ///< ZeRO stage: see ReplicaSpec
-  bool sync_every_pass = false;  ///< reduce-scatter after every micro-batch (ZeRO 2, 3)
-  bool overlap = true;           ///< all-reduce overlaps with backward
+  std::int64_t loader_threads = 0;  ///< per rank, which prepare batches; 0: 1, or more beside a GPU
+  bool pin = false;                 ///< every rank is bound to cores of its own
+  std::int64_t zero = 0;            ///< ZeRO stage: see ReplicaSpec
+  bool sync_every_pass = false;     ///< reduce-scatter after every micro-batch (ZeRO 2, 3)
+  bool overlap = true;              ///< all-reduce overlaps with backward
   TransportKind comm{};
   AllReduce allreduce{};
   Precision wire_dtype = Precision::fp32;  ///< of gradients in transit

@@ -76,6 +76,7 @@ void HostBatchLoader::begin_epoch(kernels::Stream&, std::int64_t epoch, std::vec
           .window = spec_.window,
           .normalize = spec_.normalize,
           .augmentation = {.what = spec_.augment, .seed = spec_.augment_seed, .epoch = epoch, .lambdas = lambdas_},
+          .threads = spec_.threads,
           .depth = kDepth,
           .trace = spec_.trace});
 }

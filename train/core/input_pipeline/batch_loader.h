@@ -51,6 +51,7 @@ struct BatchLoaderSpec {
   data::NormalizeSpec normalize = {};
   data::Augmentation augment = {};
   std::uint64_t augment_seed = 0;
+  int threads = 1;                       ///< of a HostBatchLoader
   kernels::TraceTrack* trace = nullptr;  ///< as data::LoaderSpec
 };
 

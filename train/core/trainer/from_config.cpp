@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "kernels/base/processors.h"
 #include "train/core/config/resolve.h"
 #include "train/core/ddp/parameter_groups.h"
 #include "train/core/optim/optimizer.h"
@@ -127,6 +128,13 @@ LossScaling loss_scaling_for(const TrainConfig& config, kernels::DType precision
 bool is_resident(const TrainConfig& config, const kernels::Device& device) {
   return config.resident == Resident::on ||
          (config.resident == Resident::automatic && device.id().kind == kernels::DeviceKind::cuda);
+}
+
+int loader_threads(const TrainConfig& config, const kernels::Device& device, int ranks) {
+  constexpr int kMost = 4;
+  if (config.loader_threads > 0) return static_cast<int>(config.loader_threads);
+  if (device.id().kind == kernels::DeviceKind::cpu) return 1;  // training uses the processors
+  return std::clamp(usable_processors() / ranks, 1, kMost);
 }
 
 std::unique_ptr<BatchLoader> make_batch_loader(const TrainConfig& config, BatchLoaderSpec spec, Replica& replica) {

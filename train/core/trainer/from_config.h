@@ -80,6 +80,9 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
 MemoryPlanSpec memory_plan_spec(const TrainConfig& config, const kernels::Device& device,
                                 const data::Dataset& train_set, int world_size);
 
+/// Threads of a rank that prepare batches in host memory.
+int loader_threads(const TrainConfig& config, const kernels::Device& device, int ranks);
+
 /// The batches of a replica, in the type that it computes in.
 ///
 /// Errors    DeviceError if the data set is to be resident and does not fit on the device.

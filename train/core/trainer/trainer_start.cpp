@@ -77,6 +77,7 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                                   .window = sampler_->micro_batch_of_rank(),
                                   .augment = config.augment,
                                   .augment_seed = config.seed,
+                                  .threads = loader_threads(config, world.device, world.group.world_size()),
                                   .trace = world.trace ? &world.trace->loader() : nullptr},
                                  replica_)),
       nan_policy_({.on_nan = config.on_nan,

@@ -343,9 +343,21 @@ TEST(BenchLoader, MeasuresFillingAndTheLoader) {
   }
 }
 
+TEST(BenchLoader, MeasuresAugmentationAndThreads) {
+  const tests::Workplace place;
+  const auto end = place.run({"bench", "loader", "--dataset", "mnist", "--data-dir", "data", "--batch-size", "5",
+                              "--epochs", "2", "--augment", "flip,crop=2,mixup=0.2", "--threads", "3", "-J", "t.json"});
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, HasSubstr("augmentation crop=2,flip,mixup=0.2"));
+  const auto table = tests::parse_json(tests::text_of(place.path("t.json")));
+  EXPECT_EQ(table.at("threads"), 3);
+  EXPECT_EQ(table.at("augment"), "crop=2,flip,mixup=0.2");
+}
+
 TEST(BenchLoader, RejectsWhatItCannotMeasure) {
   const tests::Workplace place;
   EXPECT_EQ(place.run({"bench", "loader", "--epochs", "0"}).code, 2);
+  EXPECT_EQ(place.run({"bench", "loader", "--augment", "flp"}).code, 2);
   EXPECT_EQ(place.run({"bench", "loader", "--dataset", "mnits"}).code, 2);
   EXPECT_EQ(place.run({"bench", "loader", "--dataset", "cifar10", "--data-dir", "data"}).code, 4);
 }

@@ -76,6 +76,7 @@ OptionTexts everything_else() {
           {"autotune", "true"},
           {"reproducible", "false"},
           {"threads", "3"},
+          {"loader-threads", "2"},
           {"pin", "true"},
           {"data-parallel", "1"},
           {"zero", "3"},

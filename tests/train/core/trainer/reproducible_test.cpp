@@ -123,7 +123,10 @@ TEST_P(Reproducible, ByAnyNumberOfRanksThatAugment) {
   augmenting.augment = data::parse_augmentation("crop=2,flip,mixup=0.4,cutmix=1,cutout=6");
   const TrainingRun one = run(1, augmenting);
   EXPECT_NE(one.summaries.front().parameters_sha256, run(1, config()).summaries.front().parameters_sha256);
-  for (const int world : worlds({2, 3, 7})) expect_same(run(world, augmenting), one, std::to_string(world) + " ranks");
+  for (const int world : worlds({2, 3, 7})) {
+    augmenting.loader_threads = world;
+    expect_same(run(world, augmenting), one, std::to_string(world) + " ranks and loader threads");
+  }
 }
 
 TEST_P(Reproducible, IsNotWhatFloatsGive) {

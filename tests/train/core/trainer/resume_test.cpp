@@ -121,7 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
         ResumeCase{.name = "TwoRanksAveragingFp16", .world = 2, .precision = train::Precision::fp16, .ema = 0.9},
         ResumeCase{.name = "SgdFp16", .optimizer = train::OptimizerKind::sgd, .precision = train::Precision::fp16},
         ResumeCase{.name = "TwoRanks", .world = 2},
-        ResumeCase{.name = "TwoRanksAugmented", .world = 2, .augment = "crop=2,flip=alternating,mixup=0.4,cutmix=1,cutout=4"},
+        ResumeCase{
+            .name = "TwoRanksAugmented", .world = 2, .augment = "crop=2,flip=alternating,mixup=0.4,cutmix=1,cutout=4"},
         ResumeCase{.name = "TwoRanksSgdFp16",
                    .world = 2,
                    .optimizer = train::OptimizerKind::sgd,
