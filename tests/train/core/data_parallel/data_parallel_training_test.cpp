@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -165,6 +166,20 @@ TEST(DataParallelTraining, DropsOutTheSameOnAnyNumberOfDevices) {
   };
   const double loss = loss_on(1);
   for (const std::int64_t devices : {2, 3}) EXPECT_NEAR(loss_on(devices), loss, 1e-6 * loss) << devices;
+}
+
+/// The second labels and weights of each device's part are its own.
+TEST(DataParallelTraining, MixesTheSameOnAnyNumberOfDevices) {
+  const auto loss_on = [](std::int64_t devices, const char* augment) {
+    train::TrainConfig config = config_for(devices, 4);
+    config.augment = data::parse_augmentation(augment);
+    config.label_smoothing = 0.1;
+    return train_on_devices(config).summary.train_loss;
+  };
+  const double one = loss_on(1, "mixup=1,cutmix=1");
+  EXPECT_NEAR(loss_on(2, "mixup=1,cutmix=1"), one, 1e-5);
+  EXPECT_NEAR(loss_on(3, "mixup=1,cutmix=1"), one, 1e-5);
+  EXPECT_GT(std::abs(loss_on(1, "none") - one), 1e-3);
 }
 
 TEST(DataParallelTraining, LeavesFrozenParametersAsTheyWere) {
