@@ -20,7 +20,8 @@ struct Preset {
   const char* const* text;
 };
 
-constexpr std::array kPresets = {Preset{"cifar10-94", &kCifar1094Text}};
+constexpr std::array kPresets = {Preset{"mnist-99.6", &kMnist996Text}, Preset{"fashion-93", &kFashion93Text},
+                                 Preset{"cifar10-94", &kCifar1094Text}};
 
 constexpr auto kPresetNames = [] {
   std::array<std::string_view, kPresets.size()> names;

@@ -10,7 +10,7 @@
 namespace gradring::train {
 
 /// The files train/core/config/presets/*.toml, by gradring_embed.
-extern const char* const kCifar1094Text;
+extern const char *const kMnist996Text, *const kFashion93Text, *const kCifar1094Text;
 
 /// The word of --preset that lists them.
 inline constexpr std::string_view kListPresets = "ls";

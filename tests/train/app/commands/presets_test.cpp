@@ -35,7 +35,7 @@ TEST(Presets, OfAnUnknownNameSuggestTheNearest) {
   const ProgramEnd end = place.run({"train", "--preset", "cifar-94"});
   EXPECT_EQ(end.code, 2);
   EXPECT_THAT(end.err, HasSubstr("Did you mean 'cifar10-94'?"));
-  EXPECT_EQ(place.run({"plan", "--preset", "mnist"}).code, 2);
+  EXPECT_EQ(place.run({"plan", "--preset", "mnits"}).code, 2);
 }
 
 TEST(Presets, OfARunAreInItsSettings) {
