@@ -35,10 +35,10 @@ InMemoryDataset::InMemoryDataset(Contents contents)
   check(contents_.pixels.size() == contents_.labels.size() * sample_bytes_,
         "a dataset has " + std::to_string(contents_.pixels.size()) + " pixel bytes, expected " +
             std::to_string(contents_.labels.size()) + " samples of " + contents_.shape.to_string());
-  const int largest =
-      contents_.labels.empty() ? -1 : *std::max_element(contents_.labels.begin(), contents_.labels.end());
-  check(largest < contents_.classes,
-        "label " + std::to_string(largest) + " is not below the " + std::to_string(contents_.classes) + " classes");
+  const auto outside = std::ranges::find_if(
+      contents_.labels, [&](std::int32_t label) { return label < 0 || label >= contents_.classes; });
+  check(outside == contents_.labels.end(), "label " + std::to_string(outside == contents_.labels.end() ? 0 : *outside) +
+                                               " is not below the " + std::to_string(contents_.classes) + " classes");
   if (contents_.class_names.empty()) contents_.class_names = numbered_classes(contents_.classes);
   check(std::ssize(contents_.class_names) == contents_.classes,
         "a dataset has " + std::to_string(contents_.class_names.size()) + " names of classes, expected " +

@@ -56,12 +56,12 @@ class InMemoryDataset final : public Dataset {
     kernels::Shape shape;  ///< of one sample
     int classes = 0;
     std::vector<std::uint8_t> pixels;  ///< sample after sample
-    std::vector<std::uint8_t> labels;
+    std::vector<std::int32_t> labels;
     std::vector<std::string> class_names = {};  ///< empty: numbered_classes()
   };
 
-  /// Errors    InvalidArgument if pixels, labels, names and shape do not fit together, or a label is not below
-  ///           `classes`.
+  /// Errors    InvalidArgument if pixels, labels, names and shape do not fit together, or a label is not from 0
+  ///           to `classes` - 1.
   explicit InMemoryDataset(Contents contents);
 
   std::string_view name() const override { return contents_.name; }

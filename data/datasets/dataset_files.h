@@ -27,6 +27,11 @@ struct IdxArray {
 /// Source    the description on the MNIST page (LeCun, Cortes, Burges 1998).
 IdxArray read_idx(const std::filesystem::path& path, int rank);
 
+/// Those of its header.
+///
+/// Errors    as read_idx, without those of the values.
+std::vector<std::int64_t> idx_extents(const std::filesystem::path& path, int rank);
+
 struct IdxFiles {
   std::string name;  ///< of the dataset
   std::filesystem::path images;
@@ -52,22 +57,27 @@ std::vector<std::string> idx_spellings(std::string_view name);
 ///           path is the first folder that exists, else the last of `folders`.
 IdxFiles find_idx_files(Split split, const std::vector<std::filesystem::path>& folders, const std::string& fetch);
 
-/// The files of a split in order, data_batch_1.bin to data_batch_5.bin or test_batch.bin, from the first of `folders`
-/// that holds the first of them.
+/// CIFAR-10 or CIFAR-100.
+enum class Cifar : std::uint8_t { ten, hundred };
+
+/// The files of a split in order, data_batch_1.bin to data_batch_5.bin or test_batch.bin, of CIFAR-100 train.bin or
+/// test.bin, from the first of `folders` that holds the first of them.
 ///
 /// Errors    DataError if a file is missing: names the file and the folders searched, advises the command `fetch`. Says
 ///           so if only the Python version is found.
-std::vector<std::filesystem::path> find_cifar10_files(Split split, const std::vector<std::filesystem::path>& folders,
-                                                      const std::string& fetch);
+std::vector<std::filesystem::path> find_cifar_files(Cifar which, Split split,
+                                                    const std::vector<std::filesystem::path>& folders,
+                                                    const std::string& fetch);
 
-/// CIFAR-10 from its binary files, concatenated. A record is a label and three planes: red, green, blue; a sample has
-/// its pixels in the order height, width, channel.
+/// CIFAR-10 or CIFAR-100 from its binary files, concatenated. A record is a label (of CIFAR-100 the superclass, then
+/// the class, which counts) and three planes: red, green, blue; a sample has its pixels in the order height, width,
+/// channel.
 ///
-/// Errors    DataError if a file cannot be opened, is empty, ends inside a record or has a label that is not below 10,
+/// Errors    DataError if a file cannot be opened, is empty, ends inside a record or has a label above the last class,
 ///           or if the files differ in size: one was truncated between two records.
 /// Source    Krizhevsky, Learning Multiple Layers of Features from Tiny Images, 2009; the dataset's page, "Binary
 ///           version".
 /// Example   tests/data/datasets/cifar10_test.cpp
-std::unique_ptr<Dataset> open_cifar10(const std::vector<std::filesystem::path>& files);
+std::unique_ptr<Dataset> open_cifar(Cifar which, const std::vector<std::filesystem::path>& files);
 
 }  // namespace gradring::data

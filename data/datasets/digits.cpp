@@ -294,11 +294,11 @@ std::unique_ptr<Dataset> make_digits(Split split) {
                                      .shape = {Canvas::kSide, Canvas::kSide, 1},
                                      .classes = 10,
                                      .pixels = std::vector<std::uint8_t>(samples * Canvas::kPixels),
-                                     .labels = std::vector<std::uint8_t>(samples)};
+                                     .labels = std::vector<std::int32_t>(samples)};
   for (std::size_t i = 0; i < samples; ++i) {
     const std::span<std::uint8_t, Canvas::kPixels> pixels(contents.pixels.data() + i * Canvas::kPixels,
                                                           Canvas::kPixels);
-    contents.labels[i] = static_cast<std::uint8_t>(generator.draw(i, pixels));
+    contents.labels[i] = generator.draw(i, pixels);
   }
   return std::make_unique<InMemoryDataset>(std::move(contents));
 }

@@ -150,6 +150,8 @@ IdxArray read_idx(const fs::path& path, int rank) {
   return {.extents = file.extents(), .values = file.read_values()};
 }
 
+std::vector<std::int64_t> idx_extents(const fs::path& path, int rank) { return IdxFile(path, rank).extents(); }
+
 std::unique_ptr<Dataset> open_idx(const IdxFiles& files) {
   IdxFile image_file(files.images, 3), label_file(files.labels, 1);
   const std::vector<std::int64_t>& extents = image_file.extents();
@@ -171,7 +173,7 @@ std::unique_ptr<Dataset> open_idx(const IdxFiles& files) {
                                                                      .shape = {extents[1], extents[2], 1},
                                                                      .classes = files.classes,
                                                                      .pixels = std::move(images),
-                                                                     .labels = std::move(labels),
+                                                                     .labels = {labels.begin(), labels.end()},
                                                                      .class_names = files.class_names});
 }
 

@@ -8,7 +8,8 @@
 
 namespace gradring::data {
 
-/// The names of the datasets whose shape and classes are the same everywhere: mnist, fashion-mnist, cifar10, digits.
+/// The names of the datasets whose shape and classes are the same everywhere: mnist, fashion-mnist, cifar10,
+/// cifar100, digits.
 std::span<const std::string_view> known_dataset_names();
 
 /// What is known of one of them without its files; null for another name.

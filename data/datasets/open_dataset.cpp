@@ -9,6 +9,7 @@
 #include "data/datasets/dataset_files.h"
 #include "data/datasets/digits.h"
 #include "data/datasets/known_datasets.h"
+#include "data/datasets/own_data.h"
 #include "data/files/byte_source.h"
 #include "kernels/base/error.h"
 #include "kernels/base/nearest_name.h"
@@ -18,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 4> kNames = {"mnist", "fashion-mnist", "cifar10", "digits"};
+constexpr std::array<std::string_view, 7> kNames = {"mnist",  "fashion-mnist", "cifar10", "cifar100",
+                                                    "digits", kArrays,         kOwnIdx};
 
 /// A dataset of IDX files. All of them use the same file names, so only the folder tells them apart.
 struct IdxSet {
@@ -29,6 +31,15 @@ struct IdxSet {
 };
 
 constexpr IdxSet kIdxSets[] = {{"mnist", "MNIST"}, {"fashion-mnist", "FashionMNIST"}};
+
+struct CifarSet {
+  std::string_view name;
+  Cifar which;
+  const char* unpacked;  ///< the folder inside the archive
+};
+
+constexpr CifarSet kCifarSets[] = {{"cifar10", Cifar::ten, "cifar-10-batches-bin"},
+                                   {"cifar100", Cifar::hundred, "cifar-100-binary"}};
 
 /// "mnist" for /data/mnist, ./mnist/ and /data/mnist/raw.
 std::string last_name(const fs::path& folder) {
@@ -55,11 +66,16 @@ std::unique_ptr<Dataset> open_idx_set(const IdxSet& set, Split split, const fs::
   return open_idx(files);
 }
 
-[[noreturn]] void throw_unknown(std::string_view name) {
+void check_name(std::string_view name) {
+  if (std::ranges::find(kNames, name) != kNames.end()) return;
   std::string known;
   for (const std::string_view each : kNames) known += (known.empty() ? "" : ", ") + std::string(each);
   throw InvalidArgument("unknown dataset '" + std::string(name) + "': expected one of " + known + "." +
                         did_you_mean(name, kNames));
+}
+
+void check_folder(const DatasetSpec& spec) {
+  if (spec.data_dir.empty()) throw InvalidArgument(needs_folder_message(spec.name));
 }
 
 std::string shell_quoted(const std::string& text) {
@@ -77,30 +93,36 @@ std::string shell_quoted(const std::string& text) {
 
 std::span<const std::string_view> dataset_names() { return kNames; }
 
+bool is_own_data(std::string_view name) { return name == kArrays || name == kOwnIdx; }
+
 DatasetFacts facts_of(const DatasetSpec& spec) {
-  const DatasetFacts* known = find_known_dataset(spec.name);
-  if (!known) throw_unknown(spec.name);
-  return *known;
+  if (const DatasetFacts* known = find_known_dataset(spec.name)) return *known;
+  check_name(spec.name);
+  check_folder(spec);
+  return spec.name == kArrays ? facts_of_arrays(spec.data_dir) : facts_of_own_idx(spec.data_dir);
 }
 
 std::vector<fs::path> dataset_folders(std::string_view name, const fs::path& data_dir) {
   std::vector<fs::path> folders = {data_dir / name};
   for (const IdxSet& set : kIdxSets)
     if (set.name == name) folders.push_back(data_dir / set.torchvision_name / "raw");
-  constexpr const char* kUnpacked = "cifar-10-batches-bin";  // the folder inside the archive
-  if (name == "cifar10") folders.insert(folders.end(), {data_dir / name / kUnpacked, data_dir / kUnpacked});
+  for (const CifarSet& set : kCifarSets)  // the archive's folder
+    if (set.name == name) folders.insert(folders.end(), {data_dir / name / set.unpacked, data_dir / set.unpacked});
   folders.push_back(data_dir);
   return folders;
 }
 
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec, Split split) {
   if (spec.name == "digits") return make_digits(split);
-  if (std::ranges::find(kNames, spec.name) == kNames.end()) throw_unknown(spec.name);
-  if (spec.data_dir.empty()) throw InvalidArgument(needs_folder_message(spec.name));
+  check_name(spec.name);
+  check_folder(spec);
   for (const IdxSet& set : kIdxSets)
     if (spec.name == set.name) return open_idx_set(set, split, spec.data_dir);
-  return open_cifar10(
-      find_cifar10_files(split, dataset_folders(spec.name, spec.data_dir), fetch_command(spec.name, spec.data_dir)));
+  for (const CifarSet& set : kCifarSets)
+    if (spec.name == set.name)
+      return open_cifar(set.which, find_cifar_files(set.which, split, dataset_folders(spec.name, spec.data_dir),
+                                                    fetch_command(spec.name, spec.data_dir)));
+  return spec.name == kArrays ? open_arrays(spec.data_dir, split) : open_own_idx(spec.data_dir, split);
 }
 
 std::string fetch_command(std::string_view name, const fs::path& data_dir) {
@@ -110,6 +132,8 @@ std::string fetch_command(std::string_view name, const fs::path& data_dir) {
 }
 
 std::string needs_folder_message(std::string_view name) {
+  if (is_own_data(name))
+    return "--dataset " + std::string(name) + " reads your files: name their folder with --data-dir";
   return std::string(name) + " is read from files: name their folder with --data-dir, download them with " +
          fetch_command(name, "") + ", or use --dataset digits, which needs no files";
 }

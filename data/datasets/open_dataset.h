@@ -16,6 +16,9 @@ namespace gradring::data {
 /// The names that open_dataset accepts.
 std::span<const std::string_view> dataset_names();
 
+/// Whether a name stands for files of the user's own: arrays, idx.
+bool is_own_data(std::string_view name);
+
 /// Which dataset to open, and where its files are.
 struct DatasetSpec {
   std::string name;                     ///< one of dataset_names()
@@ -33,6 +36,8 @@ DatasetFacts facts_of(const DatasetSpec& spec);
 std::vector<std::filesystem::path> dataset_folders(std::string_view name, const std::filesystem::path& data_dir);
 
 /// Opens a dataset by name: from files in dataset_folders(), or generated (`digits`, which ignores `data_dir`).
+///
+/// `arrays` and `idx` (own_data.h) have their files in `data_dir` itself.
 ///
 /// mnist and fashion-mnist have files of the same names. Files in a folder named after the other one are rejected; in a
 /// folder of any other name they are accepted as the requested dataset.

@@ -76,9 +76,15 @@ constexpr CatalogueFile kCifar10Files[] = {
     {.file = {"test_batch.bin", kCifar10FileBytes, "8e2eb146ae340b09e24670f29cabc6326dba54da8789dab6768acf480273f65b"}},
 };
 
-constexpr std::string_view kCifar10Mirrors[] = {
+constexpr std::string_view kCifarMirrors[] = {
     "https://www.cs.toronto.edu/~kriz/",
     "https://mindspore-website.obs.cn-north-4.myhuaweicloud.com/notebook/datasets/",
+};
+
+/// The hash of the archive counts; the format determines their sizes.
+constexpr CatalogueFile kCifar100Files[] = {
+    {.file = {"train.bin", 153'700'000, ""}},
+    {.file = {"test.bin", 30'740'000, ""}},
 };
 
 constexpr CatalogueEntry kCatalogue[] = {
@@ -98,7 +104,14 @@ constexpr CatalogueEntry kCatalogue[] = {
      .files = kCifar10Files,
      .archive = {"cifar-10-binary.tar.gz", 170'052'171,
                  "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"},
-     .mirrors = kCifar10Mirrors},
+     .mirrors = kCifarMirrors},
+    {.name = "cifar100",
+     .title = "animals, plants and things: 50,000 + 10,000 images of 32 x 32, colour, 100 classes",
+     .authors = "A. Krizhevsky, V. Nair, G. Hinton",
+     .files = kCifar100Files,
+     .archive = {"cifar-100-binary.tar.gz", 168'513'733,
+                 "58a81ae192c23a4be8b1804d68e518ed807d710a4eb253b1f2a199162a40d8ec"},
+     .mirrors = kCifarMirrors},
 };
 
 }  // namespace
@@ -110,6 +123,7 @@ FileCheck check_file(const std::filesystem::path& path, const KnownFile& expecte
   if (bytes != expected.bytes)
     return {.state = FileState::wrong,
             .found = "has " + std::to_string(bytes) + " bytes, expected " + std::to_string(expected.bytes)};
+  if (expected.sha256.empty()) return {};
   const std::string hash = hash_of(path);
   if (hash != expected.sha256)
     return {.state = FileState::wrong, .found = "has SHA-256 " + hash + ", expected " + std::string(expected.sha256)};

@@ -15,7 +15,7 @@ namespace gradring::data {
 struct KnownFile {
   std::string_view name;
   std::uint64_t bytes = 0;
-  std::string_view sha256;  ///< hexadecimal
+  std::string_view sha256;  ///< hexadecimal; empty: unknown, where the archive that holds the file has one
 };
 
 enum class FileState : std::uint8_t { good, missing, wrong };
@@ -25,7 +25,7 @@ struct FileCheck {
   std::string found;  ///< if not good: "has 12 bytes, expected 9912422"
 };
 
-/// Checks the size and the hash of a file.
+/// Checks the size and, if it is known, the hash of a file.
 ///
 /// Errors    DataError if it exists and cannot be read.
 /// Cost      reads it once if the size is right.

@@ -7,6 +7,8 @@
 #include <span>
 #include <vector>
 
+#include "data/datasets/dataset_facts.h"
+
 namespace gradring::data {
 
 /// The per-element constants of a row of pixels, channels innermost; all of one length.
@@ -29,6 +31,9 @@ struct NormalizeSpec {
   std::vector<float> mean = {0.5f};
   std::vector<float> std = {0.5f};
 };
+
+/// What normalizes the samples of a dataset.
+inline NormalizeSpec normalize_spec(const DatasetFacts& facts) { return {.mean = facts.mean, .std = facts.std}; }
 
 /// Pixels to floats: y = (x / 255 - mean) / std.
 ///

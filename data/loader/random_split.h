@@ -49,4 +49,11 @@ struct RandomSplit {
 /// Source    torch/utils/data/dataset.py
 RandomSplit random_split(const std::shared_ptr<const Dataset>& whole, std::int64_t held_out, std::uint64_t seed);
 
+/// The same, but with each class's share of the dataset in both parts: classes get their quotas of `held_out` by the
+/// method of largest remainders, and of each class the last samples of the permutation are held out. At least one
+/// sample of each class remains.
+///
+/// Errors    as random_split; InvalidArgument if one sample of each class could not remain.
+RandomSplit stratified_split(const std::shared_ptr<const Dataset>& whole, std::int64_t held_out, std::uint64_t seed);
+
 }  // namespace gradring::data

@@ -10,6 +10,8 @@
 
 namespace gradring::data {
 
+class Dataset;  // datasets/dataset.h
+
 constexpr std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// How one rank's positions of an epoch are cut into batches; the last one may be short. With windows, no batch crosses
@@ -166,5 +168,17 @@ struct ShardSpec {
 /// Errors    InvalidArgument if the rank is outside the world, or if shards do not divide a micro-batch, or
 ///           micro-batches a step.
 std::unique_ptr<StepSampler> make_sharded_steps(const StepSamplerSpec& spec, const ShardSpec& shards);
+
+/// Visits all classes equally often: an epoch has as many samples as that of `steps`, and each class an equal part of
+/// them, or one more. Samples of a small class come several times, each about equally often; of a large class other
+/// samples in each epoch. Classes without samples do not count. Steps and ranks are those of `steps`: whatever the
+/// number of ranks, an epoch has the same samples.
+///
+/// `dataset` is read when it is made only.
+///
+/// Cost      order: draws all samples of the epoch on every rank; 16 bytes for each.
+/// Example   tests/data/loader/balanced_steps_test.cpp
+std::unique_ptr<StepSampler> make_balanced_steps(std::unique_ptr<StepSampler> steps, const Dataset& dataset,
+                                                 std::uint64_t seed);
 
 }  // namespace gradring::data

@@ -14,7 +14,7 @@ namespace {
 void read(const std::uint8_t* data, std::size_t size) {
   const gradring::tests::MemoryPath file(data, size);
   try {
-    open_cifar10({file.path()});
+    open_cifar(Cifar::ten, {file.path()});
   } catch (const DataError&) {
   }
 }

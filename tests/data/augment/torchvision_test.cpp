@@ -33,8 +33,8 @@ TEST_P(Torchvision, AugmentsAlike) {
   const tests::StoredTensor& images = golden.at(name + ".images");
   const auto& shape = images.shape;
   const auto samples = static_cast<std::size_t>(shape[0]);
-  std::vector<std::uint8_t> labels(samples);
-  std::iota(labels.begin(), labels.end(), std::uint8_t{0});
+  std::vector<std::int32_t> labels(samples);
+  std::iota(labels.begin(), labels.end(), 0);
   const InMemoryDataset dataset({.name = name,
                                  .shape = {shape[1], shape[2], shape[3]},
                                  .classes = static_cast<int>(samples),

@@ -25,22 +25,22 @@ class Cifar10File : public ::testing::Test {
  protected:
   std::string error(const Bytes& bytes) const {
     const auto path = folder_.write("batch.bin", bytes);
-    return tests::message_of<DataError>([&] { open_cifar10({path}); });
+    return tests::message_of<DataError>([&] { open_cifar(Cifar::ten, {path}); });
   }
 
   const tests::TempFolder folder_;
 };
 
 TEST_F(Cifar10File, TurnsPlanesIntoPixels) {
-  const auto dataset = open_cifar10({folder_.write("batch.bin", tests::cifar10_record(7))});
+  const auto dataset = open_cifar(Cifar::ten, {folder_.write("batch.bin", tests::cifar10_record(7))});
   EXPECT_EQ(dataset->size(), 1);
   EXPECT_EQ(dataset->label(0), 7);
   EXPECT_THAT(dataset->pixels(0), ElementsAreArray(tests::cifar10_pixels(7)));
 }
 
 TEST_F(Cifar10File, AppendsFileAfterFile) {
-  const auto dataset = open_cifar10({folder_.write("first", tests::cifar10_bytes(2, 3)),  //
-                                     folder_.write("second", tests::cifar10_bytes(2, 8))});
+  const auto dataset = open_cifar(Cifar::ten, {folder_.write("first", tests::cifar10_bytes(2, 3)),  //
+                                               folder_.write("second", tests::cifar10_bytes(2, 8))});
   std::vector<int> labels;
   for (std::int64_t i = 0; i < dataset->size(); ++i) labels.push_back(dataset->label(i));
   EXPECT_THAT(labels, ElementsAre(3, 4, 8, 9));
@@ -50,7 +50,7 @@ TEST_F(Cifar10File, AppendsFileAfterFile) {
 TEST_F(Cifar10File, CountsByTheSizeAlone) {
   const auto three = folder_.write("three.bin", Bytes(3 * 3073, 0xff)), two = folder_.write("two.bin", Bytes(2 * 3073));
   EXPECT_THAT(tests::message_of<DataError>([&] {
-                open_cifar10({three, two});
+                open_cifar(Cifar::ten, {three, two});
               }),
               HasSubstr("two.bin: holds 2 records, but three.bin holds 3"));
 }
@@ -83,8 +83,31 @@ TEST_F(Cifar10File, RejectsALabelOutOfRange) {
 }
 
 TEST_F(Cifar10File, SaysThatItCannotBeOpened) {
-  EXPECT_THAT(tests::message_of<DataError>([&] { open_cifar10({folder_.path() / "absent.bin"}); }),
+  EXPECT_THAT(tests::message_of<DataError>([&] { open_cifar(Cifar::ten, {folder_.path() / "absent.bin"}); }),
               HasSubstr("absent.bin: cannot be opened"));
+}
+
+/// A record has a superclass before the class.
+TEST(Cifar100, HasTheClassAfterTheSuperclass) {
+  const tests::TempFolder folder;
+  Bytes record = tests::cifar10_record(99);
+  record.insert(record.begin(), 19);
+  for (const std::filesystem::path below : {"cifar100", "cifar-100-binary", ""}) {
+    folder.write(below / "train.bin", record);
+    const auto train = open_dataset("cifar100", Split::train, folder.path());
+    EXPECT_EQ(train->size(), 1);
+    EXPECT_EQ(train->label(0), 99);
+    EXPECT_EQ(train->class_names()[99], "worm");
+    EXPECT_THAT(train->pixels(0), ElementsAreArray(tests::cifar10_pixels(99)));
+    std::filesystem::remove(folder.path() / below / "train.bin");
+  }
+  record[1] = 100;
+  const auto path = folder.write("train.bin", record);
+  EXPECT_THAT(tests::message_of<DataError>([&] { open_cifar(Cifar::hundred, {path}); }),
+              AllOf(HasSubstr("label 100"), HasSubstr("0 to 99"), HasSubstr("CIFAR-100")));
+  folder.write("cifar-100-python/test", record);
+  EXPECT_THAT(tests::message_of<DataError>([&] { open_dataset("cifar100", Split::test, folder.path()); }),
+              HasSubstr("holds the Python version of CIFAR-100"));
 }
 
 TEST(Cifar10, JoinsTheFiveTrainingFilesInOrder) {
@@ -123,7 +146,7 @@ TEST(Cifar10, MissesOneOfTheFiles) {
   tests::write_cifar10(folder, "", 1);
   std::filesystem::remove(folder.path() / "data_batch_4.bin");
   EXPECT_THAT(tests::message_of<DataError>(
-                  [&] { find_cifar10_files(Split::train, {folder.path()}, "gradring data fetch cifar10"); }),
+                  [&] { find_cifar_files(Cifar::ten, Split::train, {folder.path()}, "gradring data fetch cifar10"); }),
               AllOf(HasSubstr("found no data_batch_4.bin"), HasSubstr(folder.path().string()),
                     HasSubstr("gradring data fetch cifar10")));
 }

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "data/datasets/known_datasets.h"
+#include "data/datasets/own_data.h"
 #include "data/files/byte_source.h"
 #include "kernels/base/error.h"
 #include "tests/data/support/message_of.h"
@@ -27,7 +28,7 @@ TEST(OpenDataset, NamesTheNearestOfAnUnknownName) {
 
 TEST(OpenDataset, ListsItsNamesWhereNoneIsNear) {
   EXPECT_THAT(tests::message_of<InvalidArgument>([] { open_dataset("imagenet-21k", Split::train, "."); }),
-              HasSubstr("expected one of mnist, fashion-mnist, cifar10, digits."));
+              HasSubstr("expected one of mnist, fashion-mnist, cifar10, cifar100, digits, arrays, idx."));
 }
 
 TEST(OpenDataset, AsksForAFolderWhereOneIsNeeded) {
@@ -37,7 +38,7 @@ TEST(OpenDataset, AsksForAFolderWhereOneIsNeeded) {
 
 TEST(OpenDataset, NamesTheCommandThatGetsMissingFiles) {
   const tests::TempFolder empty;
-  for (const std::string name : {"mnist", "fashion-mnist", "cifar10"}) {
+  for (const std::string name : {"mnist", "fashion-mnist", "cifar10", "cifar100"}) {
     EXPECT_THAT(tests::message_of<InvalidArgument>([&] { open_dataset(name, Split::train, ""); }),
                 HasSubstr("gradring data fetch " + name + " --data-dir datasets"));
     EXPECT_THAT(tests::message_of<DataError>([&] { open_dataset(name, Split::test, empty.path()); }),
@@ -71,7 +72,10 @@ TEST(OpenDataset, KnowsEveryNameThatItLists) {
     try {
       EXPECT_EQ(open_dataset(name, Split::test, empty.path())->name(), name);
     } catch (const DataError& error) {
-      EXPECT_THAT(error.what(), HasSubstr(name == "cifar10" ? "test_batch.bin" : "t10k-images-idx3-ubyte"));
+      const bool is_cifar = name.starts_with("cifar");
+      EXPECT_THAT(error.what(), HasSubstr(name == kArrays ? "test_images.npy"
+                                          : is_cifar      ? ".bin"
+                                                          : "t10k-images-idx3-ubyte"));
     }
   }
 }

@@ -143,7 +143,7 @@ std::unique_ptr<data::Dataset> golden_images() {
                                       .shape = {28, 28, 1},
                                       .classes = 10,
                                       .pixels = golden.at("images_u8").as<std::uint8_t>(),
-                                      .labels = std::vector<std::uint8_t>(labels.begin(), labels.end())});
+                                      .labels = std::vector<std::int32_t>(labels.begin(), labels.end())});
 }
 
 }  // namespace gradring::tests

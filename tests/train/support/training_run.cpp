@@ -37,7 +37,7 @@ data::InMemoryDataset head_of(const data::Dataset& whole, std::int64_t samples) 
   for (std::int64_t i = 0; i < samples; ++i) {
     const auto pixels = whole.pixels(i);
     contents.pixels.insert(contents.pixels.end(), pixels.begin(), pixels.end());
-    contents.labels.push_back(static_cast<std::uint8_t>(whole.label(i)));
+    contents.labels.push_back(whole.label(i));
   }
   return data::InMemoryDataset(std::move(contents));
 }

@@ -97,7 +97,7 @@ struct FetchOptions {
 
 CommandLine command_line(FetchOptions& options) {
   CommandLine line{.command = "gradring data fetch",
-                   .purpose = "download of a dataset: mnist, fashion-mnist or cifar10",
+                   .purpose = "download of a dataset: mnist, fashion-mnist, cifar10 or cifar100",
                    .usage = {"gradring data fetch NAME [OPTIONS]"},
                    .options = {data_dir_option(options.data_dir)},
                    .takes_words = true,
@@ -187,6 +187,12 @@ void print_split(const data::Dataset& dataset, data::Split split) {
              std::ranges::max(found.samples_of_class));
   print_text("       mean {:.4f}, standard deviation {:.4f} by channel, of pixels from 0 to 1\n",
              fmt::join(found.mean, " "), fmt::join(found.std, " "));
+  constexpr int kMostShown = 30;
+  if (dataset.classes() > kMostShown) return;
+  std::vector<std::string> classes;
+  for (std::size_t i = 0; i < found.samples_of_class.size(); ++i)
+    classes.push_back(fmt::format("{} {}", dataset.class_names()[i], found.samples_of_class[i]));
+  print_text("       {}\n", fmt::join(classes, ", "));
 }
 
 void run(const InfoOptions& options, const Words& words) {

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "data/datasets/open_dataset.h"
+#include "data/datasets/known_datasets.h"
 #include "train/core/config/train_config.h"
 #include "train/core/setup/named_output.h"
 #include "train/options/commands.h"
@@ -21,7 +21,7 @@ std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir,
   data_dir = expand_home("GRADRING_DATA_DIR", system_variable("GRADRING_DATA_DIR").value_or(""));
   more.insert(
       more.begin(),
-      {choice_option("dataset", data::dataset_names(), fmt::format("dataset (default {})", dataset), dataset),
+      {choice_option("dataset", data::known_dataset_names(), fmt::format("dataset (default {})", dataset), dataset),
        text_option("data-dir", "DIR", "folder with the files of the dataset (default GRADRING_DATA_DIR)", data_dir)});
   return more;
 }

@@ -2,11 +2,11 @@
 #include "train/records/checkpoint/tensor_file.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include "data/files/mistaken_file.h"
+#include "data/files/npy_header.h"
 #include "kernels/base/error.h"
 #include "train/records/checkpoint/error.h"
 #include "train/records/checkpoint/pt_records.h"
@@ -17,103 +17,12 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kMagic = "\x93NUMPY";
-constexpr std::size_t kVersionEnd = 8;
-constexpr std::size_t kLargestHeader = 64 * 1024;
+using data::kNpyMagic;
+using data::kNpyVersionEnd;
 constexpr const char* kNpyAdvice = "save it by numpy.save as an array of plain numbers";
 
 [[noreturn]] void refuse_npy(const fs::path& path, const std::string& found) {
   throw CheckpointError(path, found, kNpyAdvice);
-}
-
-constexpr std::size_t kMostNpyExtents = 32;  // NumPy's own limit
-
-/// Parses a text from its front; each method returns whether it found its token.
-class Scanner {
- public:
-  explicit Scanner(std::string_view text) : rest_(text) {}
-
-  bool literal(std::string_view expected) {
-    skip_spaces();
-    if (!rest_.starts_with(expected)) return false;
-    rest_.remove_prefix(expected.size());
-    return true;
-  }
-
-  bool text(std::string& value) {
-    const char quote = literal("'") ? '\'' : literal("\"") ? '"' : '\0';
-    const auto end = quote ? rest_.find(quote) : rest_.npos;
-    if (end == rest_.npos) return false;
-    value = rest_.substr(0, end);
-    rest_.remove_prefix(end + 1);
-    return true;
-  }
-
-  bool truth(bool& value) {
-    value = literal("True");
-    return value || literal("False");
-  }
-
-  bool number(std::int64_t& value) {
-    skip_spaces();
-    if (rest_.empty() || rest_.front() < '0' || rest_.front() > '9') return false;
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    rest_.remove_prefix(static_cast<std::size_t>(end - rest_.data()));
-    return error == std::errc();
-  }
-
-  /// (), (3,), (3, 4), (3, 4,); Python 2 wrote 3L.
-  bool tuple(std::vector<std::int64_t>& values) {
-    if (!literal("(")) return false;
-    bool comma = true;
-    for (std::int64_t value = 0; !literal(")"); values.push_back(value)) {
-      if (!comma || values.size() == kMostNpyExtents || !number(value)) return false;
-      literal("L");
-      comma = literal(",");
-    }
-    return values.size() != 1 || comma;
-  }
-
-  bool at_end() {
-    skip_spaces();
-    return rest_.empty();
-  }
-
- private:
-  void skip_spaces() {
-    while (!rest_.empty() && (rest_.front() == ' ' || rest_.front() == '\n')) rest_.remove_prefix(1);
-  }
-
-  std::string_view rest_;
-};
-
-/// The three keys of a .npy header.
-struct NpyHeader {
-  std::string descr;
-  bool fortran_order = false;
-  std::vector<std::int64_t> shape;
-};
-
-/// Parses the header, a Python dictionary: its three keys in any order, each once, and nothing else. Empty if it is
-/// anything else.
-std::optional<NpyHeader> parse_npy_header(std::string_view text) {
-  Scanner scanner(text);
-  NpyHeader header;
-  bool saw_descr = false, saw_order = false, saw_shape = false;
-  if (!scanner.literal("{")) return std::nullopt;
-  bool comma = true;
-  while (!scanner.literal("}")) {
-    std::string key;
-    if (!comma || !scanner.text(key) || !scanner.literal(":")) return std::nullopt;
-    const bool fits = key == "descr"           ? !std::exchange(saw_descr, true) && scanner.text(header.descr)
-                      : key == "fortran_order" ? !std::exchange(saw_order, true) && scanner.truth(header.fortran_order)
-                      : key == "shape"         ? !std::exchange(saw_shape, true) && scanner.tuple(header.shape)
-                                               : false;
-    if (!fits) return std::nullopt;
-    comma = scanner.literal(",");
-  }
-  if (!saw_descr || !saw_order || !saw_shape || !scanner.at_end()) return std::nullopt;
-  return header;
 }
 
 /// A type string of NumPy without its byte order: ">f4" is big-endian f32.
@@ -156,25 +65,25 @@ void refuse_mistaken(const std::filesystem::path& path, std::string_view start) 
 }  // namespace
 
 TensorRecord read_npy(const InputFile& file, const fs::path& path) {
-  if (file.size() < kVersionEnd) refuse_npy(path, "is too short to be a .npy file");
-  const std::string start = read_text(file, path, 0, kVersionEnd);
-  if (!start.starts_with(kMagic)) refuse_npy(path, "does not begin with the magic of a .npy file");
-  const int version = static_cast<unsigned char>(start[kMagic.size()]);
+  if (file.size() < kNpyVersionEnd) refuse_npy(path, "is too short to be a .npy file");
+  const std::string start = read_text(file, path, 0, kNpyVersionEnd);
+  if (!start.starts_with(kNpyMagic)) refuse_npy(path, "does not begin with the magic of a .npy file");
+  const int version = static_cast<unsigned char>(start[kNpyMagic.size()]);
   if (version < 1 || version > 3)
     refuse_npy(path, "has version " + std::to_string(version) + " of the format, expected 1 to 3");
   const std::size_t field_bytes = version == 1 ? 2 : 4;
-  const std::string field = read_text(file, path, kVersionEnd, field_bytes);
+  const std::string field = read_text(file, path, kNpyVersionEnd, field_bytes);
   const std::size_t header_bytes =
       version == 1 ? get_little_endian<std::uint16_t>(field, 0) : get_little_endian<std::uint32_t>(field, 0);
-  if (header_bytes > kLargestHeader)
+  if (header_bytes > data::kLargestNpyHeader)
     refuse_npy(path, "has a header of " + std::to_string(header_bytes) + " bytes, expected at most 64 KiB");
-  const std::string text = read_text(file, path, kVersionEnd + field_bytes, header_bytes);
+  const std::string text = read_text(file, path, kNpyVersionEnd + field_bytes, header_bytes);
 
-  const auto header = parse_npy_header(text);
+  const auto header = data::parse_npy_header(text);
   if (!header) refuse_npy(path, "has an unknown header: " + in_quotes(text));
   const NpyType type = type_of(header->descr, path);
   TensorRecord record{{"", type.type, header->shape}, {}};
-  const std::uint64_t data_bytes = file.size() - kVersionEnd - field_bytes - header_bytes;
+  const std::uint64_t data_bytes = file.size() - kNpyVersionEnd - field_bytes - header_bytes;
   const auto expected = byte_size(record.type, record.shape);
   if (expected != data_bytes)
     refuse_npy(path, "holds " + std::to_string(data_bytes) + " bytes of data, which is not " +
@@ -198,11 +107,11 @@ std::string npy_head(const TensorInfo& tensor) {
   if (tensor.shape.size() > 1) shape.resize(shape.size() - 2);
   std::string header = "{'descr': '" + std::string(descr) + "', 'fortran_order': False, 'shape': " + shape + "), }";
 
-  constexpr std::size_t kAlignment = 64, kPreamble = kVersionEnd + 2;
+  constexpr std::size_t kAlignment = 64, kPreamble = kNpyVersionEnd + 2;
   header.resize((kPreamble + header.size() + kAlignment) / kAlignment * kAlignment - kPreamble - 1, ' ');
   header += '\n';
   check(header.size() < 1u << 16, "the shape " + shape_text(tensor.shape) + " does not fit a .npy header");
-  std::string head = std::string(kMagic) + '\1' + '\0';
+  std::string head = std::string(kNpyMagic) + '\1' + '\0';
   put_little_endian(head, static_cast<std::uint16_t>(header.size()));
   return head + header;
 }

@@ -28,7 +28,7 @@ class InferenceTest : public testing::Test {
     auto pixels = golden_.at("images_u8").as<std::uint8_t>();
     pixels.resize(static_cast<std::size_t>(count) * 28 * 28);
     const auto labels = golden_.at("labels").as<std::int64_t>();
-    const std::vector<std::uint8_t> first(labels.begin(), labels.begin() + count);
+    const std::vector<std::int32_t> first(labels.begin(), labels.begin() + count);
     return data::InMemoryDataset(
         {.name = "golden", .shape = {28, 28, 1}, .classes = 10, .pixels = pixels, .labels = first});
   }

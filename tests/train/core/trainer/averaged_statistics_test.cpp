@@ -52,7 +52,7 @@ class AveragedStatistics : public ::testing::Test {
                                        .shape = {6, 6, 2},
                                        .classes = 3,
                                        .pixels = golden_.at("images_u8").as<std::uint8_t>(),
-                                       .labels = std::vector<std::uint8_t>(13)}};
+                                       .labels = std::vector<std::int32_t>(13)}};
 };
 
 TEST_F(AveragedStatistics, AreThoseOfPyTorchsUpdateBn) {

@@ -32,7 +32,7 @@ data::InMemoryDataset named_set(const std::string& name) {
       .name = name, .shape = digits.shape(), .classes = digits.classes(), .pixels = {}, .labels = {}};
   for (std::int64_t i = 0; i < kSamples; ++i) {
     std::ranges::copy(digits.pixels(i), std::back_inserter(contents.pixels));
-    contents.labels.push_back(static_cast<std::uint8_t>(digits.label(i)));
+    contents.labels.push_back(digits.label(i));
   }
   return data::InMemoryDataset(std::move(contents));
 }
