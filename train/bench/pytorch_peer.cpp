@@ -147,7 +147,7 @@ RawDataset RawDataset::write(const data::Dataset& dataset, const fs::path& folde
 fs::path write_first_weights(const std::string& model, const data::Dataset& dataset, const fs::path& folder) {
   const auto parameters = nn::parameters_of(nn::make_model(named_model(model), dataset.shape(), dataset.classes()));
   auto weights = nn::draw_torch_uniform(parameters, TrainConfig().seed);
-  for (auto& [number, values] : whitened_parameters(parameters, dataset)) weights.at(number) = values;
+  for (auto& [number, values] : whitened_parameters(parameters, dataset, {})) weights.at(number) = values;
   std::string bytes;
   for (const std::vector<float>& values : weights)
     bytes.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));

@@ -7,6 +7,7 @@
 #include <cctype>
 #include <limits>
 
+#include "data/datasets/class_names.h"
 #include "data/files/byte_source.h"
 #include "kernels/base/error.h"
 #include "train/app/api/api_call.h"
@@ -18,7 +19,7 @@ namespace gradring::train::api {
 namespace {
 
 constexpr std::int64_t kMostSize = std::numeric_limits<std::int32_t>::max();
-constexpr int kMostClasses = 256;  // a label is a byte
+constexpr int kMostClasses = 256;
 
 /// Checks `value`, which must be in 1 .. `most`.
 void check_count(const std::string& dataset, const char* what, std::int64_t value, std::int64_t most) {
@@ -34,6 +35,15 @@ void check_name(const std::string& name) {
         fmt::format("the name of a data set is '{}', expected letters, digits, '-' and '_': correct its class", name));
 }
 
+void check_names(const data::InMemoryDataset::Contents& contents) {
+  const auto names = std::ssize(contents.class_names);
+  if (names == 0) return;
+  if (names != contents.classes)
+    throw InvalidArgument(fmt::format("the data set {} has {} names for its {} classes: correct its class",
+                                      contents.name, names, contents.classes));
+  data::check_class_names(contents.name, contents.class_names);
+}
+
 data::InMemoryDataset::Contents contents_of(const Dataset& dataset) {
   data::InMemoryDataset::Contents contents;
   ImageShape shape;
@@ -41,12 +51,14 @@ data::InMemoryDataset::Contents contents_of(const Dataset& dataset) {
   run_callers_code([&] {
     contents.name = dataset.name();
     contents.classes = dataset.classes();
+    contents.class_names = dataset.class_names();
     shape = dataset.shape();
     size = dataset.size();
   });
   check_name(contents.name);
   check_count(contents.name, "samples", size, kMostSize);
   check_count(contents.name, "classes", contents.classes, kMostClasses);
+  check_names(contents);
   for (const std::int64_t extent : {shape.height, shape.width, shape.channels})
     check_count(contents.name, "pixels or channels in a direction", extent, 1 << 16);
   contents.shape = {shape.height, shape.width, shape.channels};
@@ -72,7 +84,7 @@ std::shared_ptr<const data::Dataset> copy_of(const Dataset& dataset) {
       throw InvalidArgument(
           fmt::format("sample {} of the data set {} has label {}, expected 0 to {}: correct its class", i,
                       contents.name, label, contents.classes - 1));
-    contents.labels[i] = static_cast<std::uint8_t>(label);
+    contents.labels[i] = label;
   }
   return std::make_shared<data::InMemoryDataset>(std::move(contents));
 }

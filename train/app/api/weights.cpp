@@ -11,6 +11,7 @@
 #include "train/core/inference/inference.h"
 #include "train/core/setup/compute.h"
 #include "train/core/setup/start.h"
+#include "train/core/trainer/dataset_record.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/training_state.h"
 #include "train/options/usage_error.h"
@@ -30,13 +31,15 @@ Inference::Result judge(const std::string& weights, const Model& model, const Da
   PosixFileSystem files;
   NamedTensors tensors = named_tensors(files, weights, kArgument);
   check_sample_shape(*tensors.contents.about, samples->shape(), tensors.from);
+  const auto recorded = recorded_dataset(*tensors.contents.about, tensors.from);
   const unsigned threads = threads_of_rank(config.threads, {}, system_variable);
   const Compute compute = make_compute(compute_spec(config, threads, 0));
   Inference inference({.model = model_of(config),
                        .sample = samples->shape(),
                        .classes = samples->classes(),
                        .batch_size = config.batch_size,
-                       .precision = dtype_of(config.precision, compute.device->id())},
+                       .precision = dtype_of(config.precision, compute.device->id()),
+                       .normalize = data::normalize_spec(recorded ? *recorded : facts_of(config, *samples))},
                       std::move(tensors.contents.model), tensors.from, compute);
   return inference.run(*samples);
 }

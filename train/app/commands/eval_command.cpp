@@ -13,6 +13,7 @@
 #include "train/app/commands/commands.h"
 #include "train/app/commands/trained_model.h"
 #include "train/core/setup/datasets.h"
+#include "train/core/trainer/dataset_record.h"
 #include "train/core/trainer/from_config.h"
 #include "train/core/trainer/nan_policy.h"
 #include "train/core/trainer/training_state.h"
@@ -140,6 +141,7 @@ void run(EvalOptions& all, Words words) {
   const Evaluated evaluated = open_evaluated(all, setting);
   const data::Dataset& dataset = *evaluated.dataset;
   check_sample_shape(*setting.tensors.contents.about, dataset.shape(), setting.tensors.from);
+  check_classes(*setting.config.facts, dataset.class_names(), dataset.name(), setting.tensors.from);
   const Inference::Result result =
       make_inference(setting, dataset.shape(), dataset.classes(), setting.config.batch_size)
           ->run(dataset, setting.config.tta);

@@ -34,8 +34,15 @@ TrainConfig resolve_config(OptionTexts given, const NamedTensors& tensors) {
   if (!is_set(given, "batch-size")) given["batch-size"] = kBatchSize;
   if (!is_set(given, "dataset"))
     throw UsageError(fmt::format("{} does not name its dataset: give it with --dataset", tensors.from.string()));
-  const auto facts = takes_dataset ? recorded_dataset(*tensors.contents.about, tensors.from) : std::nullopt;
-  return resolve(given, system_variables(), std::nullopt, facts).config;
+  const auto recorded = recorded_dataset(*tensors.contents.about, tensors.from);
+  TrainConfig config = resolve(given, system_variables(), std::nullopt, takes_dataset ? recorded : std::nullopt).config;
+  if (recorded && !is_set(given, "normalize")) {
+    config.facts->mean = recorded->mean;
+    config.facts->std = recorded->std;
+  } else if (normalizes_by_data(config)) {
+    config.facts = facts_of(config, *data::open_dataset(dataset_spec(config), data::Split::train));
+  }
+  return config;
 }
 
 Compute compute_for(const TrainConfig& config) {
@@ -105,6 +112,7 @@ std::vector<Option> inference_options(InferenceOptions& options) {
   std::vector<Option> all = checkpoint_options(options.checkpoint);
   const std::vector<Option> more = {
       as_there("model", "model architecture (default as in the checkpoint, or convnet)"),
+      as_there("normalize", "mean and standard deviation that normalize pixels (default as in the checkpoint)"),
       as_there("batch-size", "samples per forward pass (default 250)"),
       as_there("precision", "compute type of the layers; auto: fp16 on a GPU, else fp32 (default auto)"),
       as_there("device", "compute device; auto: a GPU if there is one (default auto)"),
@@ -138,7 +146,8 @@ std::unique_ptr<Inference> make_inference(InferenceSetting& setting, const kerne
                                                 .sample = sample,
                                                 .classes = classes,
                                                 .batch_size = batch_size,
-                                                .precision = setting.precision()},
+                                                .precision = setting.precision(),
+                                                .normalize = data::normalize_spec(*setting.config.facts)},
                                   std::move(setting.tensors.contents.model), setting.tensors.from, setting.compute);
   for (const std::string& remark : inference->remarks()) print_to_stderr(remark + "\n");
   return inference;

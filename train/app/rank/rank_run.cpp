@@ -193,6 +193,9 @@ struct RankRun::Outputs {
 RankRun::Outputs::Outputs(RankRun& run, const Rank& rank, FoundStart& found, Built& built)
     : resolved(resolved_config(run.config_, rank.compute(), run.environment_)) {
   Trainer& trainer = built.trainer;
+  if (normalizes_by_data(run.config_))
+    resolved.normalize = {
+        .kind = NormalizeOption::Kind::values, .mean = trainer.facts().mean, .std = trainer.facts().std};
   found.output.check_files(built.group);
   Remarks remarks = std::move(found.start.remarks);
   std::ranges::move(built.remarks, std::back_inserter(remarks));

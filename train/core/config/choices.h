@@ -15,9 +15,14 @@ enum class AllReduceAlgorithm : std::uint8_t;  // comm/process_group.h
 namespace gradring::train {
 
 /// How samples are assigned to ranks.
-enum class Sampler : std::uint8_t { automatic, distributed, sharded };
+enum class Sampler : std::uint8_t { automatic, distributed, sharded, balanced };
 template <>
-inline constexpr auto kWords<Sampler> = std::to_array<std::string_view>({"auto", "distributed", "sharded"});
+inline constexpr auto kWords<Sampler> = std::to_array<std::string_view>({"auto", "distributed", "sharded", "balanced"});
+
+/// Whether the validation set has the training set's shares of classes (TrainConfig::val_split).
+enum class Stratify : std::uint8_t { automatic, on, off };
+template <>
+inline constexpr auto kWords<Stratify> = std::to_array<std::string_view>({"auto", "on", "off"});
 
 /// What gradients are averaged over.
 enum class GradientMean : std::uint8_t { samples, ranks };

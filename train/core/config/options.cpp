@@ -72,16 +72,31 @@ Options data_options() {
                   &TrainConfig::data_dir),
       changing(Changes::training,
                resumed(OnResume::must_fit,
+                       option("normalize", std::string(kNormalizeValue),
+                              "mean and standard deviation that normalize pixels from 0 to 1; half: 0.5 and 0.5; "
+                              "dataset: of each channel of the training set; auto: dataset for your own data, else "
+                              "half",
+                              &TrainConfig::normalize, parse_normalize,
+                              [](const NormalizeOption& value) { return quoted(show_normalize(value)); }))),
+      changing(Changes::training,
+               resumed(OnResume::must_fit,
                        option("val-split", "F|N",
                               "validation set held out of the training set at random (by --seed): a fraction below 1, "
                               "or a number of "
                               "samples; it is evaluated instead of the test set, which is kept for the end; 0: none",
                               &TrainConfig::val_split, parse_val_split, show_val_split))),
+      changing(Changes::training,
+               resumed(OnResume::must_fit,
+                       choice_option<Stratify>("stratify",
+                                               "whether --val-split holds out the same share of every class; off: as "
+                                               "PyTorch's random_split; auto: on for your own data, else off",
+                                               &TrainConfig::stratify))),
       changing(Changes::training, augment_option()),
       choice_option<Sampler>(
           "sampler",
           "assignment of samples to ranks; distributed: as PyTorch's DistributedSampler, which may repeat some; "
-          "sharded: each once an epoch, in whole shards; auto: sharded with --reproducible, else distributed",
+          "sharded: each once an epoch, in whole shards; balanced: all classes equally often, so that samples of "
+          "small ones come several times an epoch; auto: sharded with --reproducible, else distributed",
           &TrainConfig::sampler),
       changing(Changes::rounding,
                integer_option("shard-size", "samples per shard with --sampler sharded; 0: --batch-size", {.least = 0},

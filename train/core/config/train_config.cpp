@@ -60,7 +60,9 @@ std::string shown_device(const std::string& id, SimulatedGpu simulated) {
 }
 
 data::DatasetFacts facts_of(const TrainConfig& config) {
-  return config.facts ? *config.facts : data::facts_of(dataset_spec(config));
+  data::DatasetFacts facts = config.facts ? *config.facts : data::facts_of(dataset_spec(config));
+  set_normalization(facts, config.normalize);
+  return facts;
 }
 
 bool is_model_file(std::string_view model) { return model.find_first_of("./") != std::string_view::npos; }

@@ -15,6 +15,7 @@
 #include "nn/models/model.h"
 #include "nn/program/activation_memory.h"
 #include "train/core/config/choices.h"
+#include "train/core/config/normalize_option.h"
 #include "train/core/ddp/buckets.h"
 #include "train/core/faults/fault.h"
 #include "train/core/optim/optimizer.h"
@@ -49,8 +50,10 @@ struct TrainConfig {
   std::string dataset = "digits";
   std::string data_dir;
   std::optional<data::DatasetFacts>
-      facts;                      ///< of `dataset`, as facts_of() found them, or a program has them; no option
-  ValSplit val_split;             ///< validation samples, held out of the training set
+      facts;                  ///< of `dataset`, as facts_of() found them, or a program has them; no option
+  NormalizeOption normalize;  ///< of pixels
+  ValSplit val_split;         ///< validation samples, held out of the training set
+  Stratify stratify{};
   data::Augmentation augment;     ///< of the training set's images
   std::string model = "convnet";  ///< a built-in one, or the path of a model file
   std::string model_text;         ///< of the file, which a run keeps; empty: `model` is built in, or not read yet
@@ -147,10 +150,18 @@ inline data::DatasetSpec dataset_spec(const TrainConfig& config) {
   return {.name = config.dataset, .data_dir = config.data_dir};
 }
 
-/// What is known of it: config.facts, or else what its files say.
+/// What is known of it: config.facts, or else what its files say. With the mean and std of --normalize, unless
+/// normalizes_by_data().
 ///
-/// Errors    as data::facts_of.
+/// Errors    as data::facts_of; UsageError if the samples have another number of channels than --normalize.
 data::DatasetFacts facts_of(const TrainConfig& config);
+
+/// Whether mean and std are those of the training set.
+inline bool normalizes_by_data(const TrainConfig& config) {
+  using Kind = NormalizeOption::Kind;
+  return config.normalize.kind == Kind::dataset ||
+         (config.normalize.kind == Kind::automatic && data::is_own_data(config.dataset));
+}
 
 /// Whether --model names a file.
 bool is_model_file(std::string_view model);
@@ -180,7 +191,13 @@ inline std::int64_t threads_option(const TrainConfig& config) {
 
 /// Whether each sample is trained on once per epoch, in whole shards.
 inline bool is_sharded(const TrainConfig& config) {
-  return config.sampler == Sampler::sharded || (config.sampler == Sampler::automatic && config.reproducible);
+  return config.sampler == Sampler::sharded || (config.sampler != Sampler::distributed && config.reproducible);
+}
+
+/// Whether --val-split holds out the same share of every class.
+inline bool is_stratified(const TrainConfig& config) {
+  return config.stratify == Stratify::on ||
+         (config.stratify == Stratify::automatic && data::is_own_data(config.dataset));
 }
 
 /// Whether a micro-batch is one of all ranks, whose samples are normalized together: --accumulate says how many of them

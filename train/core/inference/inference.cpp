@@ -25,6 +25,7 @@ nn::ArenaLayout one_bucket(const std::vector<nn::Parameter>& parameters) {
 Inference::Inference(const InferenceSpec& spec, std::vector<TensorRecord> weights, const std::filesystem::path& from,
                      const Compute& compute)
     : from_(from),
+      normalize_(spec.normalize),
       compute_(compute),
       self_(make_group({}, {.timeout = default_timeout(compute.simulated)}, &compute)),
       model_(nn::make_model(spec.model, spec.sample, spec.classes)),
@@ -68,6 +69,7 @@ Inference::Result Inference::run(const data::Dataset& dataset, Tta tta) {
                                 .program = program_,
                                 .weights = weights_.view(),
                                 .dataset = dataset,
+                                .normalize = normalize_,
                                 .tta = tta,
                                 .batch_done = [&](std::span<const double> logits) {
                                   result.logits.insert(result.logits.end(), logits.begin(), logits.end());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
+#include "data/loader/normalize.h"
 #include "kernels/runtime/dtype.h"
 #include "nn/models/model.h"
 #include "nn/program/program.h"
@@ -28,6 +29,7 @@ struct InferenceSpec {
   std::int64_t classes = 0;
   std::int64_t batch_size = 64;  ///< at most, at once
   kernels::DType precision = kernels::DType::f32;
+  data::NormalizeSpec normalize = {};
 };
 
 /// A trained model without what trained it: weights from a file, on one device.
@@ -62,6 +64,7 @@ class Inference {
   void load(std::vector<TensorRecord> weights);
 
   const std::filesystem::path from_;
+  const data::NormalizeSpec normalize_;
   const Compute& compute_;
   Ranks self_;  // the world of one
   nn::Model model_;

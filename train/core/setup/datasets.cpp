@@ -32,7 +32,9 @@ void check_same_kind(const data::Dataset& train_set, const data::Dataset& test_s
 
 Datasets split(const TrainConfig& config, std::shared_ptr<const data::Dataset> whole) {
   if (!config.val_split) return {.train_set = std::move(whole)};
-  data::RandomSplit split = data::random_split(whole, validation_samples(config.val_split, whole->size()), config.seed);
+  const std::int64_t held_out = validation_samples(config.val_split, whole->size());
+  data::RandomSplit split = is_stratified(config) ? data::stratified_split(whole, held_out, config.seed)
+                                                  : data::random_split(whole, held_out, config.seed);
   return {.train_set = std::move(split.rest), .validation_set = std::move(split.held_out)};
 }
 
@@ -67,7 +69,8 @@ std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, co
         fmt::format("{} has {} training samples, but the training had {}, of which it held out {}", whole->name(),
                     whole->size(), held_out.samples + held_out.train_samples, held_out.samples),
         "use the files that it was trained on");
-  return std::move(data::random_split(whole, held_out.samples, held_out.seed).held_out);
+  const auto split = held_out.stratified ? data::stratified_split : data::random_split;
+  return std::move(split(whole, held_out.samples, held_out.seed).held_out);
 }
 
 }  // namespace gradring::train

@@ -61,7 +61,8 @@ void AveragedStatistics::add_batches(const nn::Weights& weights, std::vector<dou
                           .device = replica_.memory().on(MemoryClass::batches),
                           .kernels = parts_.kernels,
                           .batch_size = size,
-                          .dtype = replica_.training_program().dtype()});
+                          .dtype = replica_.training_program().dtype(),
+                          .normalize = parts_.normalize});
   loader.begin_epoch(stream, 0, std::move(order), 0);
   nn::NoObserver no_observer;
   while (const auto batch = loader.next(Deadline::after(parts_.group.timeout()))) {

@@ -7,6 +7,7 @@
 
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
+#include "data/loader/normalize.h"
 #include "kernels/ops/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/program/program.h"
@@ -32,6 +33,7 @@ class AveragedStatistics {
     const data::Dataset& train_set;
     const kernels::KernelSet& kernels;
     comm::ProcessGroup& group;
+    data::NormalizeSpec normalize = {};
   };
   AveragedStatistics(const Parts& parts, Replica& replica) : parts_(parts), replica_(replica) {}
 

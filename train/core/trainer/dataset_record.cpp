@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/core/trainer/dataset_record.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "train/core/config/normalize_option.h"
 #include "train/core/trainer/training_state.h"
+#include "train/options/usage_error.h"
 #include "train/records/checkpoint/error.h"
 #include "train/records/checkpoint/json_members.h"
 
@@ -67,6 +71,15 @@ class Lists {
   const std::filesystem::path& from_;
 };
 
+/// One value for each channel.
+std::vector<float> spread(const std::vector<float>& values, std::int64_t channels) {
+  return values.size() == 1 ? std::vector<float>(static_cast<std::size_t>(channels), values.front()) : values;
+}
+
+std::string class_text(std::span<const std::string> names, std::size_t i) {
+  return i < names.size() ? names[i] : std::string("missing");
+}
+
 }  // namespace
 
 Json to_json(const data::DatasetFacts& facts) {
@@ -89,6 +102,34 @@ std::optional<data::DatasetFacts> recorded_dataset(const Json& about, const std:
                             .class_names = lists.class_names(),
                             .mean = lists.mean(channels),
                             .std = lists.std(channels)};
+}
+
+void check_classes(const data::DatasetFacts& trained, std::span<const std::string> here, std::string_view name,
+                   const std::filesystem::path& from) {
+  if (trained.name != name || std::ranges::equal(trained.class_names, here)) return;
+  std::size_t i = 0;
+  while (class_text(trained.class_names, i) == class_text(here, i)) ++i;
+  throw CheckpointError(
+      from,
+      fmt::format("was trained on {} classes, of which class {} is {}, but the data here has {} "
+                  "classes, of which it is {}",
+                  trained.classes(), i, class_text(trained.class_names, i), here.size(), class_text(here, i)),
+      "use data with the same classes, or train again, from these weights with --weights");
+}
+
+void check_dataset(const data::DatasetFacts& saved, const data::DatasetFacts& here, const std::filesystem::path& from) {
+  check_classes(saved, here.class_names, here.name, from);
+  const std::int64_t channels = here.shape[2];
+  if (spread(saved.mean, channels) == spread(here.mean, channels) &&
+      spread(saved.std, channels) == spread(here.std, channels))
+    return;
+  const auto text = [](const data::DatasetFacts& facts) {
+    return show_normalize({.kind = NormalizeOption::Kind::values, .mean = facts.mean, .std = facts.std});
+  };
+  throw UsageError(
+      fmt::format("{} was trained with pixels normalized by mean and deviation {}, but this run has {}: resume with "
+                  "--normalize {}, or start a new run from its weights with --weights",
+                  from.string(), text(saved), text(here), text(saved)));
 }
 
 }  // namespace gradring::train

@@ -5,6 +5,9 @@
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include "data/datasets/dataset_facts.h"
 
@@ -21,5 +24,16 @@ nlohmann::ordered_json to_json(const data::DatasetFacts& facts);
 /// Errors    CheckpointError with `from` if a value is missing or invalid.
 std::optional<data::DatasetFacts> recorded_dataset(const nlohmann::ordered_json& about,
                                                    const std::filesystem::path& from);
+
+/// Checks that samples are of the classes that a model was trained on, where both are data sets of one name.
+///
+/// Errors    CheckpointError with `from` that names the first class that differs.
+void check_classes(const data::DatasetFacts& trained, std::span<const std::string> here, std::string_view name,
+                   const std::filesystem::path& from);
+
+/// Checks that a training resumes with the classes and the normalization that it had.
+///
+/// Errors    as check_classes; UsageError with the --normalize that it had.
+void check_dataset(const data::DatasetFacts& saved, const data::DatasetFacts& here, const std::filesystem::path& from);
 
 }  // namespace gradring::train

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "data/loader/sampler.h"
 #include "kernels/base/error.h"
@@ -125,6 +126,7 @@ Evaluation evaluate(const EvaluationParts& parts) {
                            .kernels = parts.kernels,
                            .batch_size = parts.program.max_batch(),
                            .dtype = parts.program.dtype(),
+                           .normalize = parts.normalize,
                            .trace = parts.trace});
   batches.begin_epoch(parts.stream, 0, sampler.order(0), 0);
   BatchLogits batch_logits(parts, batches);
@@ -182,11 +184,14 @@ EvalRecord eval_record(const ModelEvaluation& found, std::int64_t step, std::int
           .ema_loss = found.averaged ? std::optional(found.averaged->loss) : std::nullopt};
 }
 
-Evaluator::Evaluator(const TrainerWorld& world, Replica& replica, Tta tta)
+Evaluator::Evaluator(const TrainerWorld& world, Replica& replica, data::NormalizeSpec normalize, Tta tta)
     : world_(world),
       replica_(replica),
+      normalize_(std::move(normalize)),
       tta_(tta),
-      statistics_({.train_set = world.train_set, .kernels = world.kernels, .group = world.group}, replica),
+      statistics_(
+          {.train_set = world.train_set, .kernels = world.kernels, .group = world.group, .normalize = normalize_},
+          replica),
       program_(replica.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend,
                {replica.memory().on(MemoryClass::activations), replica.memory().on(MemoryClass::workspace)},
                replica.program().dtype()) {}
@@ -231,6 +236,7 @@ Evaluation Evaluator::run_with(const nn::Weights& weights, const data::Dataset& 
                    .program = program_,
                    .weights = weights,
                    .dataset = dataset,
+                   .normalize = normalize_,
                    .tta = tta,
                    .trace = world_.trace ? &world_.trace->evaluation_loader() : nullptr});
 }

@@ -11,6 +11,7 @@
 
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
+#include "data/loader/normalize.h"
 #include "kernels/ops/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/trace_track.h"
@@ -32,6 +33,7 @@ struct EvaluationParts {
   nn::Program& program;  ///< in evaluation mode
   nn::Weights weights;
   const data::Dataset& dataset;
+  data::NormalizeSpec normalize = {};
   Tta tta{};  ///< views whose logits are averaged
   /// Called with the logits of each batch, [samples, classes].
   std::function<void(std::span<const double> logits)> batch_done = [](std::span<const double>) {};
@@ -85,7 +87,7 @@ EvalRecord eval_record(const ModelEvaluation& found, std::int64_t step, std::int
 class Evaluator {
  public:
   /// `tta`: of the end.
-  Evaluator(const TrainerWorld& world, Replica& replica, Tta tta);
+  Evaluator(const TrainerWorld& world, Replica& replica, data::NormalizeSpec normalize, Tta tta);
 
   /// Evaluates what selects checkpoints: the validation set if there is one, else the test set.
   ModelEvaluation select();
@@ -104,6 +106,7 @@ class Evaluator {
 
   const TrainerWorld& world_;
   Replica& replica_;
+  data::NormalizeSpec normalize_;
   Tta tta_;
   AveragedStatistics statistics_;
   nn::Program program_;

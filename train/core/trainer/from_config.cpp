@@ -70,7 +70,7 @@ StepSizes step_sizes(const TrainConfig& config, int ranks) {
 
 TrainConfig resolved_computation(const TrainConfig& config, const StepSizes& sizes, const kernels::DeviceId& device) {
   TrainConfig resolved = config;
-  resolved.sampler = sizes.sharded ? Sampler::sharded : Sampler::distributed;
+  if (config.sampler != Sampler::balanced) resolved.sampler = sizes.sharded ? Sampler::sharded : Sampler::distributed;
   if (sizes.sharded) resolved.shard_size = sizes.shard;
   resolved.global_batch = sizes.global;
   if (!has_joint_micro_batches(config))
@@ -90,13 +90,27 @@ std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64
   return data::make_sharded_steps(spec, {.samples = sizes.shard, .of_micro_batch = sizes.micro_batch});
 }
 
+std::unique_ptr<data::StepSampler> make_steps(const TrainConfig& config, const StepSizes& sizes,
+                                              const data::Dataset& train_set, int rank, int ranks) {
+  auto steps = make_steps(sizes, train_set.size(), config.seed, rank, ranks);
+  if (config.sampler != Sampler::balanced) return steps;
+  return data::make_balanced_steps(std::move(steps), train_set, config.seed);
+}
+
 bool communicates_in_every_pass(const TrainConfig& config) {
   return config.sync_batchnorm || config.zero == 3 ||
          (config.zero == 2 && (config.sync_every_pass || config.reproducible));
 }
 
 data::DatasetFacts facts_of(const TrainConfig& config, const data::Dataset& train_set) {
-  return config.facts ? *config.facts : data::facts_of(train_set);
+  data::DatasetFacts facts = config.facts ? *config.facts : data::facts_of(train_set);
+  set_normalization(facts, config.normalize);
+  if (!normalizes_by_data(config)) return facts;
+  const data::DatasetStatistics found = data::statistics_of(train_set);
+  facts.mean.assign(found.mean.begin(), found.mean.end());
+  facts.std.clear();
+  for (const double std : found.std) facts.std.push_back(std > 0 ? static_cast<float>(std) : 1);  // a blank channel
+  return facts;
 }
 
 kernels::DType dtype_of(Precision precision, const kernels::DeviceId& device) {

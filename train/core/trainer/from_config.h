@@ -34,11 +34,18 @@ TrainConfig resolved_computation(const TrainConfig& config, const StepSizes& siz
 std::unique_ptr<data::StepSampler> make_steps(const StepSizes& sizes, std::int64_t samples, std::uint64_t seed,
                                               int rank, int ranks);
 
+/// The same by the options, which may balance classes.
+std::unique_ptr<data::StepSampler> make_steps(const TrainConfig& config, const StepSizes& sizes,
+                                              const data::Dataset& train_set, int rank, int ranks);
+
 /// Whether ranks communicate in every pass of a step: weights (ZeRO 3), sharded sums, or statistics of batches. Then
 /// ranks with fewer samples run empty batches.
 bool communicates_in_every_pass(const TrainConfig& config);
 
-/// What is known of the data set that is trained on: config.facts, or those of the samples, with default mean and std.
+/// What is known of the data set that is trained on: config.facts, or those of the samples, with the mean and std of
+/// --normalize.
+///
+/// Cost      as data::statistics_of if normalizes_by_data().
 data::DatasetFacts facts_of(const TrainConfig& config, const data::Dataset& train_set);
 
 /// Evaluation keeps no activations for backward, so its batch can be larger than training's.

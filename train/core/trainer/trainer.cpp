@@ -145,12 +145,12 @@ void Trainer::save(std::optional<double> score) {
                       .samples_of_step = sizes_.global,
                       .computation = computation(),
                       .sample = world_.train_set.shape(),
-                      .order = order_of_samples(world_, config_.seed),
+                      .order = order_of_samples(world_, config_),
                       .cpu_level = recorded_cpu_level(world_.device),
                       .plans = plans_of(replica_.program()),
                       .total_steps = planned_steps(),
                       .precision = precision_name(replica_.program().dtype()),
-                      .dataset = facts_of(config_, world_.train_set)};
+                      .dataset = facts_};
   if (!world_.checkpoints) return;
   if (score) std::ranges::move(evaluator_.averaged_statistics().records(), std::back_inserter(state.replica.state));
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));

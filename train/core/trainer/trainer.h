@@ -86,6 +86,7 @@ class Trainer {
   ///           finite.
   std::vector<std::string> begin_with(FirstWeights weights);
   const TrainingProgress& progress() const { return progress_; }
+  const data::DatasetFacts& facts() const { return facts_; }
   /// Steps of the whole run, unless it ends early: what a schedule spans.
   std::int64_t planned_steps() const { return total_steps(config_, *sampler_); }
   /// Whether no step is left.
@@ -166,6 +167,7 @@ class Trainer {
   TrainerWorld world_;
   kernels::TraceTrack* trace_;  // of this thread; null: none
   StepSizes sizes_;
+  data::DatasetFacts facts_;  // with the mean and std that normalize samples
   std::unique_ptr<data::StepSampler> sampler_;
   Replica replica_;
   Evaluator evaluator_;

@@ -9,6 +9,7 @@
 
 #include "train/core/ddp/parameter_groups.h"
 #include "train/core/trainer/computation.h"
+#include "train/core/trainer/dataset_record.h"
 #include "train/core/trainer/parameter_names.h"
 #include "train/core/trainer/parameter_tensors.h"
 #include "train/core/trainer/torch_optimizer_state.h"
@@ -60,7 +61,8 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
       world_(world),
       trace_(world.trace ? &world.trace->compute() : nullptr),
       sizes_(step_sizes(config, world.group.world_size())),
-      sampler_(make_steps(sizes_, world.train_set.size(), config.seed, world.group.rank(), world.group.world_size())),
+      facts_(facts_of(config, world.train_set)),
+      sampler_(make_steps(config, sizes_, world.train_set, world.group.rank(), world.group.world_size())),
       replica_(replica_spec(config, world.device, sizes_, *sampler_), {.device = world.device,
                                                                        .kernels = world.kernels,
                                                                        .backend = world.backend,
@@ -68,13 +70,14 @@ Trainer::Trainer(const TrainConfig& config, const TrainerWorld& world)
                                                                        .sample = world.train_set.shape(),
                                                                        .classes = world.train_set.classes(),
                                                                        .others = world.others}),
-      evaluator_(world_, replica_, config.tta),
+      evaluator_(world_, replica_, data::normalize_spec(facts_), config.tta),
       batches_(make_batch_loader(config,
                                  {.dataset = world.train_set,
                                   .device = replica_.memory().on(MemoryClass::batches),
                                   .kernels = world.kernels,
                                   .batch_size = sizes_.pass,
                                   .window = sampler_->micro_batch_of_rank(),
+                                  .normalize = data::normalize_spec(facts_),
                                   .augment = config.augment,
                                   .augment_seed = config.seed,
                                   .threads = loader_threads(config, world.device, world.group.world_size()),
@@ -117,8 +120,9 @@ void Trainer::resume(ResumePoint point) {
   if (!state.precision.empty() || !replica_.step().scales_loss())
     replica_.step().resume_loss_scale(state.replica.step, state.precision == precision_name(kernels::DType::f16));
   progress_ = state.progress;
-  const JsonValue order = order_of_samples(world_, config_.seed);
+  const JsonValue order = order_of_samples(world_, config_);
   check_split(state.order, order, point.from);
+  if (state.dataset) check_dataset(*state.dataset, facts_, point.from);
   check_order({.progress = progress_,
                .saved = state.order,
                .here = order,
@@ -136,7 +140,8 @@ void Trainer::begin_new() {
   const std::vector<nn::Parameter>& parameters = replica_.parameters();
   if (!std::ranges::count(parameters, nn::Init::whitening, &nn::Parameter::init)) return;
   std::map<std::size_t, std::vector<float>> whitened;  // of rank 0, whose weights count
-  if (world_.group.rank() == 0) whitened = whitened_parameters(parameters, world_.train_set);
+  if (world_.group.rank() == 0)
+    whitened = whitened_parameters(parameters, world_.train_set, data::normalize_spec(facts_));
   replica_.initialize_weights(config_.seed, whitened, world_.group.after_collectives());
 }
 

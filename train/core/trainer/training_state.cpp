@@ -25,6 +25,7 @@ namespace {
 constexpr const char* kStepState = "step_state";
 constexpr const char* kOrder = "order";
 constexpr const char* kValidation = "validation";
+constexpr const char* kStratified = "stratified";
 constexpr const char* kPrecision = "precision";
 constexpr const char* kSettings = "settings";
 constexpr std::int64_t kMostSamples = std::int64_t{1} << 53;
@@ -63,10 +64,12 @@ void check_sample_shape(const nlohmann::ordered_json& about, const kernels::Shap
                         "use the data set that it was trained on, or another checkpoint");
 }
 
-JsonValue order_of_samples(const TrainerWorld& world, std::uint64_t seed) {
+JsonValue order_of_samples(const TrainerWorld& world, const TrainConfig& config) {
   nlohmann::ordered_json order{
-      {"dataset", world.train_set.name()}, {"samples", world.train_set.size()}, {"seed", seed}};
+      {"dataset", world.train_set.name()}, {"samples", world.train_set.size()}, {"seed", config.seed}};
   if (world.validation_set) order[kValidation] = world.validation_set->size();
+  if (world.validation_set && is_stratified(config)) order[kStratified] = true;
+  if (config.sampler == Sampler::balanced) order["balanced"] = true;
   return order;
 }
 
@@ -78,7 +81,8 @@ std::optional<HeldOut> held_out_samples(const Checkpoint& checkpoint, const std:
   return HeldOut{.dataset = members.text("dataset"),
                  .samples = members.number<std::int64_t>(kValidation, 1, kMostSamples),
                  .train_samples = members.number<std::int64_t>("samples", 0, kMostSamples),
-                 .seed = members.number<std::uint64_t>("seed", 0, std::numeric_limits<std::uint64_t>::max())};
+                 .seed = members.number<std::uint64_t>("seed", 0, std::numeric_limits<std::uint64_t>::max()),
+                 .stratified = order->contains(kStratified)};
 }
 
 void check_split(const JsonValue& saved, const JsonValue& here, const std::filesystem::path& from) {
@@ -86,16 +90,18 @@ void check_split(const JsonValue& saved, const JsonValue& here, const std::files
     return order->is_object() ? order->value(name, nlohmann::ordered_json()) : nlohmann::ordered_json();
   };
   const auto before = part(saved, kValidation), now = part(here, kValidation);
-  const bool same_seed = before.is_null() || part(saved, "seed") == part(here, "seed");
-  if ((before == now && same_seed) || part(saved, "dataset") != part(here, "dataset")) return;
+  const bool same_samples = before.is_null() || (part(saved, "seed") == part(here, "seed") &&
+                                                 part(saved, kStratified) == part(here, kStratified));
+  if ((before == now && same_samples) || part(saved, "dataset") != part(here, "dataset")) return;
   const auto split_text = [&](const nlohmann::ordered_json& samples, const JsonValue& order) {
     return samples.is_null()
                ? std::string("no validation set")
-               : fmt::format("{} validation samples by seed {}", samples.dump(), part(order, "seed").dump());
+               : fmt::format("{} validation samples{} by seed {}", samples.dump(),
+                             part(order, kStratified).is_null() ? "" : " of all classes", part(order, "seed").dump());
   };
   throw UsageError(
       fmt::format("{} was trained with {}, but this run has {}: a training keeps its validation set; resume with the "
-                  "--val-split and --seed of that run, or start a new one from its weights with --weights",
+                  "--val-split, --stratify and --seed of that run, or start a new one from its weights with --weights",
                   from.string(), split_text(before, saved), split_text(now, here)));
 }
 

@@ -16,6 +16,7 @@
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/shape.h"
 #include "nn/program/program.h"
+#include "train/core/config/train_config.h"
 #include "train/core/trainer/trainer_world.h"
 #include "train/core/trainer/training_progress.h"
 #include "train/records/checkpoint/checkpoint.h"
@@ -37,14 +38,16 @@ void check_sample_shape(const nlohmann::ordered_json& about, const kernels::Shap
                         const std::filesystem::path& from);
 
 /// What determines the order of samples, and which are held out for validation, as a checkpoint holds it.
-JsonValue order_of_samples(const TrainerWorld& world, std::uint64_t seed);
+JsonValue order_of_samples(const TrainerWorld& world, const TrainConfig& config);
 
-/// The validation set of a training: so many samples of its training set, which the seed selects (data::random_split).
+/// The validation set of a training: so many samples of its training set, which the seed selects (data::random_split,
+/// data::stratified_split).
 struct HeldOut {
   std::string dataset;
   std::int64_t samples = 0;
   std::int64_t train_samples = 0;  ///< that are left to train on
   std::uint64_t seed = 0;
+  bool stratified = false;
 };
 
 /// The validation set that a checkpoint records; nothing if the training had none.

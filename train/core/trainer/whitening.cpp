@@ -125,11 +125,12 @@ std::vector<float> whitening_filters(const data::Dataset& images, const data::No
 }
 
 std::map<std::size_t, std::vector<float>> whitened_parameters(std::span<const nn::Parameter> parameters,
-                                                              const data::Dataset& images) {
+                                                              const data::Dataset& images,
+                                                              const data::NormalizeSpec& normalize) {
   std::map<std::size_t, std::vector<float>> whitened;
   for (std::size_t i = 0; i < parameters.size(); ++i)
     if (parameters[i].init == nn::Init::whitening)
-      whitened[i] = whitening_filters(images, {}, {.kernel = parameters[i].torch_shape[2]});
+      whitened[i] = whitening_filters(images, normalize, {.kernel = parameters[i].torch_shape[2]});
   return whitened;
 }
 

@@ -45,6 +45,7 @@ std::vector<float> whitening_filters(const data::Dataset& images, const data::No
 
 /// The first values of those parameters that whiten the images of a training (nn::Init::whitening), by their numbers.
 std::map<std::size_t, std::vector<float>> whitened_parameters(std::span<const nn::Parameter> parameters,
-                                                              const data::Dataset& images);
+                                                              const data::Dataset& images,
+                                                              const data::NormalizeSpec& normalize);
 
 }  // namespace gradring::train

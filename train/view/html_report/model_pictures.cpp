@@ -97,6 +97,7 @@ ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::str
   const TrainConfig config = config_of(named.checkpoint, named.from, data_dir);
   const auto dataset = data::open_dataset(dataset_spec(config), data::Split::test);
   check_sample_shape(*named.checkpoint.about, dataset->shape(), named.from);
+  check_classes(*config.facts, dataset->class_names(), dataset->name(), named.from);
   const nn::Model model = nn::make_model(model_of(config), dataset->shape(), dataset->classes());
   ParameterNames(model).rename(named.checkpoint.model, named.from);
   ModelPictures pictures{.checkpoint = named.from,
@@ -116,7 +117,8 @@ ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::str
                        .sample = dataset->shape(),
                        .classes = dataset->classes(),
                        .batch_size = std::min(config.batch_size, dataset->size()),
-                       .precision = dtype_of(config.precision, compute.device->id())},
+                       .precision = dtype_of(config.precision, compute.device->id()),
+                       .normalize = data::normalize_spec(*config.facts)},
                       std::move(named.checkpoint.model), named.from, compute);
   const Inference::Result result = inference.run(*dataset);
   pictures.accuracy = result.evaluation.accuracy;

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -52,6 +53,8 @@ struct Wrong : Images {
   std::string called = "wrong";
   std::string name() const override { return called; }
   int classes() const override { return label_count; }
+  std::vector<std::string> names;
+  std::vector<std::string> class_names() const override { return names; }
   int read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
     Images::read(index, pixels);
     return index == 5 ? label : 0;
@@ -215,9 +218,25 @@ TEST_F(Api, RejectsWrongDataSets) {
   EXPECT_THAT(message(), HasSubstr("sample 5 of the data set wrong has label 10, expected 0 to 9"));
   set.label_count = 257;
   EXPECT_THAT(message(), HasSubstr("has 257 classes, expected 1 to 256"));
+  set.label_count = 10;
+  set.names = {"a", "b"};
+  EXPECT_THAT(message(), HasSubstr("has 2 names for its 10 classes"));
+  set.names = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "\xff"};
+  EXPECT_THAT(message(), HasSubstr("the name of class 9 is not a line of text in UTF-8"));
   set.called = "../x";
   EXPECT_THAT(message(), HasSubstr("the name of a data set is '../x'"));
   EXPECT_THAT(message_of([&] { fit(convnet_, Images(4), test_set_, options()); }), HasSubstr("lower it"));
+}
+
+TEST_F(Api, RecordsNamesOfClassesAndNormalization) {
+  Wrong set;
+  set.names = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "T-shirt/top"};
+  const Result result = fit(convnet_, set, set, options().set("normalize", "0.25:0.5").set("epochs", 1));
+  std::ifstream file(std::filesystem::path(result.checkpoint) / "meta.json");
+  const std::string meta(std::istreambuf_iterator<char>(file), {});
+  EXPECT_THAT(meta, AllOf(HasSubstr("T-shirt/top"), HasSubstr("0.25")));
+  const Evaluation found = evaluate(result.checkpoint, convnet_, set, Options());
+  EXPECT_NEAR(found.loss, result.loss, 1e-5) << "normalized as in the training";
 }
 
 TEST_F(Api, LetsTheCallersErrorsThrough) {

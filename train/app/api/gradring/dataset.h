@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace gradring {
 inline namespace v1 {
@@ -18,7 +19,8 @@ struct ImageShape {
 /// Labelled images of one shape, for the caller to derive from.
 ///
 /// fit() and evaluate() read each sample once, in order, from the calling thread, and keep a copy in memory: size() *
-/// height * width * channels bytes. Training shuffles and normalizes that copy: y = (x / 255 - 0.5) / 0.5.
+/// height * width * channels bytes. Training shuffles and normalizes that copy: y = (x / 255 - 0.5) / 0.5, or as
+/// the option normalize says.
 ///
 /// Ranks that are processes have a data set each; it must hold the same samples on all of them, which is checked.
 class Dataset {
@@ -36,6 +38,9 @@ class Dataset {
   ///
   /// Returns   its label.
   virtual int read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
+  /// The names of the classes in the order of their labels, in UTF-8, each once, for checkpoints and what is exported from
+  /// them; empty: "0", "1", ...
+  virtual std::vector<std::string> class_names() const { return {}; }
 };
 
 }  // namespace v1
