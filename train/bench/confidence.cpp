@@ -37,7 +37,7 @@ MeanOf mean_of(std::span<const double> values) {
 
 std::string interval_text(const MeanOf& of) {
   if (!std::isfinite(of.half_width)) return "-";
-  return fmt::format("{:.2f} to {:.2f}", of.mean - of.half_width, of.mean + of.half_width);
+  return fmt::format("± {:.3f}", of.half_width);
 }
 
 }  // namespace gradring::train::bench

@@ -29,7 +29,7 @@ struct MeanOf {
 /// Example   tests/train/bench/confidence_test.cpp
 MeanOf mean_of(std::span<const double> values);
 
-/// The confidence interval for people: "93.80 to 94.14"; "-" of one value.
+/// The confidence interval for people: "± 0.173"; "-" of one value.
 std::string interval_text(const MeanOf& of);
 
 /// The 0.975 quantile of Student's t distribution: 12.706 for 1 degree of freedom, 1.960 for infinitely many.

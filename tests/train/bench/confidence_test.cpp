@@ -18,7 +18,7 @@ TEST(Confidence, IsThatOfStudentsT) {
   EXPECT_NEAR(of.mean, 93.97, 1e-12);
   EXPECT_NEAR(of.deviation, 0.139104, 1e-6);
   EXPECT_NEAR(of.half_width, 0.172721, 1e-4);
-  EXPECT_EQ(interval_text(of), "93.80 to 94.14");
+  EXPECT_EQ(interval_text(of), "± 0.173");
 }
 
 TEST(Confidence, OfOneValueIsUnknown) {

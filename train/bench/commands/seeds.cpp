@@ -16,18 +16,21 @@
 #include "kernels/base/child_process.h"
 #include "kernels/base/deadline.h"
 #include "kernels/base/file.h"
+#include "kernels/base/in_quotes.h"
 #include "kernels/bench/statistics.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
 #include "train/bench/confidence.h"
 #include "train/bench/machine_state.h"
+#include "train/core/config/option_sources.h"
 #include "train/core/setup/run_directory.h"
 #include "train/launch/launcher.h"
 #include "train/options/print_text.h"
 #include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
 #include "train/records/metrics/environment_error.h"
+#include "train/records/metrics/line_file.h"
 #include "train/records/metrics/summary.h"
 #include "train/view/runs/text_table.h"
 
@@ -53,9 +56,10 @@ CommandLine command_line(SeedsBenchOptions& options) {
           .ends_at_word = true,
           .notes =
               "The trainings run one after the other. Each saves a checkpoint after each epoch. If the command is "
-              "interrupted, it continues from there when it is repeated, and finished trainings are not run again. The "
-              "95 % confidence interval of the mean is by Student's t. Seconds are those of training, over all starts; "
-              "CPU seconds those of all processes, with start-up and evaluation, of the last start."};
+              "interrupted, it continues from there when it is repeated, and finished trainings are not run again. A "
+              "training with other options needs another --run-dir. The 95 % confidence interval of the mean is by "
+              "Student's t. Seconds are those of training, over all starts; CPU seconds those of all processes, with "
+              "start-up and evaluation, of trainings that one start completed."};
 }
 
 /// Errors    UsageError unless they are a training whose seed and run directory are still open.
@@ -67,6 +71,53 @@ void check_words(const Words& words) {
     for (const char* own : {"--seed", "--run-dir", "--resume"})
       if (word == own || word.starts_with(std::string(own) + "="))
         throw UsageError(fmt::format("bench seeds gives {} to each training: leave it out behind train", own));
+}
+
+/// The options of a training, those of its environment included, as TOML.
+///
+/// Errors    UsageError if they are wrong; the training's message is on stderr.
+std::string options_of(const Words& words) {
+  ChildCommand child{.words = {own_program()}, .keep_stderr = true};
+  std::ranges::copy(words, std::back_inserter(child.words));
+  child.words.emplace_back("--print-config");
+  ChildProcess process(child);
+  std::string toml;
+  std::array<char, 4096> bytes;
+  while (const std::size_t count = process.read(bytes, Deadline::after(std::chrono::minutes(1))))
+    toml.append(bytes.data(), count);
+  if (!process.wait()) throw UsageError("bench seeds: `gradring train` rejects these options");
+  return toml;
+}
+
+/// "lr = 0.1 instead of 0.01, ..."; empty if both set the same.
+std::string difference(const GivenOptions& now, const GivenOptions& before) {
+  std::string all;
+  for (const auto& [name, given] : now) {
+    const auto found = before.find(name);
+    const std::string old = found == before.end() ? "" : found->second.text;
+    if (given.text != old)
+      all +=
+          fmt::format("{}{} = {} instead of {}", all.empty() ? "" : ", ", name, in_quotes(given.text), in_quotes(old));
+  }
+  return all;
+}
+
+/// Keeps the options in the folder of the runs, since its results are theirs.
+///
+/// Errors    UsageError if the folder has runs with others: names them.
+void check_same_options(const std::filesystem::path& folder, const Words& words) {
+  constexpr std::size_t kMostOptionBytes = 1 << 20;
+  const std::filesystem::path file = folder / "options.toml";
+  const std::string toml = options_of(words);
+  if (const auto before = read_regular_file(file, kMostOptionBytes)) {
+    const std::string changed = difference(read_known_options(toml).value_or(GivenOptions()),
+                                           read_known_options(*before).value_or(GivenOptions()));
+    if (changed.empty()) return;
+    throw UsageError(fmt::format("{} has trainings with other options: {}; give another --run-dir, or those options",
+                                 folder.string(), changed));
+  }
+  std::filesystem::create_directories(folder);
+  write_file_whole(file, toml);
 }
 
 /// One training of the benchmark.
@@ -85,14 +136,15 @@ class SeededTraining {
   /// Errors    EnvironmentError if it did not finish; its message is on stderr.
   void run();
   const Summary& summary() const { return summary_; }
-  double processor_seconds() const { return processor_seconds_; }
+  /// Nothing if the training began in an earlier start.
+  std::optional<double> processor_seconds() const { return processor_seconds_; }
 
  private:
   std::int64_t seed_;
   std::filesystem::path run_;
   Words words_;
   Summary summary_;
-  double processor_seconds_ = 0;
+  std::optional<double> processor_seconds_;
 };
 
 /// Runs a program whose standard output is shown on stderr; true if it returned 0.
@@ -109,9 +161,10 @@ void SeededTraining::run() {
   constexpr std::size_t kMostSummaryBytes = 1 << 20;
   ChildCommand child{.words = {own_program()}, .keep_stderr = true};
   std::ranges::copy(words_, std::back_inserter(child.words));
+  const bool is_new = !std::filesystem::exists(run_);
   const double before = bench::processor_seconds_of_children();
   const bool succeeded = run_showing_progress(child);
-  processor_seconds_ = bench::processor_seconds_of_children() - before;
+  if (is_new) processor_seconds_ = bench::processor_seconds_of_children() - before;
   const auto summary = Summary::from_json(read_regular_file(summary_of(run_), kMostSummaryBytes).value_or(""));
   if (!succeeded || !summary)
     throw EnvironmentError(
@@ -151,21 +204,26 @@ void print(const std::vector<SeededTraining>& trainings, const std::vector<Accur
     std::vector<std::string>& cells = table.rows.emplace_back(1, std::to_string(trainings[i].seed()));
     for (const AccuracyOfAll& of : accuracies) cells.push_back(fmt::format("{:.2f}", of.percent[i]));
     cells.push_back(fmt::format("{:.0f}", trainings[i].summary().seconds));
-    cells.push_back(fmt::format("{:.0f}", trainings[i].processor_seconds()));
+    const auto processor_seconds = trainings[i].processor_seconds();
+    cells.push_back(processor_seconds ? fmt::format("{:.0f}", *processor_seconds) : "-");
   }
   print_shown(table.text() + "\n");
   TextTable means = TextTable::with({""}, {"mean %", "deviation", "95 % confidence"});
   for (const AccuracyOfAll& of : accuracies) {
     const bench::MeanOf mean = bench::mean_of(of.percent);
-    means.rows.push_back(
-        {of.name, fmt::format("{:.3f}", mean.mean), fmt::format("{:.3f}", mean.deviation), bench::interval_text(mean)});
+    means.rows.push_back({of.name, fmt::format("{:.3f}", mean.mean),
+                          mean.count > 1 ? fmt::format("{:.3f}", mean.deviation) : std::string("-"),
+                          bench::interval_text(mean)});
   }
   print_shown(means.text());
 }
 
 nlohmann::json to_json(const bench::MeanOf& of) {
-  nlohmann::json json = {{"count", of.count}, {"mean", of.mean}, {"deviation", of.deviation}};
-  if (std::isfinite(of.half_width)) json["confidence_95"] = {of.mean - of.half_width, of.mean + of.half_width};
+  nlohmann::json json = {{"count", of.count}, {"mean", of.mean}};
+  if (of.count > 1) {
+    json["deviation"] = of.deviation;
+    json["confidence_95"] = {of.mean - of.half_width, of.mean + of.half_width};
+  }
   return json;
 }
 
@@ -173,13 +231,10 @@ nlohmann::json to_json(const std::vector<SeededTraining>& trainings, const std::
   nlohmann::json rows = nlohmann::json::array();
   for (std::size_t i = 0; i < trainings.size(); ++i) {
     const Summary& summary = trainings[i].summary();
-    nlohmann::json row = {{"seed", trainings[i].seed()},
-                          {"command", trainings[i].command()},
-                          {"loss", summary.loss},
-                          {"steps", summary.steps},
-                          {"seconds", summary.seconds},
-                          {"processor_seconds", trainings[i].processor_seconds()},
-                          {"parameters_sha256", summary.parameters_sha256}};
+    nlohmann::json row = {{"seed", trainings[i].seed()}, {"command", trainings[i].command()},
+                          {"loss", summary.loss},        {"steps", summary.steps},
+                          {"seconds", summary.seconds},  {"parameters_sha256", summary.parameters_sha256}};
+    if (const auto seconds = trainings[i].processor_seconds()) row["processor_seconds"] = *seconds;
     for (const AccuracyOfAll& of : accuracies) row[of.name] = of.percent[i] / 100;
     rows.push_back(std::move(row));
   }
@@ -199,6 +254,7 @@ void run(const SeedsBenchOptions& options, const Words& words) {
     for (const SeededTraining& training : trainings) commands.push_back(training.command());
     return print_list("trainings:", commands);
   }
+  check_same_options(options.run_dir, words);
   bench::BenchRun run("seeds", options.common.files);
   for (SeededTraining& training : trainings) {
     training.run();

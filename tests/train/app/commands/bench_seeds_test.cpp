@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/support/json.h"
 #include "tests/train/app/commands/support/workplace.h"
 #include "tests/train/support/text_of.h"
@@ -51,9 +53,17 @@ TEST(BenchSeeds, GivesTheMeanOfRunsAndContinuesThem) {
   const auto same = tests::parse_json(tests::text_of(place.path("bench.json")));
   EXPECT_EQ(same.at("percent"), json.at("percent"));
 
+  EXPECT_THAT(again.out, ContainsRegex("[0-9] +-\n")) << "what an earlier start took is unknown";
+
+  std::filesystem::remove(
+      place.path("runs/seed-6/summary.json"));  // as if the second training had been killed at its end
+  const ProgramEnd continued = place.run(tests::joined(kBench, training("1")));
+  ASSERT_EQ(continued.code, 0) << continued.err;
+  EXPECT_EQ(tests::parse_json(tests::text_of(place.path("bench.json"))).at("percent"), json.at("percent"));
+
   const ProgramEnd longer = place.run(tests::joined(kBench, training("2")));
-  ASSERT_EQ(longer.code, 0) << longer.err;
-  EXPECT_THAT(longer.err, HasSubstr("resumed from"));
+  EXPECT_EQ(longer.code, 2);
+  EXPECT_THAT(longer.err, AllOf(HasSubstr("epochs = '2' instead of '1'"), HasSubstr("give another --run-dir")));
 }
 
 TEST(BenchSeeds, ListsItsTrainingsAndRejectsWhatItSetsItself) {
