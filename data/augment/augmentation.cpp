@@ -16,7 +16,7 @@ namespace {
 
 using kernels::gather_batch::Flip;
 
-constexpr int kMostPixels = 1 << 16;
+constexpr int kMostNumber = 1 << 16;
 constexpr int kLeastArea = 800;  // torchvision's scale of (0.08, 1)
 
 /// A message for users, without a place in the source, which check() would add.
@@ -36,8 +36,8 @@ void require(bool condition, Message message) {
 int pixels_of(std::string_view word, std::string_view value) {
   int number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  require(error == std::errc() && end == value.data() + value.size() && number >= 1 && number <= kMostPixels, [&] {
-    return "augmentation " + in_quotes(word) + ": expected a number of pixels in 1 to " + std::to_string(kMostPixels);
+  require(error == std::errc() && end == value.data() + value.size() && number >= 1 && number <= kMostNumber, [&] {
+    return "augmentation " + in_quotes(word) + ": expected a number of pixels in 1 to " + std::to_string(kMostNumber);
   });
   return number;
 }

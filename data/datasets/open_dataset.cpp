@@ -9,9 +9,11 @@
 #include "data/datasets/dataset_files.h"
 #include "data/datasets/digits.h"
 #include "data/datasets/known_datasets.h"
+#include "data/datasets/open_folder.h"
 #include "data/datasets/own_data.h"
 #include "data/files/byte_source.h"
 #include "kernels/base/error.h"
+#include "kernels/base/file.h"
 #include "kernels/base/nearest_name.h"
 
 namespace gradring::data {
@@ -19,8 +21,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::array<std::string_view, 7> kNames = {"mnist",  "fashion-mnist", "cifar10", "cifar100",
-                                                    "digits", kArrays,         kOwnIdx};
+constexpr std::array<std::string_view, 8> kNames = {"mnist",  "fashion-mnist", "cifar10", "cifar100",
+                                                    "digits", kArrays,         kOwnIdx,   kFolder};
 
 /// A dataset of IDX files. All of them use the same file names, so only the folder tells them apart.
 struct IdxSet {
@@ -93,12 +95,16 @@ std::string shell_quoted(const std::string& text) {
 
 std::span<const std::string_view> dataset_names() { return kNames; }
 
-bool is_own_data(std::string_view name) { return name == kArrays || name == kOwnIdx; }
+bool is_own_data(std::string_view name) { return name == kArrays || name == kOwnIdx || name == kFolder; }
 
 DatasetFacts facts_of(const DatasetSpec& spec) {
   if (const DatasetFacts* known = find_known_dataset(spec.name)) return *known;
   check_name(spec.name);
   check_folder(spec);
+  if (spec.name == kFolder)
+    return {.name = spec.name,
+            .shape = {spec.images.size, spec.images.size, 3},
+            .class_names = folder_class_names(spec.data_dir)};
   return spec.name == kArrays ? facts_of_arrays(spec.data_dir) : facts_of_own_idx(spec.data_dir);
 }
 
@@ -116,6 +122,13 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec, Split split) {
   if (spec.name == "digits") return make_digits(split);
   check_name(spec.name);
   check_folder(spec);
+  if (spec.name == kFolder)
+    return open_folder({.folder = spec.data_dir,
+                        .settings = spec.images,
+                        .on_broken = spec.on_broken,
+                        .cache = default_image_cache(),
+                        .say = [](const std::string& text) { print_to_stderr("gradring: " + text + "\n"); }},
+                       split);
   for (const IdxSet& set : kIdxSets)
     if (spec.name == set.name) return open_idx_set(set, split, spec.data_dir);
   for (const CifarSet& set : kCifarSets)

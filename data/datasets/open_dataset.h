@@ -10,6 +10,7 @@
 
 #include "data/datasets/dataset.h"
 #include "data/datasets/dataset_facts.h"
+#include "data/datasets/folder/image_settings.h"
 
 namespace gradring::data {
 
@@ -23,6 +24,8 @@ bool is_own_data(std::string_view name);
 struct DatasetSpec {
   std::string name;                     ///< one of dataset_names()
   std::filesystem::path data_dir = {};  ///< empty: none
+  ImageSettings images = {};            ///< of a folder
+  OnBroken on_broken = {};              ///< the same
 };
 
 /// What is known of a dataset without reading its pixels. Needs no files where shape and classes are the same everywhere
@@ -44,7 +47,8 @@ std::vector<std::filesystem::path> dataset_folders(std::string_view name, const 
 ///
 /// Errors    InvalidArgument for an unknown name (suggests the nearest) or an empty `data_dir` where files are needed;
 ///           DataError if the files are missing, corrupt, or in the other dataset's folder.
-/// Cost      reads the whole split into memory.
+/// Cost      reads the whole split into memory; a folder's is mapped (folder/open_folder.h), from the cache of
+///           default_image_cache, and says on stderr what it prepares.
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec, Split split);
 inline std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split,
                                              const std::filesystem::path& data_dir) {

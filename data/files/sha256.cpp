@@ -29,6 +29,12 @@ Sha256 Sha256Sum::finish() {
   return sum;
 }
 
+Sha256 sha256_of(std::string_view bytes) {
+  Sha256Sum sum;
+  sum.add(std::as_bytes(std::span(bytes)));
+  return sum.finish();
+}
+
 std::string to_hex(const Sha256& sum) {
   constexpr char kDigits[] = "0123456789abcdef";
   std::string text;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace gradring::data {
 
@@ -27,6 +28,9 @@ class Sha256Sum {
  private:
   void* context_;
 };
+
+/// Of all bytes at once.
+Sha256 sha256_of(std::string_view bytes);
 
 /// 64 hexadecimal digits.
 std::string to_hex(const Sha256& sum);

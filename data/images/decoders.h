@@ -26,6 +26,16 @@ struct DecodedImage {
 DecodedImage decode_png(const std::filesystem::path& path, std::string_view file);
 DecodedImage decode_jpeg(const std::filesystem::path& path, std::string_view file);
 
+/// The bytes of an image file.
+///
+/// Errors    DataError if it cannot be read or is larger than kLargestImageFile.
+std::string read_image_file(const std::filesystem::path& path);
+
+/// read_image of `file`, the bytes of the file at `path`.
+///
+/// Errors    as read_image.
+Image decode_image(const std::filesystem::path& path, std::string_view file);
+
 /// Errors    DataError if an image of this size has more than kMostPixels.
 void check_size(const std::filesystem::path& path, std::int64_t height, std::int64_t width);
 

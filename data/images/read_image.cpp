@@ -26,15 +26,6 @@ constexpr OtherFormat kOthers[] = {{0, "GIF8", "a GIF"},
                                    {4, "ftyp", "a HEIF image or a video"}};
 constexpr std::string_view kSaveAgain = "save it as a PNG or JPEG";
 
-/// Not read by a decoder, which would block on a pipe without a writer.
-std::string bytes_of(const std::filesystem::path& path) {
-  try {
-    return read_small_file(path, kLargestImageFile);
-  } catch (const ReadError& error) {
-    throw DataError(path, error.what(), "check that it is a PNG or JPEG file and that you may read it");
-  }
-}
-
 [[noreturn]] void reject(const std::filesystem::path& path, std::string_view file) {
   if (file.empty()) throw DataError(path, "is empty", "copy or download the image again");
   for (const OtherFormat& other : kOthers)
@@ -53,10 +44,21 @@ DecodedImage decode(const std::filesystem::path& path, std::string_view file) {
 
 }  // namespace
 
-Image read_image(const std::filesystem::path& path) {
-  DecodedImage decoded = decode(path, bytes_of(path));
+// Not read by a decoder, which would block on a pipe without a writer.
+std::string read_image_file(const std::filesystem::path& path) {
+  try {
+    return read_small_file(path, kLargestImageFile);
+  } catch (const ReadError& error) {
+    throw DataError(path, error.what(), "check that it is a PNG or JPEG file and that you may read it");
+  }
+}
+
+Image decode_image(const std::filesystem::path& path, std::string_view file) {
+  DecodedImage decoded = decode(path, file);
   return oriented(std::move(decoded.image), orientation_of(decoded.exif));
 }
+
+Image read_image(const std::filesystem::path& path) { return decode_image(path, read_image_file(path)); }
 
 void check_size(const std::filesystem::path& path, std::int64_t height, std::int64_t width) {
   if (height > kMostPixels / width)

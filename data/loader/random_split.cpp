@@ -59,6 +59,15 @@ std::int64_t Subset::at(std::int64_t index) const {
   return indices_[static_cast<std::size_t>(index)];
 }
 
+std::optional<Sha256> Subset::known_hash() const {
+  const auto whole = whole_->known_hash();
+  if (!whole) return std::nullopt;
+  Sha256Sum sum;
+  sum.add(*whole);
+  sum.add(std::as_bytes(std::span(indices_)));
+  return sum.finish();
+}
+
 RandomSplit stratified_split(const std::shared_ptr<const Dataset>& whole, std::int64_t held_out, std::uint64_t seed) {
   check_held_out(*whole, held_out);
   std::vector<std::int64_t> samples(static_cast<std::size_t>(whole->classes()));

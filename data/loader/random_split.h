@@ -25,6 +25,7 @@ class Subset final : public Dataset {
   std::span<const std::string> class_names() const override { return whole_->class_names(); }
   std::span<const std::uint8_t> pixels(std::int64_t index) const override { return whole_->pixels(at(index)); }
   int label(std::int64_t index) const override { return whole_->label(at(index)); }
+  std::optional<Sha256> known_hash() const override;
 
   /// Of its samples in the whole dataset.
   const std::vector<std::int64_t>& indices() const { return indices_; }

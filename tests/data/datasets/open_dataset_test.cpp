@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "data/datasets/known_datasets.h"
+#include "data/datasets/open_folder.h"
 #include "data/datasets/own_data.h"
 #include "data/files/byte_source.h"
 #include "kernels/base/error.h"
@@ -28,7 +29,7 @@ TEST(OpenDataset, NamesTheNearestOfAnUnknownName) {
 
 TEST(OpenDataset, ListsItsNamesWhereNoneIsNear) {
   EXPECT_THAT(tests::message_of<InvalidArgument>([] { open_dataset("imagenet-21k", Split::train, "."); }),
-              HasSubstr("expected one of mnist, fashion-mnist, cifar10, cifar100, digits, arrays, idx."));
+              HasSubstr("expected one of mnist, fashion-mnist, cifar10, cifar100, digits, arrays, idx, folder."));
 }
 
 TEST(OpenDataset, AsksForAFolderWhereOneIsNeeded) {
@@ -73,9 +74,10 @@ TEST(OpenDataset, KnowsEveryNameThatItLists) {
       EXPECT_EQ(open_dataset(name, Split::test, empty.path())->name(), name);
     } catch (const DataError& error) {
       const bool is_cifar = name.starts_with("cifar");
-      EXPECT_THAT(error.what(), HasSubstr(name == kArrays ? "test_images.npy"
-                                          : is_cifar      ? ".bin"
-                                                          : "t10k-images-idx3-ubyte"));
+      EXPECT_THAT(error.what(), HasSubstr(name == kFolder   ? "holds no folder train"
+                                          : name == kArrays ? "test_images.npy"
+                                          : is_cifar        ? ".bin"
+                                                            : "t10k-images-idx3-ubyte"));
     }
   }
 }

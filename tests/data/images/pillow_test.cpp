@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "data/images/image.h"
-#include "data/images/resample.h"
 #include "kernels/base/file.h"
 #include "tests/support/run_program.h"
 #include "tests/support/safetensors.h"
@@ -37,7 +36,7 @@ Image computed(const Case& each) {
     return resized_as_pillow(each.before, number_at(name, 7), number_at(name, name.find('x') + 1));
   if (!name.starts_with("crop.")) return read_image(each.file);
   const std::int64_t size = number_at(name, 5);
-  return centre_crop(shorter_side_resized(each.before, size), size, size);
+  return resized_middle(each.before, size, size);
 }
 
 std::string last_suffix(const std::string& name) { return name.substr(name.rfind('.') + 1); }

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values of Pillow are in pillow_test.cpp.
-#include "data/images/resample.h"
+#include "data/images/image.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <random>
 
 #include "kernels/base/error.h"
 
 namespace gradring::data {
 namespace {
 
+using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
+using testing::SizeIs;
+using Bytes = std::vector<std::uint8_t>;
 
 Image grey_pixels(std::int64_t height, std::int64_t width, std::vector<std::uint8_t> pixels) {
   return {.height = height, .width = width, .channels = 1, .pixels = std::move(pixels)};
@@ -45,6 +50,32 @@ TEST(ShorterSideResized, RoundsTheLongerDown) {
   EXPECT_EQ(image.height, 2);
   EXPECT_EQ(image.width, 6);  // of 6.67
   EXPECT_EQ(shorter_side_resized(grey_pixels(5, 5, std::vector<std::uint8_t>(25, 1)), 2).width, 2);
+}
+
+TEST(ResizedMiddle, IsTheCropOfTheWholeResized) {
+  constexpr unsigned kSeed = 3;
+  SCOPED_TRACE("seed " + std::to_string(kSeed));
+  std::mt19937 random(kSeed);
+  for (int i = 0; i < 60; ++i) {
+    const auto up_to = [&random](std::int64_t most) { return 1 + static_cast<std::int64_t>(random()) % most; };
+    Image image{.height = up_to(90), .width = up_to(90), .channels = i % 2 ? 3 : 1, .pixels = {}};
+    for (std::int64_t j = 0; j < image.height * image.width * image.channels; ++j)
+      image.pixels.push_back(static_cast<std::uint8_t>(random()));
+    const std::int64_t size = up_to(50), crop = up_to(size);
+    EXPECT_EQ(resized_middle(image, size, crop).pixels,
+              centre_crop(shorter_side_resized(image, size), crop, crop).pixels)
+        << image.height << " x " << image.width << " to " << size << ", " << crop;
+  }
+}
+
+TEST(ResizedMiddle, TakesNoMemoryForWhatIsCutOff) {
+  constexpr std::int64_t kLong = 1 << 20;  // as a whole 800 GB
+  for (const bool wide : {false, true}) {
+    const Image image{
+        .height = wide ? 1 : kLong, .width = wide ? kLong : 1, .channels = 3, .pixels = Bytes(3 * kLong, 7)};
+    EXPECT_THAT(resized_middle(image, 512, 2).pixels, AllOf(SizeIs(12), Each(7)));
+  }
+  EXPECT_THROW(resized_middle(grey_pixels(1, 1, {1}), 2, 3), InvalidArgument);
 }
 
 TEST(CentreCrop, RoundsOffsetsToTheEven) {

@@ -12,7 +12,7 @@ extern const Command kCkptLs, kCkptVerify, kCkptDiff, kCkptInspect, kCkptPrune;
 extern const Command kTopCommand;
 extern const Command kModelShow;
 extern const Command kRunsLs, kRunsShow, kRunsCompare, kRunsRm, kRunsExport;
-extern const Command kDataFetch, kDataVerify, kDataInfo;
+extern const Command kDataFetch, kDataVerify, kDataInfo, kDataCacheLs, kDataCacheRm;
 extern const Command kTraceSummary;
 
 }  // namespace gradring::train

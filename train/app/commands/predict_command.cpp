@@ -13,6 +13,7 @@
 
 #include "data/datasets/dataset.h"
 #include "data/datasets/dataset_facts.h"
+#include "data/datasets/pack_images.h"
 #include "data/files/byte_source.h"
 #include "data/images/image.h"
 #include "kernels/base/file.h"
@@ -40,12 +41,14 @@ CommandLine command_line(PredictOptions& options) {
   CommandLine line{
       .command = "gradring predict",
       .purpose = "classes that a checkpoint recognizes in image files",
-      .usage = {"gradring predict RUN IMAGE.png|FOLDER... [OPTIONS]"},
+      .usage = {"gradring predict RUN IMAGE|FOLDER... [OPTIONS]"},
       .options = inference_options(options.inference),
       .takes_words = true,
       .notes =
-          "RUN is a run directory, a checkpoint or a file of weights. A folder stands for all .png files in it and "
-          "below it. Each image is scaled to the size and channels of the training samples; proportions are not kept."};
+          "RUN is a run directory, a checkpoint or a file of weights. A folder stands for all .png, .jpg and .jpeg "
+          "files "
+          "in it and below it. Each image is scaled to the size and channels of the training samples; proportions are "
+          "not kept. After a training on an image folder, it is resized and cropped as those of the training."};
   line.options.insert(
       line.options.begin() + 2,
       {option_of_training("dataset", "dataset whose classes were trained (default as in the checkpoint)",
@@ -55,8 +58,29 @@ CommandLine command_line(PredictOptions& options) {
   return line;
 }
 
+std::string suffix_of(const fs::path& path) {
+  std::string suffix = path.extension().string();
+  std::ranges::transform(suffix, suffix.begin(), [](unsigned char c) { return std::tolower(c); });
+  return suffix;
+}
+
+bool is_jpeg(const fs::path& path) { return suffix_of(path) == ".jpg" || suffix_of(path) == ".jpeg"; }
+bool is_image(const fs::path& path) { return suffix_of(path) == ".png" || is_jpeg(path); }
+
+/// As those of the training.
+std::vector<std::uint8_t> sample_of(const std::string& name, const TrainConfig& config, bool invert) {
+  const data::DatasetFacts& set = *config.facts;
+  if (set.name != "folder")
+    return data::to_sample(is_jpeg(name) ? data::read_image(name) : data::read_png(name), set.shape, invert);
+  std::vector<std::uint8_t> pixels = data::decoded(name, dataset_spec(config).images);
+  if (invert)
+    for (std::uint8_t& value : pixels) value = static_cast<std::uint8_t>(255 - value);
+  return pixels;
+}
+
 /// The images as a dataset whose labels are all 0.
-data::InMemoryDataset read_images(const std::vector<std::string>& names, const data::DatasetFacts& set, bool invert) {
+data::InMemoryDataset read_images(const std::vector<std::string>& names, const TrainConfig& config, bool invert) {
+  const data::DatasetFacts& set = *config.facts;
   data::InMemoryDataset::Contents contents{.name = "images",
                                            .shape = set.shape,
                                            .classes = set.classes(),
@@ -64,7 +88,7 @@ data::InMemoryDataset read_images(const std::vector<std::string>& names, const d
                                            .labels = {},
                                            .class_names = set.class_names};
   for (const std::string& name : names) {
-    const auto pixels = data::to_sample(data::read_png(name), set.shape, invert);
+    const auto pixels = sample_of(name, config, invert);
     if (!invert && set.shape[2] == 1 && data::has_light_border(pixels, set.shape))
       print_to_stderr(
           fmt::format("{} has a light border, but {} is light on dark: it may need --invert\n", name, set.name));
@@ -124,13 +148,7 @@ nlohmann::ordered_json to_json(const Prediction& prediction, const NamedTensors&
   return json;
 }
 
-bool is_png(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::ranges::transform(extension, extension.begin(), [](unsigned char c) { return std::tolower(c); });
-  return extension == ".png";
-}
-
-/// Whether a .png in a folder is a file, or a link to one. False if it does not exist: it may have been removed since.
+/// Whether an image in a folder is a file, or a link to one. False if it does not exist: it may have been removed since.
 bool is_file(const fs::path& path) {
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
@@ -152,10 +170,11 @@ std::vector<std::string> image_files(const Words& words) {
     std::string at = word;
     for (fs::recursive_directory_iterator entry(word, error), end; !error && entry != end; entry.increment(error)) {
       at = entry->path().string();
-      if (is_png(at) && is_file(at)) found.push_back(at);
+      if (is_image(at) && is_file(at)) found.push_back(at);
     }
     if (error) throw EnvironmentError(fmt::format("cannot list {}: {}", at, error.message()));
-    if (found.empty()) throw data::DataError(word, "holds no .png file", "name a folder of images, or images");
+    if (found.empty())
+      throw data::DataError(word, "holds no .png, .jpg or .jpeg file", "name a folder of images, or images");
     std::ranges::sort(found);
     names.insert(names.end(), found.begin(), found.end());
   }
@@ -163,19 +182,18 @@ std::vector<std::string> image_files(const Words& words) {
 }
 
 void run(PredictOptions& options, Words words) {
-  constexpr const char* kUsageLine = "gradring predict RUN IMAGE.png";
+  constexpr const char* kUsageLine = "gradring predict RUN IMAGE";
   CheckpointChoice& checkpoint = options.inference.checkpoint;
-  if (checkpoint.path.empty() && !words.empty() && is_png(words.front()))
+  if (checkpoint.path.empty() && !words.empty() && is_image(words.front()))
     throw UsageError(
         fmt::format("'{}' is an image: name a run directory or a checkpoint first: {}", words.front(), kUsageLine));
   take_path(checkpoint, words, kUsageLine);
   if (words.empty()) throw UsageError(fmt::format("name at least one image: {}", kUsageLine));
-  data::require_png();
   const std::vector<std::string> names = image_files(words);
   InferenceSetting setting = prepare_inference(options.inference);
   const data::DatasetFacts& set = *setting.config.facts;
   check_sample_shape(*setting.tensors.contents.about, set.shape, setting.tensors.from);
-  const data::InMemoryDataset images = read_images(names, set, options.invert);
+  const data::InMemoryDataset images = read_images(names, setting.config, options.invert);
   const std::int64_t batch_size = std::min(setting.config.batch_size, images.size());
   const std::vector<float> logits =
       make_inference(setting, set.shape, images.classes(), batch_size)->run(images).logits;

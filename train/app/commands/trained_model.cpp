@@ -27,7 +27,7 @@ bool is_set(const OptionTexts& given, const std::string& option) {
 /// Command line before GRADRING_* variables, the checkpoint's settings and the default.
 TrainConfig resolve_config(OptionTexts given, const NamedTensors& tensors) {
   const bool takes_model = !is_set(given, "model"), takes_dataset = !is_set(given, "dataset");
-  for (const char* option : {"dataset", "data-dir", "model", "model-text"}) {
+  for (const char* option : {"dataset", "data-dir", "image-size", "resize", "broken", "model", "model-text"}) {
     if (option == std::string_view("model-text") ? !takes_model : is_set(given, option)) continue;
     if (const std::string saved = saved_setting(tensors.contents, option); !saved.empty()) given[option] = saved;
   }

@@ -68,7 +68,7 @@ void run(const CompletionsOptions&, const Words& words);
 
 constexpr const Command* kCkptActions[] = {&kCkptLs, &kCkptVerify, &kCkptDiff, &kCkptInspect, &kCkptPrune};
 constexpr const Command* kRunsActions[] = {&kRunsLs, &kRunsShow, &kRunsCompare, &kRunsRm, &kRunsExport};
-constexpr const Command* kDataActions[] = {&kDataFetch, &kDataVerify, &kDataInfo};
+constexpr const Command* kDataCacheActions[] = {&kDataCacheLs, &kDataCacheRm};
 constexpr const Command* kModelActions[] = {&kModelShow};
 constexpr const Command* kTraceActions[] = {&kTraceSummary};
 constexpr const Command* kBenchmarks[] = {&kBenchKernels, &kBenchStep,    &kBenchCompare, &kBenchAllReduce,
@@ -84,8 +84,11 @@ constexpr Command kCkptCommand =
     group_of("ckpt", "checkpoints: list, verify, compare, inspect, prune", kCkptActions, "ACTION PATH... [OPTIONS]");
 constexpr Command kRunsCommand =
     group_of("runs", "runs: list, show, compare, remove, export as CSV", kRunsActions, "ACTION RUN... [OPTIONS]");
+constexpr Command kDataCacheCommand =
+    group_of("cache", "decoded images of image folders: list, remove", kDataCacheActions, "ACTION [KEY...]");
+constexpr const Command* kDataActions[] = {&kDataFetch, &kDataVerify, &kDataInfo, &kDataCacheCommand};
 constexpr Command kDataCommand =
-    group_of("data", "datasets: fetch, verify, describe", kDataActions, "ACTION [NAME] [OPTIONS]");
+    group_of("data", "datasets: fetch, verify, describe, cached images", kDataActions, "ACTION [NAME] [OPTIONS]");
 constexpr Command kModelCommand =
     group_of("model", "models, built in or from files: show", kModelActions, "ACTION NAME|FILE.toml [OPTIONS]");
 constexpr Command kTraceCommand =
@@ -188,7 +191,7 @@ int run_group(const Command& group, std::string& name, Arguments args, KeptAlive
   }
   const Command& command = find_subcommand(group, word == "--version" ? "version" : word, name);
   const auto rest = args.subspan(1);
-  if (&group == &kProgram) name += fmt::format(" {}", command.name);
+  if (&group == &kProgram || !command.subcommands.empty()) name += fmt::format(" {}", command.name);
   return command.subcommands.empty() ? command.run(rest, kept) : run_group(command, name, rest, kept);
 }
 

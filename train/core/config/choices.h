@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "data/datasets/folder/image_settings.h"
 #include "train/options/choice.h"
 
 namespace gradring::comm {
@@ -23,6 +24,10 @@ inline constexpr auto kWords<Sampler> = std::to_array<std::string_view>({"auto",
 enum class Stratify : std::uint8_t { automatic, on, off };
 template <>
 inline constexpr auto kWords<Stratify> = std::to_array<std::string_view>({"auto", "on", "off"});
+
+using OnBroken = data::OnBroken;
+template <>
+inline constexpr auto kWords<OnBroken> = std::to_array<std::string_view>({"fail", "skip"});
 
 /// What gradients are averaged over.
 enum class GradientMean : std::uint8_t { samples, ranks };

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <iterator>
 
+#include "data/datasets/image_cache.h"
 #include "kernels/base/file.h"
 #include "kernels/base/nearest_name.h"
 #include "kernels/runtime/cpu_level.h"
@@ -47,8 +48,9 @@ toml::table parse(std::string_view text, const std::string& name) {
 
 constexpr std::string_view kPrefix = "GRADRING_";
 /// Variables that are not options: from launcher to worker, and what is read before options are.
-constexpr std::string_view kNoOptions[] = {"GRADRING_STORE", "GRADRING_PROGRESS_FILE", "GRADRING_NODE_ADDRESS",
-                                           kTokenVariable,   kTokenFileVariable,       kernels::kCpuLevelVariable};
+constexpr std::string_view kNoOptions[] = {"GRADRING_STORE",    "GRADRING_PROGRESS_FILE", "GRADRING_NODE_ADDRESS",
+                                           kTokenVariable,      kTokenFileVariable,       kernels::kCpuLevelVariable,
+                                           data::kCacheVariable};
 
 /// Options that have no variable.
 constexpr std::string_view kCommandLineOnly[] = {"config", "print-config", "dry-run", "help"};
@@ -64,7 +66,8 @@ void refuse_command_line_only(std::string_view name) {
 void refuse_typo(std::string_view name) {
   std::vector<std::string> known;
   for (const TrainOption& option : train_options()) known.push_back(variable_of(option).substr(kPrefix.size()));
-  known.emplace_back(std::string_view(kernels::kCpuLevelVariable).substr(kPrefix.size()));
+  for (const char* variable : {kernels::kCpuLevelVariable, data::kCacheVariable})
+    known.emplace_back(std::string_view(variable).substr(kPrefix.size()));
   const std::vector<std::string_view> views(known.begin(), known.end());
   const std::string_view nearest = nearest_spelling(name.substr(kPrefix.size()), views);
   if (nearest.empty()) return;

@@ -61,15 +61,36 @@ TrainOption preset_option() {
       quoted);
 }
 
+constexpr std::int64_t kLargestImage = 4096;
+
 Options data_options() {
   return {
       preset_option(),
-      changing(Changes::training, resumed(OnResume::must_fit_within_epoch,
-                                          word_option("dataset", "training and test set; digits is generated in memory",
-                                                      data::dataset_names(), &TrainConfig::dataset))),
+      changing(Changes::training,
+               resumed(OnResume::must_fit_within_epoch,
+                       word_option("dataset",
+                                   "training and test set; digits is generated in memory; folder: images in "
+                                   "train/CLASS/ and test/CLASS/ or val/CLASS/ below --data-dir",
+                                   data::dataset_names(), &TrainConfig::dataset))),
       text_option("data-dir", "DIR",
                   "folder with the files of the dataset; all ranks must have the same samples, in any folder",
                   &TrainConfig::data_dir),
+      changing(
+          Changes::training,
+          resumed(OnResume::must_fit, integer_option("image-size", "height and width of the samples of an image folder",
+                                                     {.least = 1, .most = kLargestImage}, &TrainConfig::image_size))),
+      changing(Changes::training,
+               resumed(OnResume::must_fit_within_epoch,
+                       integer_option("resize",
+                                      "shorter side of the images of a folder before the middle of --image-size is cut "
+                                      "out; 0: --image-size",
+                                      {.least = 0, .most = kLargestImage}, &TrainConfig::resize))),
+      changing(Changes::training,
+               resumed(OnResume::must_fit_within_epoch,
+                       choice_option<OnBroken>("broken",
+                                               "response to images of a folder that cannot be read; fail: an error "
+                                               "that names them; skip: left out, with their number on stderr",
+                                               &TrainConfig::on_broken))),
       changing(Changes::training,
                resumed(OnResume::must_fit,
                        option("normalize", std::string(kNormalizeValue),

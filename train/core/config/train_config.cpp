@@ -79,6 +79,9 @@ void validate(const TrainConfig& config) {
   require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
   require(config.dataset == "digits" || !config.data_dir.empty() || config.facts,
           data::needs_folder_message(config.dataset));
+  require(config.resize == 0 || config.resize >= config.image_size,
+          fmt::format("--resize {} is less than --image-size {}, which is cut out of it: raise it, or leave it out",
+                      config.resize, config.image_size));
   require(config.global_batch == 0 || config.accumulate == 1 || has_joint_micro_batches(config),
           fmt::format("--global-batch {} and --accumulate {} both set the samples per step: leave one out, or set "
                       "--accumulate 1{}",

@@ -50,9 +50,12 @@ struct TrainConfig {
   std::string dataset = "digits";
   std::string data_dir;
   std::optional<data::DatasetFacts>
-      facts;                  ///< of `dataset`, as facts_of() found them, or a program has them; no option
-  NormalizeOption normalize;  ///< of pixels
-  ValSplit val_split;         ///< validation samples, held out of the training set
+      facts;                     ///< of `dataset`, as facts_of() found them, or a program has them; no option
+  NormalizeOption normalize;     ///< of pixels
+  std::int64_t image_size = 64;  ///< height and width of the samples of an image folder
+  std::int64_t resize = 0;       ///< its images' shorter side before the middle is cut out; 0: image_size
+  data::OnBroken on_broken{};    ///< its images that cannot be read
+  ValSplit val_split;            ///< validation samples, held out of the training set
   Stratify stratify{};
   data::Augmentation augment;     ///< of the training set's images
   std::string model = "convnet";  ///< a built-in one, or the path of a model file
@@ -147,7 +150,10 @@ std::string shown_device(const std::string& id, SimulatedGpu simulated);
 
 /// The data set of --dataset.
 inline data::DatasetSpec dataset_spec(const TrainConfig& config) {
-  return {.name = config.dataset, .data_dir = config.data_dir};
+  return {.name = config.dataset,
+          .data_dir = config.data_dir,
+          .images = {.size = config.image_size, .resize = config.resize > 0 ? config.resize : config.image_size},
+          .on_broken = config.on_broken};
 }
 
 /// What is known of it: config.facts, or else what its files say. With the mean and std of --normalize, unless

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "data/datasets/open_dataset.h"
+#include "data/datasets/open_folder.h"
 #include "data/files/byte_source.h"
 #include "data/loader/random_split.h"
 #include "train/options/usage_error.h"
@@ -54,6 +55,12 @@ Datasets open_train_set(const TrainConfig& config) {
 }
 
 Datasets open_datasets(const TrainConfig& config) {
+  if (config.dataset == "folder" && config.val_split && !data::has_test_folder(config.data_dir)) {
+    Datasets sets = open_train_set(config);
+    sets.test_set = sets.validation_set;
+    check_batch_size(config, *sets.train_set);
+    return sets;
+  }
   return make_datasets(config, data::open_dataset(dataset_spec(config), data::Split::train),
                        data::open_dataset(dataset_spec(config), data::Split::test));
 }

@@ -24,7 +24,7 @@ Datasets make_datasets(const TrainConfig& config, std::shared_ptr<const data::Da
 
 /// Opens the data sets that the options name, and holds out the validation set: the samples that
 /// torch.utils.data.random_split would take with --seed, or with --stratify a share of every class; in every start of a
-/// run and on every rank.
+/// run and on every rank. Of an image folder without test images, the validation set is the test set, too.
 ///
 /// Errors    as data::open_dataset; DataError if training and test set are of different kinds; UsageError if --val-split
 ///           or --batch-size does not fit the number of samples.

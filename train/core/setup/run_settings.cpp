@@ -74,7 +74,9 @@ std::string saved_setting(const Checkpoint& checkpoint, std::string_view option)
   const auto settings = saved_settings(checkpoint);
   if (!settings) return {};
   try {
-    return nn::parse_toml(*settings)[option].value_or(std::string());
+    const toml::table table = nn::parse_toml(*settings);
+    if (const auto number = table[option].value_exact<std::int64_t>()) return std::to_string(*number);
+    return table[option].value_or(std::string());
   } catch (const nn::TomlError&) {  // not written by gradring
     return {};
   }

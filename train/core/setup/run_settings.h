@@ -28,7 +28,7 @@ TrainConfig resolved_config(const TrainConfig& config, const Compute& compute, c
 /// The settings of the run that saved a checkpoint, as TOML; nullopt if unknown.
 std::optional<std::string> saved_settings(const Checkpoint& checkpoint);
 
-/// One of these settings with a text value ("dataset", "model"); empty if unknown.
+/// One of these settings with a text or a whole number as its value ("dataset", "image-size"); empty if unknown.
 std::string saved_setting(const Checkpoint& checkpoint, std::string_view option);
 
 /// The model of the run that saved a checkpoint; an empty name if it is unknown.

@@ -39,6 +39,8 @@ TrainConfig config_of(const Checkpoint& checkpoint, const std::filesystem::path&
       throw UsageError(fmt::format("{} does not name its {}, so its model cannot be evaluated", from.string(), option));
   }
   given["model-text"] = saved_setting(checkpoint, "model-text");
+  for (const char* option : {"image-size", "resize", "broken"})
+    if (const std::string saved = saved_setting(checkpoint, option); !saved.empty()) given[option] = saved;
   const bool is_set = !data_dir.empty() || system_variable(variable_of(*find_option("data-dir")));
   if (const std::string folder = is_set ? data_dir : saved_setting(checkpoint, "data-dir"); !folder.empty())
     given["data-dir"] = folder;

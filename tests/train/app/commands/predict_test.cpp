@@ -114,7 +114,7 @@ TEST_F(Predict, TakesTheRunFirstThenImagesAndFolders) {
   std::filesystem::create_directory(place_.path("empty"));
   const ProgramEnd none = place_.run({"predict", "run", "empty"});
   EXPECT_EQ(none.code, 4);
-  EXPECT_THAT(none.err, HasSubstr("empty: holds no .png file"));
+  EXPECT_THAT(none.err, HasSubstr("empty: holds no .png, .jpg or .jpeg file"));
 }
 
 TEST_F(Predict, PrintsNoControlCharactersOfFileNames) {

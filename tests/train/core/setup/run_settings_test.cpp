@@ -139,6 +139,7 @@ TEST(SavedSettings, AreThoseOfTheRun) {
   EXPECT_EQ(saved_setting(checkpoint, "dataset"), "cifar10");
   EXPECT_EQ(saved_setting(checkpoint, "model"), "convnet");
   EXPECT_EQ(saved_setting(checkpoint, "data-dir"), config.data_dir);
+  EXPECT_EQ(saved_setting(checkpoint, "image-size"), "64");
 }
 
 TEST(SavedSettings, AreThereAsAWhole) {
@@ -150,7 +151,7 @@ TEST(SavedSettings, AreThereAsAWhole) {
 TEST(SavedSettings, AreEmptyWhereNothingIsSaid) {
   EXPECT_EQ(saved_setting({}, "dataset"), "");
   EXPECT_EQ(saved_setting(with_settings("seed = 3"), "dataset"), "");
-  EXPECT_EQ(saved_setting(with_settings("dataset = 3"), "dataset"), "");
+  EXPECT_EQ(saved_setting(with_settings("dataset = [3]"), "dataset"), "");
   EXPECT_EQ(saved_setting(with_settings("no TOML at all"), "dataset"), "");
   EXPECT_EQ(saved_setting(with_settings(7), "dataset"), "");
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/open_folder.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "data/files/byte_source.h"
+#include "kernels/base/error.h"
+
+namespace gradring::data {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path existing_split_folder(const fs::path& folder, Split split) {
+  std::error_code error;
+  if (!fs::is_directory(folder, error))
+    throw DataError(folder, error ? "cannot be opened (" + error.message() + ")" : "is not a folder",
+                    "name a folder with train/CLASS/*.jpg or .png with --data-dir");
+  fs::path found = split_folder(folder, split);
+  if (!found.empty()) return found;
+  if (split == Split::train)
+    throw DataError(folder, "holds no folder train",
+                    "put the training images into train/CLASS, one folder for each class");
+  throw DataError(folder, "holds neither a folder test nor val",
+                  "put test images into test/CLASS, or hold a part of the training set out with --val-split");
+}
+
+/// "2 of 300 images cannot be read: cat/1.jpg is empty; copy it again. cat/2.jpg ..."
+std::string describe(const PackedFacts& facts) {
+  constexpr std::size_t kMost = 10;
+  std::string text = std::to_string(facts.broken.size()) + " of " + std::to_string(facts.labels.size()) +
+                     (facts.labels.size() == 1 ? " image" : " images") + " cannot be read:";
+  for (std::size_t i = 0; i < std::min(facts.broken.size(), kMost); ++i)
+    text += "\n  " + facts.broken[i].path + ": " + facts.broken[i].reason;
+  if (facts.broken.size() > kMost) text += "\n  ...";
+  return text;
+}
+
+void check_classes(const fs::path& folder, const PackedImages& images) {
+  std::vector<std::int64_t> counts(images.facts().classes.size());
+  for (std::int64_t i = 0; i < images.size(); ++i) ++counts[static_cast<std::size_t>(images.label(i))];
+  const auto empty = std::ranges::find(counts, 0);
+  if (empty != counts.end())
+    throw DataError(folder / images.facts().classes[static_cast<std::size_t>(empty - counts.begin())],
+                    "holds no image that can be read", "put images of the class there, or remove the folder");
+}
+
+}  // namespace
+
+std::vector<std::string> folder_class_names(const fs::path& folder) {
+  return class_folders_in(existing_split_folder(folder, Split::train));
+}
+
+bool has_test_folder(const fs::path& folder) { return !split_folder(folder, Split::test).empty(); }
+
+std::unique_ptr<Dataset> open_folder(const FolderSpec& spec, Split split) {
+  check(spec.settings.size > 0 && spec.settings.size <= spec.settings.resize,
+        "images of " + std::to_string(spec.settings.size) + " pixels cannot be cut out of a shorter side of " +
+            std::to_string(spec.settings.resize));
+  const std::vector<std::string> classes = folder_class_names(spec.folder);
+  const fs::path folder = existing_split_folder(spec.folder, split);
+  const ImageListing listing = list_images(folder, split, classes);
+  if (listing.others > 0)
+    spec.say(folder.string() + ": " + std::to_string(listing.others) +
+             (listing.others == 1 ? " file is" : " files are") + " not used, such as " + listing.one_other +
+             ": images are .jpg, .jpeg or .png files in the folder of a class");
+  std::unique_ptr<PackedImages> images = ImageCache(spec.cache, spec.say).open(listing, spec.settings);
+  if (!images->facts().broken.empty()) {
+    const std::string text = describe(images->facts());
+    if (spec.on_broken == OnBroken::fail)
+      throw DataError(folder, text, "replace or remove them, or leave them out with --broken skip");
+    spec.say(folder.string() + ": left out: " + text);
+  }
+  if (images->size() == 0) throw DataError(folder, "holds no image that can be read", "put images there");
+  if (split == Split::train) check_classes(folder, *images);
+  return images;
+}
+
+}  // namespace gradring::data

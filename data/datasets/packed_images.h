@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/datasets/dataset.h"
+
+namespace gradring::data {
+
+/// An image that cannot be read.
+struct BrokenImage {
+  std::uint64_t slot = 0;  ///< its index in the listing
+  std::string path;        ///< from the split's folder
+  std::string reason;      ///< "cannot be read as a JPEG (Premature end of JPEG file); copy it again"
+};
+
+/// What a file of packed images says of them.
+///
+/// The file begins with kPackedStart bytes: a magic number and where the facts lie, with their SHA-256. Pixels follow,
+/// one byte a channel, in a slot of equal size for each file of the listing, so that threads write them in any order.
+/// The slots of broken images are not written. At the end are these facts.
+struct PackedFacts {
+  std::string source;     ///< the absolute path of the folder that it was made from
+  std::string settings;   ///< "96 x 96, shorter side 96"
+  std::int64_t size = 0;  ///< height and width in pixels, of three channels
+  std::vector<std::string> classes;
+  std::vector<std::int32_t> labels;  ///< by slot
+  std::vector<BrokenImage> broken;   ///< in the order of their slots
+  Sha256 content{};                  ///< content_hash of the dataset
+
+  std::uint64_t slot_bytes() const { return static_cast<std::uint64_t>(size * size * 3); }
+};
+
+/// Where the first slot begins.
+inline constexpr std::uint64_t kPackedStart = 4096;
+
+/// Writes facts behind the slots, and the start of the file.
+///
+/// Errors    std::system_error.
+void write_packed_facts(int file, const PackedFacts& facts);
+
+/// Errors    DataError if the file cannot be opened, is of another version, is truncated or damaged (not its pixels:
+///           those are not read).
+PackedFacts read_packed_facts(const std::filesystem::path& path);
+
+/// The images of such a file that are not broken, in memory that is mapped to it: read when they are used, shared by
+/// all processes of a machine, and dropped by the system where memory is scarce.
+///
+/// Threads   every member function may be called from any thread.
+class PackedImages final : public Dataset {
+ public:
+  /// Errors    as read_packed_facts; std::system_error if it cannot be mapped.
+  explicit PackedImages(const std::filesystem::path& path);
+  /// The same with facts that are not in the file yet; `content` is unknown.
+  PackedImages(const std::filesystem::path& path, PackedFacts facts);
+  ~PackedImages() override;
+  PackedImages(const PackedImages&) = delete;
+  PackedImages& operator=(const PackedImages&) = delete;
+
+  std::string_view name() const override { return "folder"; }
+  std::int64_t size() const override { return std::ssize(slots_); }
+  kernels::Shape shape() const override { return {facts_.size, facts_.size, 3}; }
+  int classes() const override { return static_cast<int>(facts_.classes.size()); }
+  std::span<const std::uint8_t> pixels(std::int64_t index) const override;
+  int label(std::int64_t index) const override { return facts_.labels[slot_of(index)]; }
+  std::span<const std::string> class_names() const override { return facts_.classes; }
+  std::optional<Sha256> known_hash() const override {
+    return is_hashed_ ? std::optional(facts_.content) : std::nullopt;
+  }
+  const PackedFacts& facts() const { return facts_; }
+
+ private:
+  std::size_t slot_of(std::int64_t index) const;
+  /// Tells the system that these bytes will be read, and only these.
+  void read_ahead(std::span<const std::uint8_t> bytes) const;
+
+  PackedFacts facts_;
+  std::vector<std::uint32_t> slots_;  // by index
+  const std::uint8_t* start_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+  bool is_hashed_ = false;
+  bool exceeds_memory_ = false;
+};
+
+}  // namespace gradring::data

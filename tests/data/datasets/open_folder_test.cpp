@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/datasets/open_folder.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <string>
+
+#include "data/files/byte_source.h"
+#include "data/images/image.h"
+#include "tests/data/support/image_folder.h"
+#include "tests/data/support/message_of.h"
+
+namespace gradring::data {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using tests::Bytes;
+namespace fs = std::filesystem;
+
+class OpenFolder : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (png_library().empty()) GTEST_SKIP() << "built without libpng";
+  }
+  std::string refusal(Split split = Split::train) {
+    return tests::message_of<DataError>([&] { folder_.open(split); });
+  }
+  std::size_t files_ending(const std::string& suffix) const {
+    std::size_t count = 0;
+    for (const auto& entry : fs::directory_iterator(folder_.cache())) count += entry.path().extension() == suffix;
+    return count;
+  }
+
+  tests::ImageFolder folder_;
+};
+
+TEST_F(OpenFolder, IsADatasetOfCroppedImages) {
+  folder_.add_cats_and_dogs();
+  const auto set = folder_.open();
+  EXPECT_EQ(set->name(), "folder");
+  EXPECT_EQ(set->size(), 4);
+  EXPECT_EQ(set->shape(), (kernels::Shape{4, 4, 3}));
+  EXPECT_EQ(set->classes(), 2);
+  EXPECT_EQ(set->label(1), 0);
+  EXPECT_EQ(set->label(2), 1);
+  EXPECT_THAT(set->pixels(3).first(6), ElementsAre(200, 0, 255, 200, 0, 255));
+  EXPECT_THROW(set->pixels(4), InvalidArgument);
+  EXPECT_EQ(folder_.open(Split::test)->label(0), 1);
+}
+
+TEST_F(OpenFolder, SecondStartReadsNoImage) {
+  folder_.add_cats_and_dogs();
+  folder_.open();
+  EXPECT_THAT(folder_.said(), AllOf(HasSubstr("preparing the images of"), HasSubstr("4 files, 4 x 4 pixels")));
+  // Other bytes of the same size with the same times would be noticed only by reading.
+  const auto set = folder_.open();
+  EXPECT_THAT(folder_.said(), IsEmpty());
+  EXPECT_EQ(set->pixels(0)[0], 10);
+  EXPECT_EQ(files_ending(".part"), 0u);
+}
+
+TEST_F(OpenFolder, NoticesAChangedImage) {
+  folder_.add_cats_and_dogs();
+  folder_.open();
+  folder_.add("train/cat/1.png", 77);
+  EXPECT_EQ(folder_.open()->pixels(0)[0], 77);
+  EXPECT_EQ(files_ending(".images"), 2u);
+}
+
+TEST_F(OpenFolder, KnowsACopyByItsContent) {
+  folder_.add_cats_and_dogs();
+  const auto set = folder_.open();
+  folder_.said();
+  FolderSpec copy = folder_.spec();
+  copy.folder = folder_.path().parent_path() / "copy";
+  fs::copy(folder_.path(), copy.folder, fs::copy_options::recursive);
+  EXPECT_EQ(content_hash(*open_folder(copy, Split::train)), content_hash(*set));
+  EXPECT_THAT(folder_.said(), IsEmpty()) << "nothing was decoded";
+  EXPECT_EQ(files_ending(".images"), 1u);
+}
+
+TEST_F(OpenFolder, MakesADamagedFileAgain) {
+  folder_.add_cats_and_dogs();
+  folder_.open();
+  const std::vector<CachedImages> before = cached_images(folder_.cache());
+  ASSERT_EQ(before.size(), 1u);
+  EXPECT_EQ(before[0].facts.classes, (std::vector<std::string>{"cat", "dog"}));
+  EXPECT_EQ(before[0].facts.source, folder_.path() / "train");
+  const std::uint64_t size = fs::file_size(before[0].path);
+  for (const std::uint64_t left : {std::uint64_t{0}, std::uint64_t{100}, size / 2, size - 1}) {
+    fs::resize_file(before[0].path, left);
+    EXPECT_NE(cached_images(folder_.cache())[0].damage, "") << left;
+    EXPECT_EQ(folder_.open()->pixels(0)[0], 10) << left;
+    EXPECT_EQ(cached_images(folder_.cache())[0].damage, "");
+  }
+  for (std::uint64_t at = size - 300; at < size; at += 7) {
+    std::fstream(before[0].path, std::ios::in | std::ios::out | std::ios::binary).seekp(static_cast<std::streamoff>(at))
+        << '\xee';
+    EXPECT_EQ(folder_.open()->size(), 4) << at;
+  }
+}
+
+TEST_F(OpenFolder, NamesBrokenImagesOrSkipsThem) {
+  folder_.add_cats_and_dogs();
+  folder_.add("train/cat/0.png", Bytes{});
+  folder_.add("train/dog/x.jpg", Bytes{'G', 'I', 'F', '8', '9', 'a', 0, 0});
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("train: 2 of 6 images cannot be read"), HasSubstr("cat/0.png: is empty"),
+                               HasSubstr("dog/x.jpg: is a GIF"), HasSubstr("--broken skip")));
+  FolderSpec skipping = folder_.spec();
+  skipping.on_broken = OnBroken::skip;
+  folder_.said();
+  const auto set = open_folder(skipping, Split::train);
+  EXPECT_THAT(folder_.said(),
+              AllOf(HasSubstr("left out: 2 of 6 images"), HasSubstr("cat/0.png"), Not(HasSubstr("preparing"))))
+      << "they were decoded before";
+  ASSERT_EQ(set->size(), 4);
+  EXPECT_EQ(set->pixels(0)[0], 10);
+  EXPECT_EQ(set->pixels(3)[0], 200);
+  EXPECT_EQ(set->label(2), 1);
+}
+
+TEST_F(OpenFolder, RejectsAClassWithoutReadableImages) {
+  folder_.add("train/a/1.png", 1);
+  folder_.add("train/b/1.png", Bytes{1, 2, 3});
+  FolderSpec skipping = folder_.spec();
+  skipping.on_broken = OnBroken::skip;
+  EXPECT_THAT(tests::message_of<DataError>([&] { open_folder(skipping, Split::train); }),
+              HasSubstr("train/b: holds no image that can be read"));
+}
+
+TEST_F(OpenFolder, ReadsAgainWhatCouldNotBeOpened) {
+  folder_.add_cats_and_dogs();
+  fs::create_symlink(folder_.path() / "late.png", folder_.path() / "train/cat/3.png");
+  EXPECT_THAT(refusal(), HasSubstr("cat/3.png: cannot be opened"));
+  folder_.add("late.png", 5);
+  EXPECT_EQ(folder_.open()->size(), 5);
+}
+
+TEST_F(OpenFolder, NamesWhatIsMissing) {
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("images: cannot be opened"), HasSubstr("--data-dir")));
+  folder_.add("notes.txt", Bytes{1});
+  EXPECT_THAT(refusal(), HasSubstr("holds no folder train"));
+  folder_.add("train/a/1.png", 1);
+  folder_.add("train/b/1.png", 1);
+  EXPECT_THAT(refusal(Split::test), AllOf(HasSubstr("neither a folder test nor val"), HasSubstr("--val-split")));
+  EXPECT_FALSE(has_test_folder(folder_.path()));
+  folder_.add("val/a/1.png", 1);
+  EXPECT_EQ(folder_.open(Split::test)->size(), 1);
+}
+
+TEST_F(OpenFolder, LeavesNothingWhenItFails) {
+  folder_.add_cats_and_dogs();
+  FolderSpec spec = folder_.spec();
+  spec.cache = folder_.add("a_file", Bytes{1}) / "cache";
+  EXPECT_THROW(open_folder(spec, Split::train), std::system_error);
+  spec = folder_.spec();
+  spec.settings = {.size = 8, .resize = 4};
+  EXPECT_THROW(open_folder(spec, Split::train), InvalidArgument);
+}
+
+TEST_F(OpenFolder, RemovesWhatIsAskedFor) {
+  folder_.add_cats_and_dogs();
+  const auto set = folder_.open();
+  remove_cached(folder_.cache(), cached_images(folder_.cache()).at(0).key);
+  EXPECT_THAT(cached_images(folder_.cache()), IsEmpty());
+  EXPECT_EQ(set->pixels(0)[0], 10) << "open images stay";
+  remove_cached(folder_.cache(), "");
+  EXPECT_TRUE(fs::is_empty(folder_.cache()));
+  EXPECT_EQ(folder_.open()->size(), 4) << "they are made again";
+}
+
+}  // namespace
+}  // namespace gradring::data
