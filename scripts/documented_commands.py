@@ -29,6 +29,9 @@ OTHERS = re.compile(r"^(sudo |apt-get |cmake |ctest |git |pip |scripts/|\S+/scri
 # A command of gradring anywhere in a line: behind `timeout 5`, in the quotes of `ssh HOST "..."`.
 WITHIN = re.compile(r"(?<![\w/-])(?:\S*/)?(gradring|gradrun|gradring_old) +((?=[a-z-])(?![a-z-]+:)[^;|>&]*)")
 
+# Commands that have commands.
+GROUPS = [("bench",), ("ckpt",), ("data",), ("data", "cache"), ("model",), ("runs",), ("trace",)]
+
 # Commands that are not run, and why. The first that matches counts.
 NOT_RUN = [
     (r"\.\.\.|<|\bFOLDER\b|\bDIR\b|=D$| D( |$)|\bHOST\b|\[-", "has a placeholder"),
@@ -56,6 +59,7 @@ EXIT_CODES = {
 BEFORE = {
     "docs/reports.md": "gradring train --run-dir runs/second --epochs 1",
     "docs/troubleshooting.md": "gradring train --run-dir runs/a --epochs 1",
+    "docs/own_images.md": f"{ROOT}/scripts/make_images.py shapes --train 60 --test 10",
     "docs/runs.md": "gradring train --run-dir runs/NAME --epochs 1; gradring train --run-dir runs/OTHER --epochs 1",
 }
 
@@ -147,9 +151,10 @@ class Checker:
         command = ("launch",) if words[0] == "gradrun" else (words[1],)
         if not re.fullmatch("[a-z]+(-[a-z]+)*", command[0]) or command[0] in ("help", "version", "completions"):
             return
-        if command[0] in ("bench", "ckpt", "data", "model", "runs", "trace") and re.fullmatch("[a-z-]+", (words + [""] * 2)[2]):
-            if not words[2].startswith("-"):
-                command += (words[2],)
+        for word in words[2:]:
+            if command not in GROUPS or not re.fullmatch("[a-z][a-z-]*", word):
+                break
+            command += (word,)
         if not self.help_of(command):
             yield f"gradring {' '.join(command)} is no command"
             return
@@ -256,7 +261,8 @@ class Runner:
         codes_file = pathlib.Path(folder, "codes")
         codes_file.write_text("")
         script = f'ended() {{ echo "$1 $2" >>"{codes_file}"; }}\n{script}wait\n'
-        environment = os.environ | {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": folder}
+        environment = os.environ | {"PATH": f"{folder}/bin:{os.environ['PATH']}", "HOME": folder,
+                                    "GRADRING_CACHE_DIR": f"{folder}/cache"}
         ran = subprocess.run(["bash", "-c", script], cwd=folder, env=environment, stdin=subprocess.DEVNULL,
                              capture_output=True, text=True)
         codes = dict(map(int, it.split()) for it in codes_file.read_text().splitlines())

@@ -10,7 +10,7 @@
 
 #include "data/datasets/dataset.h"
 #include "data/datasets/dataset_facts.h"
-#include "data/datasets/folder/image_settings.h"
+#include "data/datasets/image_settings.h"
 
 namespace gradring::data {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "data/datasets/folder/image_settings.h"
+#include "data/datasets/image_settings.h"
 #include "data/datasets/image_listing.h"
 #include "data/datasets/packed_images.h"
 #include "data/files/sha256.h"

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "data/datasets/folder/image_settings.h"
+#include "data/datasets/image_settings.h"
 #include "train/options/choice.h"
 
 namespace gradring::comm {
