@@ -182,8 +182,8 @@ KernelCase gather_batch_run(CaseMaker& make, std::size_t augmentation) {
   BenchArray& labels = make.output(c, "labels", DType::i32, batch, exact());
   BenchArray& epoch = make.object(c, std::int64_t{1});
   BenchArray& lambdas = make.input(c, DType::i32, 2 * gather_batch::kLambdas, 0, gather_batch::kWholeWeight);
-  BenchArray& labels_b = make.output(c, "labels_b", DType::i32, augment.mixes() ? batch : 0, exact());
-  BenchArray& weights_b = make.output(c, "weights_b", DType::f32, augment.mixes() ? batch : 0, exact());
+  BenchArray* const labels_b = augment.mixes() ? &make.output(c, "labels_b", DType::i32, batch, exact()) : nullptr;
+  BenchArray* const weights_b = augment.mixes() ? &make.output(c, "weights_b", DType::f32, batch, exact()) : nullptr;
   c.bytes = static_cast<double>((augment.mixes() ? 2 : 1) * batch * elements) + c.unread_bytes;
   make.run(c, make.kernels().gather_batch, &gather_batch::Variant::run, gather_batch::reference_run, [&](Side side) {
     return gather_batch::Args{.dtype = make.dtype(),
@@ -204,8 +204,8 @@ KernelCase gather_batch_run(CaseMaker& make, std::size_t augmentation) {
                               .width = width,
                               .epoch = epoch.as<std::int64_t>(side),
                               .lambdas = lambdas.as<std::int32_t>(side),
-                              .labels_b = labels_b.as<std::int32_t>(side),
-                              .weights_b = weights_b.as<float>(side)};
+                              .labels_b = labels_b ? labels_b->as<std::int32_t>(side) : nullptr,
+                              .weights_b = weights_b ? weights_b->as<float>(side) : nullptr};
   });
   return c;
 }

@@ -80,17 +80,15 @@ Options data_options() {
           resumed(OnResume::must_fit, integer_option("image-size", "height and width of the samples of an image folder",
                                                      {.least = 1, .most = kLargestImage}, &TrainConfig::image_size))),
       changing(Changes::training,
-               resumed(OnResume::must_fit_within_epoch,
-                       integer_option("resize",
-                                      "shorter side of the images of a folder before the middle of --image-size is cut "
-                                      "out; 0: --image-size",
-                                      {.least = 0, .most = kLargestImage}, &TrainConfig::resize))),
+               integer_option("resize",
+                              "shorter side of the images of a folder before the middle of --image-size is cut out; 0: "
+                              "--image-size",
+                              {.least = 0, .most = kLargestImage}, &TrainConfig::resize)),
       changing(Changes::training,
-               resumed(OnResume::must_fit_within_epoch,
-                       choice_option<OnBroken>("broken",
-                                               "response to images of a folder that cannot be read; fail: an error "
-                                               "that names them; skip: left out, with their number on stderr",
-                                               &TrainConfig::on_broken))),
+               choice_option<OnBroken>("broken",
+                                       "response to images of a folder that cannot be read; fail: an error that names "
+                                       "them; skip: left out, with their number on stderr",
+                                       &TrainConfig::on_broken)),
       changing(Changes::training,
                resumed(OnResume::must_fit,
                        option("normalize", std::string(kNormalizeValue),

@@ -61,7 +61,8 @@ void check_sample_shape(const nlohmann::ordered_json& about, const kernels::Shap
   if (saved == about.end() || *saved == shape) return;
   const std::string there = saved->dump().substr(0, 40);
   throw CheckpointError(from, "was trained on samples of " + there + ", but the samples here are of " + shape.dump(),
-                        "use the data set that it was trained on, or another checkpoint");
+                        "use the data set that it was trained on (of image folders, with its --image-size), or another "
+                        "checkpoint");
 }
 
 JsonValue order_of_samples(const TrainerWorld& world, const TrainConfig& config) {

@@ -75,6 +75,10 @@ TEST_F(ImageFolders, IsResumedEvaluatedAndRecognized) {
   add_photos();
   ASSERT_EQ(train({"--batch-size", "4", "--epochs", "1"}).code, 0);
   ASSERT_EQ(train({"--batch-size", "4", "--epochs", "4", "--lr", "0.003", "--resume", "auto"}).code, 0);
+  const ProgramEnd smaller = run_it({"train", "--dataset", "folder", "--data-dir", "photos", "--image-size", "20",
+                                     "--device", "cpu", "--run-dir", "run", "--resume", "auto", "--epochs", "5"});
+  EXPECT_EQ(smaller.code, 4) << smaller.err;
+  EXPECT_THAT(smaller.err, HasSubstr("--image-size"));
   const ProgramEnd evaluated = run_it({"eval", "run", "--json"});
   ASSERT_EQ(evaluated.code, 0) << evaluated.err;
   EXPECT_EQ(tests::parse_json(evaluated.out)["samples"], 8);

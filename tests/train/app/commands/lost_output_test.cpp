@@ -238,6 +238,8 @@ class LostResult : public tests::Trained {
       {"model", "show", "convnet"},
       {"model", "show", "convnet", "--json"},
       {"data", "info", "mnist", "--data-dir", "data"},
+      {"data", "cache", "ls"},
+      {"data", "cache", "rm", "--help"},
       {"data", "fetch", "--help"},
       {"data", "verify", "--help"},
       {"doctor"},

@@ -62,7 +62,7 @@ TEST(ParseTrain, HelpNamesTheOptionsThatAResumeTreatsOtherwise) {
   EXPECT_THAT(
       help,
       HasSubstr("the resume is rejected: --image-size, --normalize, --val-split, --stratify, --model, --optimizer, "
-                "--momentum, --group, --ema; within an epoch also: --dataset, --resize, --broken, --batch-size, "
+                "--momentum, --group, --ema; within an epoch also: --dataset, --batch-size, "
                 "--global-batch, --seed; with --reproducible, if they give other "
                 "bits: --shard-size, --accumulate, --global-batch, --precision, --device, --simulate-gpu, "
                 "--backend, --conv, --gemm, --autotune, --threads."));

@@ -66,7 +66,7 @@ TEST(SampleShape, RejectsAnotherSize) {
   EXPECT_EQ(
       rejection(about, {28, 29, 1}),
       "run/checkpoints/step-20 was trained on samples of [28,28,1], but the samples here are of [28,29,1]; use the "
-      "data set that it was trained on, or another checkpoint");
+      "data set that it was trained on (of image folders, with its --image-size), or another checkpoint");
 }
 
 TEST(SampleShape, RejectsInvalidShapesBriefly) {
