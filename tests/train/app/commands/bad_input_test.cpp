@@ -268,7 +268,7 @@ TEST(Command, ThatIsNoneIsTold) {
   EXPECT_EQ(place.run({"ckpt", "list"}).err,
             "gradring ckpt: there is no action 'list'. Did you mean 'ls'? Try gradring ckpt --help\n");
   EXPECT_EQ(place.run({"data", "download"}).err,
-            "gradring data: there is no action 'download', expected one of fetch, verify, info. "
+            "gradring data: there is no action 'download', expected one of fetch, verify, info, cache. "
             "Try gradring data --help\n");
 }
 
