@@ -33,14 +33,14 @@ __device__ Four<float> load_four(const Operand& from, const typename Operand::Ro
   using T = typename Operand::Element;
   Four<float> four = {};
   if (from.aligned) {
-    if (const T* here = from.at(row, first)) {
+    if (const T* here = from.at(row, from.column(first))) {
       const auto loaded = simt::load_as<Four<T>>(here);
       for (int i = 0; i < kFour; ++i) four.values[i] = lib::to_f32(loaded.values[i]);
     }
     return four;
   }
   for (int i = 0; i < kFour; ++i)
-    if (const T* here = from.at(row, first + i)) four.values[i] = lib::to_f32(*here);
+    if (const T* here = from.at(row, from.column(first + i))) four.values[i] = lib::to_f32(*here);
   return four;
 }
 

@@ -82,9 +82,11 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfMultiprocessor)
   Sums sums[kEach][kEach];
   for (auto& row : sums)
     for (Sums& fragment : row) wmma::fill_fragment(fragment, 0.0f);
+  TileLoader<TileA, kThreads> a_loader(product.a, first_row);
+  TileLoader<TileB, kThreads> b_loader(product.b, first_column);
   for (int k = k_range.begin; k < k_range.end; k += kTile.k) {
-    tile_a.template load<kThreads>(product.a, first_row, k, copy_at_once);
-    tile_b.template load<kThreads>(product.b, first_column, k, copy_at_once);
+    a_loader.load(tile_a, product.a, k, copy_at_once);
+    b_loader.load(tile_b, product.b, k, copy_at_once);
     __syncthreads();  // both tiles are complete
     multiply(sums, tile_a, tile_b, warp_row, warp_column);
     __syncthreads();  // all reads are done before the next k-tile overwrites them

@@ -54,12 +54,14 @@ __device__ void add_mma_product(typename Tile::Accumulators& sums, const A& a, c
   SIMT_SHARED(StagesB, stages_b);
   const int warp_row = static_cast<int>(threadIdx.x) / 32 * Tile::kWarpRows;
   const int k_tiles = (end - begin + Tile::kK - 1) / Tile::kK;
+  TileLoader<TileA, Tile::kThreads> a_loader(a, first_row);
+  TileLoader<TileB, Tile::kThreads> b_loader(b, first_column);
   __syncthreads();  // no thread still reads the stages of the product before
   lib::mma_main_loop<Tile::kK>(sums, stages_a, warp_row, stages_b, 0, k_tiles,
                                [&](int k_tile, TileA& a_tile, TileB& b_tile) {
                                  const int k = begin + k_tile * Tile::kK;
-                                 a_tile.template load<Tile::kThreads>(a, first_row, k, async_copy16);
-                                 b_tile.template load<Tile::kThreads>(b, first_column, k, async_copy16);
+                                 a_loader.load(a_tile, a, k, async_copy16);
+                                 b_loader.load(b_tile, b, k, async_copy16);
                                });
   async_wait<0>();
 }

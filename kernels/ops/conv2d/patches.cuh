@@ -54,7 +54,8 @@ class Divisor {
 ///                dx = patches * w, stored with rows (kh, kw, o)
 ///
 /// Columns that differ in the channel alone are neighbours in memory.
-/// Limits    rows, columns and the elements of an image below 2^31; extents, with padding, below 2^30 (checked).
+/// Limits    rows, columns and the elements of an image with its padding below 2^31; extents, with padding, below 2^30
+///           (checked).
 class Patches {
  public:
   /// The part of the convolution's output that counts: all of it, or what pooling uses.
@@ -64,6 +65,7 @@ class Patches {
   static Patches of_outputs(const Geometry& g, const Outputs& outputs);
   static Patches of_inputs(const Geometry& g, const Outputs& outputs);
 
+  /// Where in the source the position of the kernel at its origin is, for a row, and the distance from it, for a column.
   struct Row {
     int image, y, x;
   };
@@ -95,23 +97,32 @@ class Patches {
     const auto [down, across] = kernel_width_.divide(kernel_position);
     return {down * direction_, across * direction_, channel};
   }
+  /// Where source coordinates are multiples of the stride, which dgrad has to divide by; else they need no division.
+  __device__ bool dilated() const { return dilation_ > 1; }
+  __device__ bool contains(int y, int x) const {
+    return static_cast<unsigned>(y) < static_cast<unsigned>(source_height_) &&
+           static_cast<unsigned>(x) < static_cast<unsigned>(source_width_);
+  }
   __device__ Position position(const Row& row, const Column& column) const {
     constexpr Position kNone{0, -1, -1, 0};
     int y = row.y + column.y;
     int x = row.x + column.x;
-    if (y < 0 || x < 0) return kNone;
-    if (dilation_ > 1) {
+    if (dilated()) {
+      if (y < 0 || x < 0) return kNone;
       const auto down = dilation_divisor_.divide(y);
       const auto across = dilation_divisor_.divide(x);
       if (down.remainder || across.remainder) return kNone;
       y = down.quotient;
       x = across.quotient;
     }
-    return y < source_height_ && x < source_width_ ? Position{row.image, y, x, column.channel} : kNone;
+    return contains(y, x) ? Position{row.image, y, x, column.channel} : kNone;
   }
-  /// Of the element from the start of the source.
-  __device__ std::int64_t offset(const Position& at) const {
-    return std::int64_t{at.image} * image_elements_ + (at.y * source_width_ + at.x) * source_channels_ + at.channel;
+  __device__ std::int64_t image_offset(int image) const { return std::int64_t{image} * image_elements_; }
+  /// Of channel 0 at (y, x) from the start of an image. Outside of it any number, or so far before or behind it.
+  __device__ int offset_in_image(int y, int x) const {
+    return static_cast<int>(
+        (static_cast<unsigned>(y) * static_cast<unsigned>(source_width_) + static_cast<unsigned>(x)) *
+        static_cast<unsigned>(source_channels_));
   }
 
  private:
@@ -154,6 +165,8 @@ inline Patches::Patches(const Geometry& g, const Shape& shape)
   lib::check_limit("conv2d", "kernel_height", g.kernel_height, kMost);
   lib::check_limit("conv2d", "kernel_width", g.kernel_width, kMost);
   lib::check_limit("conv2d", "stride", g.stride, kMost);
+  lib::narrow<int>("conv2d", "elements of a padded image",
+                   (g.in_height + 2 * g.padding) * (g.in_width + 2 * g.padding) * shape.channels);
 }
 
 inline Patches Patches::of_outputs(const Geometry& g, const Outputs& outputs) {

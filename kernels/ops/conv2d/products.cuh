@@ -19,10 +19,13 @@
 ///   dgrad     (n, ih, iw)       i                     (kh, kw, o)       patches of dy      w, its rows reordered
 ///   wgrad     o                 (kh, kw, i)           (n, oh, ow)       dy                 patches of x
 ///
-/// An operand is a view with contiguous rows, along K if it is K-major, else along M or N: `row(index)` is computed
-/// once for each row; `at(row, column)` is the address of an element, or null where it is missing (padding, or outside
-/// of the matrix): it counts as 0. In an `aligned` operand, 16-byte vectors at columns that are multiples of 8 are
-/// contiguous and aligned, and exist or not as a whole.
+/// An operand is a view with contiguous rows, along K if it is K-major, else along M or N. `row(index)` and
+/// `column(index)` are what elements of a row, or of a column, have in common: they are computed once for many elements.
+/// `at(row, column)` is the address of an element, or null where it is missing (padding, or outside of the matrix): it
+/// counts as 0, or as `absent(column)` if the operand has that. In an `aligned` operand, 16-byte vectors at columns that
+/// are multiples of 8 are contiguous and aligned, and exist or not as a whole. An operand that is not in memory has,
+/// instead of `at`, `element(row, column)` and, for vectors, `Vector fetch(row, column)`, which only loads, and
+/// `store(to, vector)`.
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 
@@ -38,17 +41,36 @@ bool has_aligned_rows(const T* data, std::int64_t elements) {
 template <class T, Major kMajor>
 struct PatchMatrix {
   using Element = T;
-  using Row = Patches::Row;
   static constexpr bool kKMajor = kMajor == Major::k;
+  /// As in Patches; `start` is the source's element there, of a dilated source its image.
+  struct Row {
+    int y, x;
+    const T* start;
+  };
+  struct Column {
+    int y, x, offset;
+  };
 
   Patches patches;
   const T* data;
   bool aligned;
 
-  __device__ Row row(int index) const { return patches.row(index); }
-  __device__ const T* at(const Row& row, int column) const {
-    const Patches::Position position = patches.position(row, patches.column(column));
-    return position.y < 0 ? nullptr : data + patches.offset(position);
+  __device__ Row row(int index) const { return row_of(patches.row(index)); }
+  __device__ Row row_of(const Patches::Row& row) const {
+    const T* image = data + patches.image_offset(row.image);
+    return {row.y, row.x, patches.dilated() ? image : image + patches.offset_in_image(row.y, row.x)};
+  }
+  __device__ Column column(int index) const {
+    const Patches::Column column = patches.column(index);
+    return {column.y, column.x, patches.offset_in_image(column.y, column.x) + column.channel};
+  }
+  __device__ const T* at(const Row& row, const Column& column) const {
+    if (patches.dilated()) {
+      const int channel = column.offset - patches.offset_in_image(column.y, column.x);
+      const Patches::Position at = patches.position({0, row.y, row.x}, {column.y, column.x, channel});
+      return at.y < 0 ? nullptr : row.start + patches.offset_in_image(at.y, at.x) + channel;
+    }
+    return patches.contains(row.y + column.y, row.x + column.x) ? row.start + column.offset : nullptr;
   }
 };
 
@@ -57,6 +79,7 @@ template <class T, Major kMajor>
 struct StoredMatrix {
   using Element = T;
   using Row = const T*;
+  using Column = int;
   static constexpr bool kKMajor = kMajor == Major::k;
 
   const T* data;
@@ -64,6 +87,7 @@ struct StoredMatrix {
   bool aligned;
 
   __device__ Row row(int index) const { return index < rows ? data + std::int64_t{index} * columns : nullptr; }
+  __device__ Column column(int index) const { return index; }
   __device__ const T* at(Row row, int column) const { return row && column < columns ? row + column : nullptr; }
 };
 
@@ -72,6 +96,7 @@ template <class T>
 struct DgradFilters {
   using Element = T;
   using Row = const T*;
+  using Column = int;
   static constexpr bool kKMajor = false;
 
   const T* data;
@@ -84,6 +109,7 @@ struct DgradFilters {
     return position < kernel_positions ? data + (std::int64_t{filter} * kernel_positions + position) * channels
                                        : nullptr;
   }
+  __device__ Column column(int index) const { return index; }
   __device__ const T* at(Row row, int column) const { return row && column < channels ? row + column : nullptr; }
 };
 
@@ -139,34 +165,10 @@ auto wgrad_product(const WgradArgs& args) {
                  b.patches.columns(), k};
 }
 
-/// A 16-byte vector of a row to shared memory, by copy16(to, from) where it is contiguous; 0 for what is not there.
-template <class Operand, class T, class Copy>
-__device__ void copy_vector(T* to, const Operand& from, const typename Operand::Row& row, int column, Copy copy16) {
-  if (from.aligned) {
-    if (const T* here = from.at(row, column))
-      copy16(to, here);
-    else
-      simt::store_as(to, uint4{});
-    return;
-  }
-  for (int i = 0; i < lib::kVectorElements; ++i) {
-    const T* here = from.at(row, column + i);
-    to[i] = here ? *here : lib::from_f32<T>(0.0f);
-  }
-}
-
-/// The same, by the operand's own load(to, row, column, copy16) if it has one.
-template <class Operand, class T, class Copy>
-__device__ void load_vector(T* to, const Operand& from, const typename Operand::Row& row, int column, Copy copy16) {
-  if constexpr (requires { from.load(to, row, column, copy16); })
-    from.load(to, row, column, copy16);
-  else
-    copy_vector(to, from, row, column, copy16);
-}
-
 /// A k-tile of an operand in shared memory, kMN x kK, with rows as in global memory.
-template <class Operand, int kMN, int kK>
+template <class OperandType, int kMN, int kK>
 struct OperandTile {
+  using Operand = OperandType;
   using Element = typename Operand::Element;
   static constexpr bool kKMajor = Operand::kKMajor;
   static constexpr int kRows = kKMajor ? kMN : kK;
@@ -176,18 +178,105 @@ struct OperandTile {
 
   Element rows[kRows][kPitch];
 
-  template <int kThreads, class Copy>
-  __device__ void load(const Operand& from, int first_mn, int first_k, Copy copy16) {
-    const int first_row = kKMajor ? first_mn : first_k;
-    const int first_column = kKMajor ? first_k : first_mn;
-    for (int i = static_cast<int>(threadIdx.x); i < kRows * kVectorsOfRow; i += kThreads) {
-      const int row = i / kVectorsOfRow;
-      const int column = i % kVectorsOfRow * lib::kVectorElements;
-      load_vector(&rows[row][column], from, from.row(first_row + row), first_column + column, copy16);
+  __device__ const Element* at(int row, int column) const { return &rows[row][column]; }
+};
+
+/// What a thread of a block loads of each k-tile of an operand: a 16-byte vector at the same column of every
+/// kRowStep-th row. What these have in common is computed once: K-major rows for all k-tiles, their column for a k-tile;
+/// else the column for all k-tiles, and rows for a k-tile.
+template <class Tile, int kThreads>
+class TileLoader {
+ public:
+  using Operand = typename Tile::Operand;
+
+  __device__ TileLoader(const Operand& from, int first_mn)
+      : row_(static_cast<int>(threadIdx.x) / Tile::kVectorsOfRow),
+        column_(static_cast<int>(threadIdx.x) % Tile::kVectorsOfRow * lib::kVectorElements) {
+    if constexpr (Tile::kKMajor) {
+      find_rows(from, first_mn);
+    } else {
+      column_ += first_mn;
+      common_ = from.column(column_);
     }
   }
 
-  __device__ const Element* at(int row, int column) const { return &rows[row][column]; }
+  /// Copies by copy16(to, from) what is contiguous in memory, and stores the rest.
+  template <class Copy>
+  __device__ void load(Tile& tile, const Operand& from, int first_k, Copy copy16) {
+    if constexpr (!Tile::kKMajor) find_rows(from, first_k);
+    const int column = Tile::kKMajor ? first_k + column_ : column_;
+    if (!from.aligned) return load_elements(tile, from, column);
+    if constexpr (Tile::kKMajor) common_ = from.column(column);
+    if constexpr (requires { typename Operand::Vector; }) {
+      typename Operand::Vector vectors[kLoads];  // all loads are on the way before the first one is waited for
+      SIMT_UNROLL_ON_GPU
+      for (int i = 0; i < kLoads; ++i)
+        if (has_row(i)) vectors[i] = from.fetch(rows_[i], common_);
+      SIMT_UNROLL_ON_GPU
+      for (int i = 0; i < kLoads; ++i)
+        if (has_row(i)) from.store(to(tile, i), vectors[i]);
+    } else {
+      SIMT_UNROLL_ON_GPU
+      for (int i = 0; i < kLoads; ++i)
+        if (has_row(i)) copy_vector(to(tile, i), from, rows_[i], copy16);
+    }
+  }
+
+ private:
+  using T = typename Operand::Element;
+  static constexpr int kRowStep = kThreads / Tile::kVectorsOfRow;
+  static constexpr int kLoads = (Tile::kRows + kRowStep - 1) / kRowStep;
+  static_assert(kThreads % Tile::kVectorsOfRow == 0);
+
+  __device__ bool has_row(int i) const { return Tile::kRows % kRowStep == 0 || row_ + i * kRowStep < Tile::kRows; }
+  __device__ T* to(Tile& tile, int i) const {
+    return &tile.rows[row_ + i * kRowStep][threadIdx.x % Tile::kVectorsOfRow * lib::kVectorElements];
+  }
+  __device__ void find_rows(const Operand& from, int first) {
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < kLoads; ++i) rows_[i] = from.row(first + row_ + i * kRowStep);
+  }
+
+  template <class Copy>
+  __device__ void copy_vector(T* to, const Operand& from, const typename Operand::Row& row, Copy copy16) const {
+    if (const T* here = from.at(row, common_))
+      copy16(to, here);
+    else
+      simt::store_as(to, absent_vector(from));
+  }
+  __device__ void load_elements(Tile& tile, const Operand& from, int first_column) const {
+    for (int j = 0; j < lib::kVectorElements; ++j) {
+      const typename Operand::Column column = from.column(first_column + j);
+      SIMT_UNROLL_ON_GPU
+      for (int i = 0; i < kLoads; ++i)
+        if (has_row(i)) to(tile, i)[j] = element(from, rows_[i], column);
+    }
+  }
+  __device__ static T element(const Operand& from, const typename Operand::Row& row,
+                              const typename Operand::Column& column) {
+    if constexpr (requires { typename Operand::Vector; }) {
+      return from.element(row, column);
+    } else {
+      if (const T* here = from.at(row, column)) return *here;
+      if constexpr (requires { from.absent(column); }) return from.absent(column);
+      return lib::from_f32<T>(0.0f);
+    }
+  }
+  __device__ uint4 absent_vector(const Operand& from) const {
+    uint4 vector{};
+    if constexpr (requires { from.absent(common_); }) {
+      struct alignas(4) Pair {
+        T elements[2];
+      };
+      const Pair first{{from.absent(common_), lib::from_f32<T>(0.0f)}};
+      vector.x = simt::load_as<std::uint32_t>(&first);
+    }
+    return vector;
+  }
+
+  int row_, column_;
+  typename Operand::Row rows_[kLoads];
+  typename Operand::Column common_;
 };
 
 /// A block's tile of C, and the K extent of its k-tiles.

@@ -89,7 +89,7 @@ void wgrad(Stream& stream, const BackwardArgs& args) {
       dz.windows};
   const WgradSizes sizes = wgrad_sizes(g);
   const int slices = sizes.slices();
-  const conv2d::Product product{GradientMatrix<T>{dz}, b, dz.channels, b.patches.columns() + 1,
+  const conv2d::Product product{GradientMatrix<T>{dz, dz.aligned}, b, dz.channels, b.patches.columns() + 1,
                                 lib::narrow<int>("conv_relu_pool", "positions", sizes.k)};
   auto* dw_slices = static_cast<float*>(args.workspace);
   float* db_slices = dw_slices + slices * g.conv.weight_elements();
@@ -112,7 +112,8 @@ template <class T>
 void dgrad(Stream& stream, const BackwardArgs& args) {
   const Geometry& g = args.geometry;
   if (g.conv.in_elements() == 0) return;
-  const GradientPatches<T> a{conv2d::Patches::of_inputs(g.conv, pooled_outputs(g)), pooled_gradient<T>(args)};
+  const auto dz = pooled_gradient<T>(args);
+  const GradientPatches<T> a{conv2d::Patches::of_inputs(g.conv, pooled_outputs(g)), dz, dz.aligned};
   const auto b = conv2d::dgrad_filters(g.conv, static_cast<const T*>(args.w));
   const conv2d::Product product{a, b, a.patches.rows(), b.channels, a.patches.columns()};
   if (product.columns <= Narrow::kColumns)

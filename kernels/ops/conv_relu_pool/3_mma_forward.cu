@@ -28,6 +28,10 @@ using Narrow = conv2d::MmaTile<4, 32, 16>;  // few filters: the first convolutio
 template <class Tile>
 constexpr int kResidentBlocks = Tile::kColumns > Narrow::kColumns ? 0 : 4;
 
+/// The wide tile is for windows of at most 4 elements: maxima that live on would take the registers of another block.
+template <class Tile>
+constexpr bool kIsOneProduct = Tile::kColumns > Narrow::kColumns;
+
 constexpr int kWarpWindows = 8;
 constexpr int kWarpElements = 4;  // of each window
 constexpr int kWarpRows = kWarpWindows * kWarpElements;
@@ -38,12 +42,13 @@ struct WindowPatches : conv2d::PatchMatrix<T, conv2d::Major::k> {
   Windows windows;
   int first_element = 0;
 
-  __device__ conv2d::Patches::Row row(int index) const {
+  __device__ typename conv2d::PatchMatrix<T, conv2d::Major::k>::Row row(int index) const {
     const int window = index / kWarpRows * kWarpWindows + index % kWarpWindows;
     const int element = first_element + index / kWarpWindows % kWarpElements;
-    if (window >= windows.count() || element >= windows.elements_of_window()) return conv2d::Patches::no_row();
+    if (window >= windows.count() || element >= windows.elements_of_window())
+      return this->row_of(conv2d::Patches::no_row());
     const Windows::Position at = windows.position({window, element});
-    return this->patches.row_at(at.image, at.y, at.x);
+    return this->row_of(this->patches.row_at(at.image, at.y, at.x));
   }
 };
 
@@ -65,7 +70,7 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
   const int column = first_column + simt::mma_position_in_c(lane, 0).column;
   Maximum maxima[kTiles][2] = {};
   auto a = product.a;
-  for (a.first_element = 0; a.first_element < a.windows.elements_of_window(); a.first_element += kWarpElements) {
+  do {
     typename Tile::Accumulators products;
     conv2d::add_mma_product<Tile>(products, a, product.b, first_row, first_column, 0, product.k);
     SIMT_UNROLL_ON_GPU
@@ -83,7 +88,8 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
         }
       }
     }
-  }
+    a.first_element += kWarpElements;
+  } while (!kIsOneProduct<Tile> && a.first_element < a.windows.elements_of_window());
   if (window >= a.windows.count()) return;
   const int pairs = (product.columns + 1) / 2;
   SIMT_UNROLL_ON_GPU
@@ -131,10 +137,10 @@ void forward(Stream& stream, const ForwardArgs& args) {
     const conv2d::Product product{
         a, conv2d::StoredMatrix<T, conv2d::Major::k>{w, filters, k, conv2d::has_aligned_rows(w, k)},
         lib::narrow<int>("conv_relu_pool", "rows", rows), filters, k};
-    if (filters <= Narrow::kColumns)
-      launch<Narrow, T>(stream, product, args);
-    else
+    if (filters > Narrow::kColumns && g.window * g.window <= kWarpElements)
       launch<Wide, T>(stream, product, args);
+    else
+      launch<Narrow, T>(stream, product, args);
   });
 }
 

@@ -68,13 +68,14 @@ inline conv2d::Patches::Outputs pooled_outputs(const Geometry& g) {
   return {g.out_height() * g.window, g.out_width() * g.window};
 }
 
-/// A mask of two channels: all 16 bits of each whose code is `element`. The low half is of the lower code of byte
-/// `pair`.
-__device__ inline std::uint32_t mask_of_pair(std::uint32_t codes, int pair, int element) {
-  const auto wanted = static_cast<std::uint32_t>(element);
-  const std::uint32_t low = (codes >> (8 * pair) & 0xfu) == wanted ? 0xffffu : 0u;
-  const std::uint32_t high = (codes >> (8 * pair + 4) & 0xfu) == wanted ? 0xffff0000u : 0u;
-  return low | high;
+/// Eight times the code `element`, as the codes of eight channels are in 32 bits.
+__device__ inline std::uint32_t eight_codes(int element) { return static_cast<std::uint32_t>(element) * 0x11111111u; }
+
+/// A pair of 16-bit elements, of which those remain whose codes, of byte `pair`, differ nowhere.
+__device__ inline std::uint32_t kept(std::uint32_t elements, std::uint32_t differences, int pair) {
+  const std::uint32_t low = differences & 0xfu << 8 * pair ? 0xffff0000u : 0xffffffffu;
+  const std::uint32_t high = differences & 0xf0u << 8 * pair ? 0xffffu : 0xffffffffu;
+  return elements & low & high;
 }
 
 /// dz, the gradient of the convolution's output: dy where the code names the element, 0 elsewhere. It exists in shared
@@ -88,6 +89,12 @@ struct PooledGradient {
   Windows windows;
   bool aligned;  ///< eight channels of dy, and of the codes, are one aligned access
 
+  /// Eight channels of one element before the codes are applied: those whose codes differ from it are 0.
+  struct Vector {
+    uint4 dy;
+    std::uint32_t differences;
+  };
+
   __device__ T at(const Windows::WindowElement& element, int channel) const {
     const std::int64_t out = std::int64_t{element.window} * channels + channel;
     return code_at(codes_of(element), channel) == static_cast<unsigned>(element.index) ? dy[out]
@@ -96,16 +103,13 @@ struct PooledGradient {
   __device__ const std::uint8_t* codes_of(const Windows::WindowElement& element) const {
     return codes + std::int64_t{element.window} * code_bytes;
   }
-  /// A 16-byte vector: eight channels of one element.
-  __device__ void load(T* to, const Windows::WindowElement& element, int channel) const {
-    const std::int64_t out = std::int64_t{element.window} * channels + channel;
-    uint4 values = simt::load_as<uint4>(dy + out);
-    const auto eight_codes = simt::load_as<std::uint32_t>(codes_of(element) + channel / 2);
-    values.x &= mask_of_pair(eight_codes, 0, element.index);
-    values.y &= mask_of_pair(eight_codes, 1, element.index);
-    values.z &= mask_of_pair(eight_codes, 2, element.index);
-    values.w &= mask_of_pair(eight_codes, 3, element.index);
-    simt::store_as(to, values);
+  __device__ Vector fetch(const Windows::WindowElement& element, int channel) const {
+    return {simt::load_as<uint4>(dy + std::int64_t{element.window} * channels + channel),
+            simt::load_as<std::uint32_t>(codes_of(element) + channel / 2) ^ eight_codes(element.index)};
+  }
+  __device__ static void store(T* to, const Vector& vector) {
+    simt::store_as(to, uint4{kept(vector.dy.x, vector.differences, 0), kept(vector.dy.y, vector.differences, 1),
+                             kept(vector.dy.z, vector.differences, 2), kept(vector.dy.w, vector.differences, 3)});
   }
 };
 
@@ -128,18 +132,25 @@ template <class T>
 struct GradientMatrix {
   using Element = T;
   using Row = Windows::WindowElement;
+  using Column = int;
+  using Vector = typename PooledGradient<T>::Vector;
   static constexpr bool kKMajor = false;
 
   PooledGradient<T> dz;
+  bool aligned;
 
   __device__ Row row(int index) const { return dz.windows.element(index); }
-  template <class Copy>
-  __device__ void load(T* to, const Row& row, int channel, Copy) const {
-    const int channels = row.window < dz.windows.count() ? dz.channels : 0;
-    if (dz.aligned && channel < channels) return dz.load(to, row, channel);
-    for (int i = 0; i < lib::kVectorElements; ++i)
-      to[i] = channel + i < channels ? dz.at(row, channel + i) : lib::from_f32<T>(0.0f);
+  __device__ Column column(int channel) const { return channel; }
+  __device__ bool has(const Row& row, int channel) const {
+    return row.window < dz.windows.count() && channel < dz.channels;
   }
+  __device__ T element(const Row& row, int channel) const {
+    return has(row, channel) ? dz.at(row, channel) : lib::from_f32<T>(0.0f);
+  }
+  __device__ Vector fetch(const Row& row, int channel) const {
+    return has(row, channel) ? dz.fetch(row, channel) : Vector{};
+  }
+  __device__ static void store(T* to, const Vector& vector) { PooledGradient<T>::store(to, vector); }
 };
 
 /// Patches of dz: operand A of dx.
@@ -147,44 +158,46 @@ template <class T>
 struct GradientPatches {
   using Element = T;
   using Row = conv2d::Patches::Row;
+  using Column = conv2d::Patches::Column;
+  using Vector = typename PooledGradient<T>::Vector;
   static constexpr bool kKMajor = true;
 
   conv2d::Patches patches;
   PooledGradient<T> dz;
+  bool aligned;
 
   __device__ Row row(int index) const { return patches.row(index); }
-  template <class Copy>
-  __device__ void load(T* to, const Row& row, int column, Copy) const {
-    if (dz.aligned) {
-      const conv2d::Patches::Position at = patches.position(row, patches.column(column));
-      if (at.y < 0) return simt::store_as(to, uint4{});
-      return dz.load(to, dz.windows.element_at({at.image, at.y, at.x}), at.channel);
-    }
-    for (int i = 0; i < lib::kVectorElements; ++i) {
-      const conv2d::Patches::Position at = patches.position(row, patches.column(column + i));
-      to[i] = at.y < 0 ? lib::from_f32<T>(0.0f) : dz.at(dz.windows.element_at({at.image, at.y, at.x}), at.channel);
-    }
+  __device__ Column column(int index) const { return patches.column(index); }
+  __device__ T element(const Row& row, const Column& column) const {
+    const conv2d::Patches::Position at = patches.position(row, column);
+    return at.y < 0 ? lib::from_f32<T>(0.0f) : dz.at(dz.windows.element_at({at.image, at.y, at.x}), at.channel);
   }
+  __device__ Vector fetch(const Row& row, const Column& column) const {
+    const conv2d::Patches::Position at = patches.position(row, column);
+    return at.y < 0 ? Vector{} : dz.fetch(dz.windows.element_at({at.image, at.y, at.x}), at.channel);
+  }
+  __device__ static void store(T* to, const Vector& vector) { PooledGradient<T>::store(to, vector); }
 };
 
 /// Patches of x with a row for each output that pooling uses, and a column of ones after the last: dz^T times it is dw
 /// and db.
 template <class T>
 struct PatchesAndOnes : conv2d::PatchMatrix<T, conv2d::Major::mn> {
+  using Patches = conv2d::PatchMatrix<T, conv2d::Major::mn>;
+  struct Column : Patches::Column {
+    bool ones;
+  };
+
   Windows windows;
 
-  __device__ conv2d::Patches::Row row(int index) const {
+  __device__ typename Patches::Row row(int index) const {
     const Windows::WindowElement element = windows.element(index);
-    if (element.window >= windows.count()) return conv2d::Patches::no_row();
+    if (element.window >= windows.count()) return this->row_of(conv2d::Patches::no_row());
     const Windows::Position at = windows.position(element);
-    return this->patches.row_at(at.image, at.y, at.x);
+    return this->row_of(this->patches.row_at(at.image, at.y, at.x));
   }
-  template <class Copy>
-  __device__ void load(T* to, const conv2d::Patches::Row& row, int column, Copy copy16) const {
-    conv2d::copy_vector(to, *this, row, column, copy16);
-    const int ones = this->patches.columns() - column;  // no pending cp.async covers it: copied columns exist in x
-    if (ones >= 0 && ones < lib::kVectorElements) to[ones] = lib::from_f32<T>(1.0f);
-  }
+  __device__ Column column(int index) const { return {Patches::column(index), index == this->patches.columns()}; }
+  __device__ static T absent(const Column& column) { return lib::from_f32<T>(column.ones ? 1.0f : 0.0f); }
 };
 
 }  // namespace GRADRING_KERNEL_COPY
