@@ -13,6 +13,7 @@
 
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv_relu_pool/mma.cuh"
+#include "kernels/ops/conv_relu_pool/short_filters.cuh"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
@@ -129,12 +130,13 @@ namespace mma {
 void backward(Stream& stream, const BackwardArgs& args) {
   check_args(args);
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
-    wgrad<T>(stream, args);
+    if (!short_filters::wgrad(stream, args)) wgrad<T>(stream, args);
     if (args.dx) dgrad<T>(stream, args);
   });
 }
 
 std::size_t workspace_bytes(const Geometry& g) {
+  if (short_filters::knows_wgrad(g)) return short_filters::wgrad_workspace_bytes(g);
   const WgradSizes sizes = wgrad_sizes(g);
   return conv2d::slice_bytes(sizes.rows, sizes.columns, sizes.k, sizes.tile());
 }

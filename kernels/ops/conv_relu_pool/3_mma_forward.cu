@@ -15,6 +15,7 @@
 
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv_relu_pool/mma.cuh"
+#include "kernels/ops/conv_relu_pool/short_filters.cuh"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
@@ -124,7 +125,7 @@ namespace mma {
 void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
-  if (g.out_elements() == 0) return;
+  if (g.out_elements() == 0 || short_filters::forward(stream, args)) return;
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const auto* x = static_cast<const T*>(args.x);
     const auto* w = static_cast<const T*>(args.w);
