@@ -65,7 +65,7 @@ class Patches {
   static Patches of_outputs(const Geometry& g, const Outputs& outputs);
   static Patches of_inputs(const Geometry& g, const Outputs& outputs);
 
-  /// Where in the source the position of the kernel at its origin is, for a row, and the distance from it, for a column.
+  /// Of a row, where in the source the kernel's first position is; of a column, the distance from it.
   struct Row {
     int image, y, x;
   };

@@ -20,11 +20,11 @@
 ///   wgrad     o                 (kh, kw, i)           (n, oh, ow)       dy                 patches of x
 ///
 /// An operand is a view with contiguous rows, along K if it is K-major, else along M or N. `row(index)` and
-/// `column(index)` are what elements of a row, or of a column, have in common: they are computed once for many elements.
+/// `column(index)` are what elements of a row, or of a column, have in common, computed once for many elements.
 /// `at(row, column)` is the address of an element, or null where it is missing (padding, or outside of the matrix): it
-/// counts as 0, or as `absent(column)` if the operand has that. In an `aligned` operand, 16-byte vectors at columns that
-/// are multiples of 8 are contiguous and aligned, and exist or not as a whole. An operand that is not in memory has,
-/// instead of `at`, `element(row, column)` and, for vectors, `Vector fetch(row, column)`, which only loads, and
+/// counts as 0, or as `absent(column)` if the operand has that. In an `aligned` operand, 16-byte vectors at columns
+/// that are multiples of 8 are contiguous and aligned, and exist or not as a whole. An operand that is not in memory
+/// has, instead of `at`, `element(row, column)` and, for vectors, `Vector fetch(row, column)`, which only loads, and
 /// `store(to, vector)`.
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
@@ -182,8 +182,8 @@ struct OperandTile {
 };
 
 /// What a thread of a block loads of each k-tile of an operand: a 16-byte vector at the same column of every
-/// kRowStep-th row. What these have in common is computed once: K-major rows for all k-tiles, their column for a k-tile;
-/// else the column for all k-tiles, and rows for a k-tile.
+/// kRowStep-th row. What these have in common is computed once: K-major rows for all k-tiles, their column for a
+/// k-tile; else the column for all k-tiles, and rows for a k-tile.
 template <class Tile, int kThreads>
 class TileLoader {
  public:

@@ -11,8 +11,11 @@
 // Still slow because: dw and dx compute the same dz twice; cp.async cannot copy it ahead, because it is computed.
 // Limits: f16 and bf16; those of conv2d::Patches. An infinity in dy, x or w times a zero is NaN.
 
+#include <algorithm>
+
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv_relu_pool/mma.cuh"
+#include "kernels/ops/conv_relu_pool/resident.cuh"
 #include "kernels/ops/conv_relu_pool/short_filters.cuh"
 
 namespace gradring::kernels::conv_relu_pool {
@@ -130,15 +133,16 @@ namespace mma {
 void backward(Stream& stream, const BackwardArgs& args) {
   check_args(args);
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
-    if (!short_filters::wgrad(stream, args)) wgrad<T>(stream, args);
-    if (args.dx) dgrad<T>(stream, args);
+    if (!short_filters::wgrad(stream, args) && !resident::wgrad(stream, args)) wgrad<T>(stream, args);
+    if (args.dx && !resident::dgrad(stream, args)) dgrad<T>(stream, args);
   });
 }
 
 std::size_t workspace_bytes(const Geometry& g) {
   if (short_filters::knows_wgrad(g)) return short_filters::wgrad_workspace_bytes(g);
   const WgradSizes sizes = wgrad_sizes(g);
-  return conv2d::slice_bytes(sizes.rows, sizes.columns, sizes.k, sizes.tile());
+  return std::max(conv2d::slice_bytes(sizes.rows, sizes.columns, sizes.k, sizes.tile()),
+                  resident::wgrad_workspace_bytes(g));
 }
 
 }  // namespace mma

@@ -15,7 +15,9 @@
 
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv_relu_pool/mma.cuh"
+#include "kernels/ops/conv_relu_pool/resident.cuh"
 #include "kernels/ops/conv_relu_pool/short_filters.cuh"
+#include "kernels/ops/conv_relu_pool/window_maxima.cuh"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
@@ -33,10 +35,6 @@ constexpr int kResidentBlocks = Tile::kColumns > Narrow::kColumns ? 0 : 4;
 template <class Tile>
 constexpr bool kIsOneProduct = Tile::kColumns > Narrow::kColumns;
 
-constexpr int kWarpWindows = 8;
-constexpr int kWarpElements = 4;  // of each window
-constexpr int kWarpRows = kWarpWindows * kWarpElements;
-
 /// Patches with 32 rows for four elements of eight windows, from `first_element` on.
 template <class T>
 struct WindowPatches : conv2d::PatchMatrix<T, conv2d::Major::k> {
@@ -53,11 +51,6 @@ struct WindowPatches : conv2d::PatchMatrix<T, conv2d::Major::k> {
   }
 };
 
-struct Maximum {
-  float value;
-  int element;
-};
-
 template <class Tile, class T, class P>
 __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
     conv_relu_pool_forward_mma_kernel(SIMT_GRID_CONST(P) product, const T* __restrict__ b, T* __restrict__ y,
@@ -67,47 +60,16 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
   const int first_column = static_cast<int>(blockIdx.y) * Tile::kColumns;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int window = (first_row / kWarpRows + static_cast<int>(threadIdx.x) / 32) * kWarpWindows + lane / 4;
-  // Of a thread's sums, [i][j][2 h + c] is element 2 i + h of its window, at column 8 j + c after its first.
-  const int column = first_column + simt::mma_position_in_c(lane, 0).column;
-  Maximum maxima[kTiles][2] = {};
+  const int channel = first_column + simt::mma_position_in_c(lane, 0).column;
+  WindowMaxima<kTiles> maxima;
   auto a = product.a;
   do {
     typename Tile::Accumulators products;
     conv2d::add_mma_product<Tile>(products, a, product.b, first_row, first_column, 0, product.k);
-    SIMT_UNROLL_ON_GPU
-    for (int j = 0; j < kTiles; ++j) {
-      SIMT_UNROLL_ON_GPU
-      for (int c = 0; c < 2; ++c) {
-        const float bias = column + 8 * j + c < product.columns ? lib::to_f32(b[column + 8 * j + c]) : 0.0f;
-        Maximum& best = maxima[j][c];
-        SIMT_UNROLL_ON_GPU
-        for (int q = 0; q < kWarpElements; ++q) {
-          const int element = a.first_element + q;
-          const float z = products.sums[q / 2][j][q % 2 * 2 + c] + bias;
-          const bool takes = element == 0 || z > best.value || z != z;  // a NaN takes all, and no number takes it back
-          if (takes && element < a.windows.elements_of_window()) best = {z, element};
-        }
-      }
-    }
+    maxima.take(products.sums, a.first_element, a.windows.elements_of_window(), b, channel, product.columns);
     a.first_element += kWarpElements;
   } while (!kIsOneProduct<Tile> && a.first_element < a.windows.elements_of_window());
-  if (window >= a.windows.count()) return;
-  const int pairs = (product.columns + 1) / 2;
-  SIMT_UNROLL_ON_GPU
-  for (int j = 0; j < kTiles; ++j) {
-    const int channel = column + 8 * j;  // even: its code and that of its neighbour are a byte of this thread's
-    if (channel >= product.columns) continue;
-    unsigned code[2] = {kCutOff, kCutOff};
-    SIMT_UNROLL_ON_GPU
-    for (int c = 0; c < 2; ++c) {
-      if (channel + c >= product.columns) continue;
-      const Maximum& best = maxima[j][c];
-      const bool cut_off = best.value <= 0;
-      y[std::int64_t{window} * product.columns + channel + c] = lib::from_f32<T>(cut_off ? 0.0f : best.value);
-      if (!cut_off) code[c] = static_cast<unsigned>(best.element);
-    }
-    codes[std::int64_t{window} * pairs + channel / 2] = packed_codes(code[0], code[1]);
-  }
+  if (window < a.windows.count()) maxima.store(y, codes, window, channel, product.columns);
 }
 
 template <class Tile, class T, class P>
@@ -125,7 +87,7 @@ namespace mma {
 void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
-  if (g.out_elements() == 0 || short_filters::forward(stream, args)) return;
+  if (g.out_elements() == 0 || short_filters::forward(stream, args) || resident::forward(stream, args)) return;
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const auto* x = static_cast<const T*>(args.x);
     const auto* w = static_cast<const T*>(args.w);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: filters with few weights (a first convolution) without matrices: the inputs of a 2 x 2 window, of which its four
-//   elements share most, are loaded into registers once, and serve eight filters, whose outputs are one 16-byte store.
+// Idea: filters with few weights (a first convolution) without matrices: the inputs of a 2 x 2 window, of which its
+//   four elements share most, are loaded into registers once and serve eight filters, whose outputs are one 16-byte
+//   store.
 // Mapping: a thread per window and eight filters; neighbouring threads take the next filters of the same window, so
 //   that stores are contiguous. A block keeps all filters and biases in shared memory, as f32.
-// Traffic and bound: x comes from the L1 cache, out_channels / 8 times; y and half a byte of code an output are written.
-//   For an output four products for each weight, and some 25 instructions for the maximum: bound by issuing them.
+// Traffic and bound: x comes from the L1 cache, out_channels / 8 times; y and half a byte of code an output are
+//   written. For an output four products for each weight, and some 25 instructions for the maximum: bound by issuing
+//   them.
 // Gains over the step before: no k-tiles that are half empty, no addresses of patches; stores of 16 bytes.
 // Still slow because: products on the floating-point units; inputs are converted again for each eight filters.
 // Limits: the filters of with_short_filter, at most 256 of them; windows of 2 x 2, stride 1; 2^31 vectors of outputs.

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Idea: a whole image, with a margin of zeros, and the filters of a block stay in shared memory (resident.cuh): all
+//   kernel positions are read from the same image.
+// Mapping: each block takes every gridDim.x-th image and 32 filters; each warp computes 8 windows at a time, in the
+//   order of window_maxima.cuh.
+// Traffic and bound: x is read once for 32 filters, w once a block; y and half a byte of code an output are written.
+//   Bound by waiting for an image while other blocks compute, then by shared memory: four ldmatrix for eight products.
+// Gains over the step before (3_mma_forward.cu): x comes to shared memory once, not once for each kernel position; no
+//   addresses and bounds in the main loop; twice as many blocks.
+// Still slow because: the next image is not on the way while one is multiplied; 25 windows leave a quarter of four
+//   warps idle.
+// Limits: f16 and bf16; windows of 2 x 2; inputs a multiple of 16; an image and the filters of a block fit 96 KB. Else
+//   3_mma_forward.cu does it. An infinity in w times the padding's zeros is NaN.
+
+#include <algorithm>
+
+#include "kernels/lib/reference.h"
+#include "kernels/ops/conv_relu_pool/resident.cuh"
+#include "kernels/ops/conv_relu_pool/window_maxima.cuh"
+
+namespace gradring::kernels::conv_relu_pool {
+inline namespace GRADRING_KERNEL_COPY {
+namespace resident {
+namespace {
+
+using conv2d::Divisor;
+
+constexpr int kFilters = 32;  // of a block
+constexpr int kTiles = kFilters / 8;
+constexpr std::int64_t kMostBlocks = 528;  // four for each multiprocessor of a large GPU
+constexpr int kMostWarps = 4;
+[[maybe_unused]] constexpr int kResidentBlocks = 4;  // for how many a multiprocessor must have registers
+
+struct Shape {
+  int batch, filters, inputs, windows;                      // of an image
+  int pixels, line, padding, padded_pixels;                 // of x: positions, a row with padding
+  int stride, kernel_height, kernel_width, k;               // k: weights of a filter
+  int pitch, filter_pitch;                                  // of a pixel, and of a filter, in shared memory
+  Divisor width, windows_of_line, vectors, filter_vectors;  // of x; of a pixel, and of a filter
+};
+
+template <class T>
+__global__ void __launch_bounds__(32 * kMostWarps, kResidentBlocks)
+    conv_relu_pool_resident_forward_kernel(SIMT_GRID_CONST(Shape) s, const T* __restrict__ x, const T* __restrict__ w,
+                                           const T* __restrict__ b, T* __restrict__ y,
+                                           std::uint8_t* __restrict__ codes) {
+  SIMT_DYNAMIC_SHARED(T, memory);  // x with its padding; then w
+  T* const filters = memory + s.padded_pixels * s.pitch;
+  const int threads = static_cast<int>(blockDim.x);
+  const int first_filter = static_cast<int>(blockIdx.y) * kFilters;
+  clear(reinterpret_cast<uint4*>(memory), s.padded_pixels * s.pitch / kVector);
+  for (int i = static_cast<int>(threadIdx.x); i < kFilters * s.filter_vectors.value(); i += threads) {
+    const auto [filter, vector] = s.filter_vectors.divide(i);
+    T* to = filters + filter * s.filter_pitch + vector * kVector;
+    if (first_filter + filter < s.filters)
+      async_copy16(to, w + std::int64_t{first_filter + filter} * s.k + vector * kVector);
+    else
+      simt::store_as(to, uint4{});
+  }
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const simt::Position in_a = simt::matrices_down(lane);
+  const simt::Position in_b = simt::matrices_across(lane);
+  const int channel = first_filter + simt::mma_position_in_c(lane, 0).column;
+  for (int image = static_cast<int>(blockIdx.x); image < s.batch; image += static_cast<int>(gridDim.x)) {
+    __syncthreads();  // margins are cleared, and no warp still reads the image before
+    for (int i = static_cast<int>(threadIdx.x); i < s.pixels * s.vectors.value(); i += threads) {
+      const auto [pixel, vector] = s.vectors.divide(i);
+      const auto [row, column] = s.width.divide(pixel);
+      async_copy16(memory + ((row + s.padding) * s.line + column + s.padding) * s.pitch + vector * kVector,
+                   x + (std::int64_t{image} * s.pixels + pixel) * s.inputs + vector * kVector);
+    }
+    async_commit();
+    async_wait<0>();
+    __syncthreads();  // x and w are complete
+    for (int first = static_cast<int>(threadIdx.x) / 32 * kWarpWindows; first < s.windows; first += threads / 4) {
+      const T* a_rows[2];
+      SIMT_UNROLL_ON_GPU
+      for (int i = 0; i < 2; ++i) {
+        const int of_warp = 16 * i + in_a.row;
+        const int window = first + of_warp % kWarpWindows;
+        const auto [down, across] = s.windows_of_line.divide(window < s.windows ? window : 0);
+        const int element = of_warp / kWarpWindows;
+        a_rows[i] =
+            memory + in_a.column + ((2 * down + element / 2) * s.line + 2 * across + element % 2) * s.stride * s.pitch;
+      }
+      const T* b_row = filters + in_b.row * s.filter_pitch + in_b.column;
+      float sums[2][kTiles][4] = {};
+      for (int kh = 0; kh < s.kernel_height; ++kh)
+        for (int kw = 0; kw < s.kernel_width; ++kw) {
+          const int tap = (kh * s.line + kw) * s.pitch;
+          for (int k = 0; k < s.inputs; k += 16, b_row += 16) {
+            std::uint32_t b_fragments[kTiles / 2][4];
+            SIMT_UNROLL_ON_GPU
+            for (int j = 0; j < kTiles / 2; ++j) lib::ldmatrix_x4(b_fragments[j], b_row + 16 * j * s.filter_pitch);
+            SIMT_UNROLL_ON_GPU
+            for (int i = 0; i < 2; ++i) {
+              std::uint32_t a[4];
+              lib::ldmatrix_x4(a, a_rows[i] + tap + k);
+              multiply_add<T>(sums[i], a, b_fragments);
+            }
+          }
+        }
+      const int window = first + lane / 4;
+      WindowMaxima<kTiles> maxima;
+      maxima.take(sums, 0, kWarpElements, b, channel, s.filters);
+      if (window < s.windows) maxima.store(y, codes, std::int64_t{image} * s.windows + window, channel, s.filters);
+    }
+  }
+}
+
+struct Sizes {
+  std::int64_t line, padded_pixels, pitch, filter_pitch, bytes;
+
+  explicit Sizes(const Geometry& g)
+      : line(g.conv.in_width + 2 * g.conv.padding),
+        padded_pixels((g.conv.in_height + 2 * g.conv.padding) * line),
+        pitch(pitch_of(g.conv.in_channels)),
+        filter_pitch(pitch_of(g.conv.filter_elements())),
+        bytes(2 * (padded_pixels * pitch + kFilters * filter_pitch)) {}
+};
+
+std::int64_t filter_blocks(const Geometry& g) { return lib::ceil_div(g.conv.out_channels, kFilters); }
+
+}  // namespace
+
+bool forward(Stream& stream, const ForwardArgs& args) {
+  const Geometry& g = args.geometry;
+  const conv2d::Geometry& conv = g.conv;
+  const Sizes sizes(g);
+  if (g.window != 2 || conv.in_channels == 0 || conv.in_channels % 16 != 0 || filter_blocks(g) > 65535 ||
+      sizes.bytes > kMostSharedBytes ||
+      !conv2d::has_aligned_rows(static_cast<const std::uint16_t*>(args.x), conv.in_channels) ||
+      !conv2d::has_aligned_rows(static_cast<const std::uint16_t*>(args.w), conv.in_channels))
+    return false;
+  const std::int64_t windows = g.out_height() * g.out_width();
+  const Shape shape{.batch = lib::narrow<int>("conv_relu_pool", "batch", conv.batch),
+                    .filters = as_int(conv.out_channels),
+                    .inputs = as_int(conv.in_channels),
+                    .windows = as_int(windows),
+                    .pixels = as_int(conv.in_height * conv.in_width),
+                    .line = as_int(sizes.line),
+                    .padding = as_int(conv.padding),
+                    .padded_pixels = as_int(sizes.padded_pixels),
+                    .stride = as_int(conv.stride),
+                    .kernel_height = as_int(conv.kernel_height),
+                    .kernel_width = as_int(conv.kernel_width),
+                    .k = as_int(conv.filter_elements()),
+                    .pitch = as_int(sizes.pitch),
+                    .filter_pitch = as_int(sizes.filter_pitch),
+                    .width = Divisor(as_int(conv.in_width)),
+                    .windows_of_line = Divisor(as_int(g.out_width())),
+                    .vectors = Divisor(as_int(conv.in_channels / kVector)),
+                    .filter_vectors = Divisor(as_int(conv.filter_elements() / kVector))};
+  const std::int64_t warps = std::min<std::int64_t>(lib::ceil_div(windows, kWarpWindows), kMostWarps);
+  const std::int64_t blocks = std::min(conv.batch, std::max<std::int64_t>(1, kMostBlocks / filter_blocks(g)));
+  const simt::Config config{.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(filter_blocks(g))),
+                            .block = dim3(static_cast<unsigned>(32 * warps)),
+                            .shared_bytes = static_cast<std::size_t>(sizes.bytes)};
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
+    simt::launch<conv_relu_pool_resident_forward_kernel<T>>(
+        stream, config, shape, static_cast<const T*>(args.x), static_cast<const T*>(args.w),
+        static_cast<const T*>(args.b), static_cast<T*>(args.y), args.codes);
+  });
+  return true;
+}
+
+}  // namespace resident
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool
