@@ -18,6 +18,7 @@
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
 #include "kernels/ops/cross_entropy/cross_entropy.h"
+#include "kernels/ops/cross_entropy/linear_problem.h"
 #include "kernels/ops/cross_entropy/targets.cuh"
 #include "kernels/simt/simt.h"
 
@@ -62,30 +63,6 @@ constexpr unsigned kRowsThreads = 128;
 constexpr int kStrip = 8;
 constexpr int kClasses = 8;  // of one block of columns: kStrip * kClasses sums fit into registers
 constexpr int kColumnsThreads = 64;
-
-/// Args as the kernels see them.
-template <class T>
-struct Problem {
-  unsigned rows;
-  int in, classes;
-  const T* h;
-  const T* w;
-  const T* b;
-  const std::int32_t* labels;
-  float scale;
-  const float* loss_scale;
-  T* logits;
-  T* dh;
-  float* dw;
-  float* db;
-  bool accumulate;
-  float* loss_sum;
-  std::int32_t* correct;
-  float* d;  // [rows, classes]
-  float* losses;
-  std::int32_t* verdicts;
-  SoftTargets soft;
-};
 
 template <class T, bool kSoft>
 __global__ void linear_cross_entropy_rows_kernel(SIMT_GRID_CONST(Problem<T>) p) {
@@ -182,33 +159,6 @@ __global__ void linear_cross_entropy_columns_kernel(SIMT_GRID_CONST(Problem<T>) 
   if (blockIdx.x + 1 < gridDim.x) return add_up_weights(p, blockIdx.x, first_class);
   if (p.db) add_up_bias(p, first_class);
   if (blockIdx.y == 0) add_up_loss(p);
-}
-
-template <class T>
-Problem<T> problem_of(const Args& args) {
-  constexpr std::string_view kOp = "linear_cross_entropy";
-  auto* d = static_cast<float*>(args.workspace);
-  float* losses = d + args.rows * args.classes;
-  return {.rows = static_cast<unsigned>(lib::narrow<int>(kOp, "rows", args.rows)),
-          .in = lib::narrow<int>(kOp, "in", args.in),
-          .classes = static_cast<int>(args.classes),
-          .h = static_cast<const T*>(args.h),
-          .w = static_cast<const T*>(args.w),
-          .b = static_cast<const T*>(args.b),
-          .labels = args.labels,
-          .scale = args.scale,
-          .loss_scale = args.loss_scale,
-          .logits = static_cast<T*>(args.logits),
-          .dh = static_cast<T*>(args.dh),
-          .dw = args.dw,
-          .db = args.db,
-          .accumulate = args.accumulate,
-          .loss_sum = args.loss_sum,
-          .correct = args.correct,
-          .d = d,
-          .losses = losses,
-          .verdicts = reinterpret_cast<std::int32_t*>(losses + args.rows),
-          .soft = args.soft};
 }
 
 void run(Stream& stream, const Args& args) {

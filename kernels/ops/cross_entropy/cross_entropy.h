@@ -117,7 +117,7 @@ inline constexpr std::int64_t kMostClasses = 32;
 ///           softmax_cross_entropy rejects them, or the type none of the three. A label outside [0, classes) or a
 ///           weight outside [0, 1] is found on the device only: its row's loss and dh are NaN, dw and db too, and it
 ///           counts as wrong.
-/// Numerics  deterministic: sums in an order that depends on the extents alone. With u = 2^-24: x is off by at most e =
+/// Numerics  deterministic: extents and alignments decide the order of sums. With u = 2^-24: x is off by at most e =
 ///           (in + 8) u (sum_i |h w| + |b|); a row's loss by 2 e and what softmax_cross_entropy adds; d by E = (2 e + 2
 ///           (classes + 8) u) * scale * loss_scale; dh by sum_c |w| E + (classes + 2) u sum_c |d w|, and one rounding;
 ///           dw by sum_r |h| E + (rows / 64 + 66) u sum_r |d h|, db likewise with h = 1.
