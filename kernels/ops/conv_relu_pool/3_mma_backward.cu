@@ -16,7 +16,7 @@
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv_relu_pool/mma.cuh"
 #include "kernels/ops/conv_relu_pool/resident.cuh"
-#include "kernels/ops/conv_relu_pool/short_filters.cuh"
+#include "kernels/ops/conv_relu_pool/short_filters.h"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {

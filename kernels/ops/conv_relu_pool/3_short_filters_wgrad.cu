@@ -19,7 +19,7 @@
 #include "kernels/lib/reference.h"
 #include "kernels/lib/split_k.h"
 #include "kernels/ops/conv2d/patches.cuh"
-#include "kernels/ops/conv_relu_pool/short_filters.cuh"
+#include "kernels/ops/conv_relu_pool/short_filters.h"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
