@@ -2,20 +2,20 @@
 // Idea: every 64 elements give one partial sum, whatever the grid or the machine; then one block adds up the partial
 //   sums in a fixed order. Nothing depends on the order of arrival, so the same input gives the same bits, also if
 //   other ranks computed some of the partial sums.
-// Mapping: each thread takes 64 neighbouring elements, in packs of four on a GPU, and keeps several sums, so that the
-//   additions do not wait for each other. A non-finite element makes its partial sum NaN; only in such a block is its
-//   index searched for.
+// Mapping: blocks: each thread takes a pack, on a CPU a whole block of 64 elements; on a GPU 16 neighbouring threads
+//   have a block, and add up by shuffles. A non-finite element makes its partial sum NaN; only in such a block is its
+//   index searched for. total: partial sum i is added to sum i % 1024, of which a thread has one on a GPU and 32 on a
+//   CPU; then 32 threads add up 32 of these sums each, and one thread those.
 // Traffic and bound: reads each element once and writes an eighth of a byte for each; bound by memory, for few elements
 //   by the two launches.
-// Still slow because: a warp's loads are 256 bytes apart, so each touches as many sectors as it has lanes; the second
-//   launch costs as much as the first for a small model, and its one block reads all partial sums.
-// Limits: float sums: the more elements, the more rounding (see the contract).
+// Still slow because: the second launch costs as much as the first for a small model, and its one block reads all
+//   partial sums.
+// Limits: float sums: the more elements, the more rounding (see the contract). Less than 2^32 blocks.
 
 #include <limits>
 
 #include "kernels/lib/element.h"
 #include "kernels/lib/pack.h"
-#include "kernels/lib/rows.h"
 #include "kernels/ops/gradient_statistics/gradient_statistics.h"
 #include "kernels/simt/simt.h"
 
@@ -24,13 +24,24 @@ inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kSums = lib::kPack < 8 ? lib::kPack : 8;
-constexpr int kTotalThreads = 256;
-constexpr int kTotalSums = 4;
+constexpr int kBlockThreads = kBlock / lib::kPack;  // that share a block of elements
+constexpr int kGrain = kBlockThreads > 1 ? 32 : 1;  // threads that take the same turns, as warps shuffle together
+constexpr unsigned kTotalSums = 1024;
+constexpr unsigned kTotalOfThread = lib::kCopyKind == DeviceKind::cuda ? 1 : 32;  // each thread has its price on a CPU
+constexpr unsigned kTotalThreads = kTotalSums / kTotalOfThread;
+constexpr unsigned kTotalAtOnce = lib::kCopyKind == DeviceKind::cuda ? 8 : 1;  // rows of them in flight
+constexpr unsigned kTotalRest = 32;                                            // sums that are left for one thread
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr long long kNone = std::numeric_limits<long long>::max();
+constexpr unsigned kNone = std::numeric_limits<unsigned>::max();
 static_assert(kBlock % lib::kPack == 0 && lib::kPack % kSums == 0, "a block is whole packs, a pack whole rows of sums");
 
-/// Of one block: the square of element i is added to sum i % kSums.
+/// How many of the `wanted` elements from `at` on there are.
+__device__ inline int elements_at(std::size_t at, std::size_t wanted, std::size_t elements) {
+  if (at >= elements) return 0;
+  return static_cast<int>(elements - at < wanted ? elements - at : wanted);
+}
+
+/// A thread's part of a block: the square of element i is added to sum i % kSums.
 struct BlockSums {
   float least;  // what is smaller is tiny
   float sums[kSums] = {};
@@ -50,12 +61,21 @@ struct BlockSums {
         sums[j] += value * value;
       }
   }
+  /// Adds up over the threads that share the block, neighbours in a warp. A whole warp calls it.
+  __device__ float sum_over_threads() {
+    float sum = 0;
+    for (const float each : sums) sum += each;
+    SIMT_UNROLL
+    for (int other = kBlockThreads / 2; other > 0; other /= 2) {
+      sum += __shfl_xor_sync(~0u, sum, other);
+      tiny += __shfl_xor_sync(~0u, tiny, other);
+    }
+    return sum;
+  }
   /// Writes the results of the block, whose `count` elements begin at `x`. They are searched only if the sum is not
   /// finite: an element is not, or the sum has overflowed.
   template <class T>
-  __device__ void write(const T* x, int count, float& block, float& note) const {
-    float sum = 0;
-    for (const float each : sums) sum += each;
+  __device__ void write(float sum, const T* x, int count, float& block, float& note) const {
     const int first = isfinite(sum) ? count : first_non_finite(x, count);
     block = first < count ? kNaN : sum;
     note = static_cast<float>(first < count ? -1 - first : tiny);
@@ -71,62 +91,91 @@ struct BlockSums {
 template <bool kWide, class T>
 __global__ void gradient_statistics_blocks_kernel(const T* __restrict__ x, std::size_t elements, float least,
                                                   float* __restrict__ blocks, float* __restrict__ notes) {
-  for (std::size_t block : simt::grid_range(elements / kBlock)) {
+  const std::size_t packs = block_count(elements) * kBlockThreads;
+  for (std::size_t pack : simt::grid_range((packs + kGrain - 1) / kGrain * kGrain)) {
+    const std::size_t at = pack * lib::kPack;
+    const int count = elements_at(at, lib::kPack, elements);
     BlockSums sums{.least = least};
-    for (std::size_t at = block * kBlock; at < (block + 1) * kBlock; at += lib::kPack)
+    if (count == lib::kPack)
       sums.take_pack(lib::load_pack<kWide>(x + at));
-    sums.write(x + block * kBlock, kBlock, blocks[block], notes[block]);
+    else
+      for (int i = 0; i < count; ++i) sums.take(i, lib::to_f32(x[at + i]));
+    const float sum = sums.sum_over_threads();
+    const std::size_t block = pack / kBlockThreads;
+    if (pack % kBlockThreads == 0 && count > 0)
+      sums.write(sum, x + at, elements_at(at, kBlock, elements), blocks[block], notes[block]);
   }
-  const std::size_t rest = elements / kBlock * kBlock;
-  if (blockIdx.x * blockDim.x + threadIdx.x > 0 || rest == elements) return;
-  BlockSums sums{.least = least};
-  const int count = static_cast<int>(elements - rest);
-  for (int i = 0; i < count; ++i) sums.take(i, lib::to_f32(x[rest + i]));
-  sums.write(x + rest, count, blocks[rest / kBlock], notes[rest / kBlock]);
 }
 
 /// What some notes say together. Shared memory takes no initial values.
 struct Notes {
-  long long first;
   long long tiny;
+  unsigned first;  // block with a non-finite element
 
-  __device__ void take(std::size_t block, float note) {
-    if (note >= 0)
-      tiny += static_cast<long long>(note);
-    else
-      take_first(static_cast<long long>(block * kBlock) - 1 - static_cast<long long>(note));
+  __device__ void take(unsigned block, float note) {
+    tiny += note > 0 ? static_cast<int>(note) : 0;
+    first = note < 0 && block < first ? block : first;
   }
   __device__ void take(const Notes& other) {
     tiny += other.tiny;
-    take_first(other.first);
+    first = other.first < first ? other.first : first;
   }
-  __device__ void take_first(long long index) { first = index < first ? index : first; }
 };
 
 /// One block: adds up the partial sums, which are NaN only where an element is not finite, and the notes.
-__global__ void gradient_statistics_total_kernel(TotalArgs args) {
+__global__ void __launch_bounds__(kTotalThreads) gradient_statistics_total_kernel(TotalArgs args) {
+  using Sums = float[kTotalSums];
   using Table = Notes[kTotalThreads];
+  SIMT_SHARED(Sums, sums);
   SIMT_SHARED(Table, table);
-  Notes noted{kNone, 0};
-  for (unsigned block : simt::block_range(0, static_cast<unsigned>(args.count))) noted.take(block, args.notes[block]);
-  table[threadIdx.x] = noted;  // read after block_sum's barrier
-  const float* const blocks = args.blocks;
-  const std::size_t count = args.count;
-  float sums[kTotalSums] = {};
-  const auto rows = static_cast<unsigned>(count / kTotalSums);
-  for (unsigned row : simt::block_range(0, rows))
-    for (unsigned j = 0; j < kTotalSums; ++j) sums[j] += blocks[std::size_t{row} * kTotalSums + j];
-  if (threadIdx.x == 0)
-    for (std::size_t i = std::size_t{rows} * kTotalSums; i < count; ++i) sums[0] += blocks[i];
-  const float mine[1] = {(sums[0] + sums[1]) + (sums[2] + sums[3])};
-  lib::block_sum<kTotalThreads>(mine, [&](int, float total) {
-    Notes notes{kNone, 0};
-    for (int i = 0; i < kTotalThreads; ++i) notes.take(table[i]);
-    *args.sum = total;
-    *args.non_finite = isnan(total) ? 1 : 0;
-    *args.first_non_finite = notes.first == kNone ? -1 : notes.first;
-    *args.tiny_count = notes.tiny;
-  });
+  const unsigned thread = threadIdx.x;
+  const auto count = static_cast<unsigned>(args.count);
+  float mine[kTotalOfThread] = {};
+  Notes noted{0, kNone};
+  for (unsigned first = thread * kTotalOfThread; first < count; first += kTotalAtOnce * kTotalSums) {
+    float block[kTotalAtOnce][kTotalOfThread], note[kTotalAtOnce][kTotalOfThread];
+    SIMT_UNROLL
+    for (unsigned i = 0; i < kTotalAtOnce; ++i)
+      for (unsigned j = 0; j < kTotalOfThread; ++j) {
+        const unsigned at = first + i * kTotalSums + j;
+        block[i][j] = at < count ? args.blocks[at] : 0.0f;
+        note[i][j] = at < count ? args.notes[at] : 0.0f;
+      }
+    SIMT_UNROLL
+    for (unsigned i = 0; i < kTotalAtOnce; ++i)
+      for (unsigned j = 0; j < kTotalOfThread; ++j) {
+        mine[j] += block[i][j];
+        noted.take(first + i * kTotalSums + j, note[i][j]);
+      }
+  }
+  for (unsigned j = 0; j < kTotalOfThread; ++j) sums[thread * kTotalOfThread + j] = mine[j];
+  table[thread] = noted;
+  __syncthreads();  // a column is of many threads
+  if (thread < kTotalRest) {
+    float sum = 0;
+    SIMT_UNROLL
+    for (unsigned i = 0; i < kTotalSums / kTotalRest; ++i) sum += sums[i * kTotalRest + thread];
+    SIMT_UNROLL
+    for (unsigned i = 1; i < kTotalThreads / kTotalRest; ++i) noted.take(table[i * kTotalRest + thread]);
+    sums[thread] = sum;  // in place: nobody else reads this column
+    table[thread] = noted;
+  }
+  __syncthreads();  // the last sum is of many threads, too
+  if (thread > 0) return;
+  float total = 0;
+  Notes notes{0, kNone};
+  SIMT_UNROLL
+  for (unsigned i = 0; i < kTotalRest; ++i) {
+    total += sums[i];
+    notes.take(table[i]);
+  }
+  *args.sum = total;
+  *args.non_finite = isnan(total) ? 1 : 0;
+  *args.first_non_finite = -1;
+  if (notes.first != kNone)
+    *args.first_non_finite =
+        static_cast<std::int64_t>(notes.first * kBlock) - 1 - static_cast<int>(args.notes[notes.first]);
+  *args.tiny_count = notes.tiny;
 }
 
 void run_blocks(Stream& stream, const BlocksArgs& args) {
