@@ -48,12 +48,25 @@ __device__ inline float sum_of_slices(const float* slices, int count, int step, 
   return sum;
 }
 
-/// to[i] = sum over s of slices[s][i], added to it if `accumulate`. Overwrites the slices.
+/// Slices of an array, one after the other, and where their sum goes.
+struct Slices {
+  float* slices;
+  std::int64_t elements;  ///< of a slice
+  float* to;
+};
+
+/// to[i] = sum over s of slices[s][i], added to it if `accumulate`, for each of two arrays with `count` slices.
+/// Overwrites the slices.
 ///
-/// Order     enqueued on the stream; returns at once.
+/// Order     enqueued on the stream, on a GPU as one launch; returns at once.
 /// Numerics  deterministic: ascending order; of more than 32 slices, first the sums of 32 each, then the sum of these.
 /// Example   tests/kernels/lib/lib_test.cpp
-void sum_slices(Stream& stream, float* slices, int count, std::int64_t elements, float* to, bool accumulate);
+void sum_slices(Stream& stream, int count, const Slices& first, const Slices& second, bool accumulate);
+
+/// The same for one array.
+inline void sum_slices(Stream& stream, float* slices, int count, std::int64_t elements, float* to, bool accumulate) {
+  sum_slices(stream, count, {slices, elements, to}, {}, accumulate);
+}
 
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::lib

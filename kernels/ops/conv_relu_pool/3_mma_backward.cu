@@ -101,8 +101,8 @@ void wgrad(Stream& stream, const BackwardArgs& args) {
     launch_wgrad<Small>(stream, product, slices, dw_slices, db_slices);
   else
     launch_wgrad<Long>(stream, product, slices, dw_slices, db_slices);
-  lib::sum_slices(stream, dw_slices, slices, g.conv.weight_elements(), args.dw, args.accumulate);
-  lib::sum_slices(stream, db_slices, slices, g.conv.out_channels, args.db, args.accumulate);
+  lib::sum_slices(stream, slices, {dw_slices, g.conv.weight_elements(), args.dw},
+                  {db_slices, g.conv.out_channels, args.db}, args.accumulate);
 }
 
 template <class Tile, class T, class P>

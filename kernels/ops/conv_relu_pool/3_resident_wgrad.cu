@@ -178,8 +178,8 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
                                                           dw_slices, db_slices);
   });
   if (!launched) return false;
-  lib::sum_slices(stream, dw_slices, static_cast<int>(slices), conv.weight_elements(), args.dw, args.accumulate);
-  lib::sum_slices(stream, db_slices, static_cast<int>(slices), conv.out_channels, args.db, args.accumulate);
+  lib::sum_slices(stream, static_cast<int>(slices), {dw_slices, conv.weight_elements(), args.dw},
+                  {db_slices, conv.out_channels, args.db}, args.accumulate);
   return true;
 }
 

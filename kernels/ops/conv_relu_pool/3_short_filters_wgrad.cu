@@ -219,8 +219,8 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
                                                                  db_slices);
     });
   });
-  lib::sum_slices(stream, dw_slices, slices, g.conv.weight_elements(), args.dw, args.accumulate);
-  lib::sum_slices(stream, db_slices, slices, g.conv.out_channels, args.db, args.accumulate);
+  lib::sum_slices(stream, slices, {dw_slices, g.conv.weight_elements(), args.dw},
+                  {db_slices, g.conv.out_channels, args.db}, args.accumulate);
   return true;
 }
 
