@@ -71,20 +71,29 @@ struct WindowInputs {
 
   template <class T>
   __device__ WindowInputs(const T* image, const Shape& s, int y, int x) {
+    const T* const first = image + (y * s.width + x) * Filter::kInputs;
+    const int pitch = s.width * Filter::kInputs;
+    if (y >= 0 && y + kSide <= s.height && x >= 0 && x + kSide <= s.width)
+      load(first, pitch, [](int, int) { return true; });
+    else
+      load(first, pitch, [&](int row, int column) {
+        return y + row >= 0 && y + row < s.height && x + column >= 0 && x + column < s.width;
+      });
+  }
+
+  template <class T, class Exists>
+  __device__ void load(const T* first, int pitch, Exists exists) {
     SIMT_UNROLL_ON_GPU
     for (int row = 0; row < kSide; ++row) {
-      const bool exists = y + row >= 0 && y + row < s.height;
-      const T* line = image + ((y + row) * s.width + x) * Filter::kInputs;
       SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < kColumns; ++i) {
-        const int column = x + i / Filter::kInputs;
-        values[row][i] = exists && column >= 0 && column < s.width ? lib::to_f32(line[i]) : 0.0f;
-      }
+      for (int i = 0; i < kColumns; ++i)
+        values[row][i] = exists(row, i / Filter::kInputs) ? lib::to_f32(first[row * pitch + i]) : 0.0f;
     }
   }
 
+  /// Its last number is the bias.
   __device__ float convolve(const float* weights, int down, int across) const {
-    float sum = 0;
+    float sum = weights[Filter::kWeights];
     SIMT_UNROLL_ON_GPU
     for (int row = 0; row < Filter::kKernel; ++row) {
       SIMT_UNROLL_ON_GPU
@@ -118,17 +127,17 @@ __global__ void __launch_bounds__(kThreads)
   const WindowInputs<Filter> inputs(x + std::int64_t{image} * s.height * s.width * Filter::kInputs, s,
                                     2 * row - s.padding, 2 * column - s.padding);
   const int first_filter = vector * kVector;
+  const float* const filters = Table::at(table, first_filter);
   OutputVector<T> outputs;
   std::uint32_t eight_codes = 0;
   SIMT_UNROLL_ON_GPU
   for (int i = 0; i < kVector; ++i) {
-    const Table filter(Table::at(table, first_filter + i));
+    const Table filter(filters + i * Table::kPitch);
     float best = 0;
     unsigned code = 0;
     SIMT_UNROLL_ON_GPU
     for (unsigned element = 0; element < 4; ++element) {
-      const float z = inputs.convolve(filter.weights, static_cast<int>(element) / 2, static_cast<int>(element) % 2) +
-                      filter.weights[Filter::kWeights];
+      const float z = inputs.convolve(filter.weights, static_cast<int>(element) / 2, static_cast<int>(element) % 2);
       const bool takes = element == 0 || z > best || z != z;  // a NaN takes all, and no number takes it back
       best = takes ? z : best;
       code = takes ? element : code;

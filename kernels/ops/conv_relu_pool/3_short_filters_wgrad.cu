@@ -9,8 +9,8 @@
 //   and a product for each weight, and some fifteen instructions more: bound by issuing them.
 // Gains over the step before: a quarter of the products (2 x 2 windows), no padding of 10 columns to 32, no matrices.
 // Still slow because: a product takes a load from shared memory of its own; gradients that ReLU cut off are multiplied.
-// Limits: the filters of with_short_filter; an image, with padding, of at most 32 KB as f32. An infinity in x times the
-//   zero of an output that is cut off is NaN.
+// Limits: the filters of with_short_filter, at most 65,536 of them; an image, with padding, of at most 32 KB as f32. An
+//   infinity in x times the zero of an output that is cut off is NaN.
 
 #include <algorithm>
 #include <cstdint>
@@ -31,6 +31,7 @@ constexpr int kWindowsAtOnce = 4;  // of a warp: their loads are on the way toge
 constexpr int kCodes = 16;
 constexpr int kSumsPitch = 33;  // of 32 filters' sums in shared memory, so that those of one are in different banks
 constexpr std::int64_t kMostImageElements = 8192;
+constexpr std::int64_t kMostFilters = 65536;
 constexpr std::int64_t kMostBlocks = 256;   // some two for each multiprocessor of a large GPU
 constexpr std::int64_t kLeastWindows = 32;  // of a slice
 
@@ -102,6 +103,8 @@ __global__ void __launch_bounds__(kThreads)
     __syncthreads();  // the image, and offset_of_code, are complete
     const int before = image * windows_of_image;
     const int last = left < windows_of_image ? left : windows_of_image;
+    const T* const dy_image = dy + std::int64_t{before} * s.filters + filter;
+    const std::uint8_t* const codes_image = codes + std::int64_t{before} * s.code_bytes + filter / 2;
     for (int first = (begin > before ? begin - before : 0) + warp; first < last; first += kWarps * kWindowsAtOnce) {
       T gradients[kWindowsAtOnce];
       unsigned codes_of_pair[kWindowsAtOnce];
@@ -111,8 +114,8 @@ __global__ void __launch_bounds__(kThreads)
         gradients[i] = lib::from_f32<T>(0.0f);
         codes_of_pair[i] = 0;
         if (window >= last || filter >= s.filters) continue;
-        gradients[i] = dy[std::int64_t{before + window} * s.filters + filter];
-        codes_of_pair[i] = codes[std::int64_t{before + window} * s.code_bytes + filter / 2];
+        gradients[i] = dy_image[window * s.filters];
+        codes_of_pair[i] = codes_image[window * s.code_bytes];
       }
       SIMT_UNROLL_ON_GPU
       for (int i = 0; i < kWindowsAtOnce; ++i) {
@@ -189,7 +192,7 @@ Shape shape_of(const Geometry& g) {
 namespace short_filters {
 
 bool knows_wgrad(const Geometry& g) {
-  return padded_elements(g.conv) <= kMostImageElements && blocks_down(g) <= 65535 &&
+  return padded_elements(g.conv) <= kMostImageElements && g.conv.out_channels <= kMostFilters &&
          with_short_filter(g.conv, [](auto) {});
 }
 
