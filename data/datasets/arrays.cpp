@@ -18,14 +18,16 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostChannels = 4, kMostExtent = 1 << 16;
 
+std::string array_name(Split split, const char* what) { return std::string(name_of(split)) + "_" + what + ".npy"; }
+
 fs::path find_array(const fs::path& folder, Split split, const char* what) {
-  const std::string name = std::string(name_of(split)) + "_" + what + ".npy";
+  const std::string name = array_name(split, what);
   if (is_file(folder / name)) return folder / name;
   check_missing(std::array{folder}, std::array{name});
   std::error_code unreadable;
   throw DataError(folder, fs::is_directory(folder, unreadable) ? "holds no " + name : "is not a folder",
                   "name the folder of train_images.npy, train_labels.npy, test_images.npy and test_labels.npy with "
-                  "--data-dir; numpy.save writes such files");
+                  "--data-dir; numpy.save writes such files. --val-split replaces both test files");
 }
 
 /// Of one image: [height, width, channels].
@@ -84,6 +86,10 @@ DatasetFacts facts_of_arrays(const fs::path& folder) {
   return {.name = kArrays,
           .shape = shape,
           .class_names = names_of_classes(folder, read_labels(find_array(folder, Split::train, "labels")))};
+}
+
+bool has_test_arrays(const fs::path& folder) {
+  return is_file(folder / array_name(Split::test, "images")) || is_file(folder / array_name(Split::test, "labels"));
 }
 
 std::unique_ptr<Dataset> open_arrays(const fs::path& folder, Split split) {

@@ -93,6 +93,8 @@ std::string shell_quoted(const std::string& text) {
 
 }  // namespace
 
+void print_remark(const std::string& text) { print_to_stderr("gradring: " + shortened(text) + "\n"); }
+
 std::span<const std::string_view> dataset_names() { return kNames; }
 
 bool is_own_data(std::string_view name) { return name == kArrays || name == kOwnIdx || name == kFolder; }
@@ -127,7 +129,8 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec, Split split) {
                         .settings = spec.images,
                         .on_broken = spec.on_broken,
                         .cache = default_image_cache(),
-                        .say = [](const std::string& text) { print_to_stderr("gradring: " + text + "\n"); }},
+                        .say = spec.say,
+                        .progress = print_remark},
                        split);
   for (const IdxSet& set : kIdxSets)
     if (spec.name == set.name) return open_idx_set(set, split, spec.data_dir);
@@ -136,6 +139,12 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec, Split split) {
       return open_cifar(set.which, find_cifar_files(set.which, split, dataset_folders(spec.name, spec.data_dir),
                                                     fetch_command(spec.name, spec.data_dir)));
   return spec.name == kArrays ? open_arrays(spec.data_dir, split) : open_own_idx(spec.data_dir, split);
+}
+
+bool has_test_set(const DatasetSpec& spec) {
+  if (spec.name == kFolder) return has_test_folder(spec.data_dir);
+  if (spec.name == kArrays) return has_test_arrays(spec.data_dir);
+  return spec.name != kOwnIdx || has_test_idx(spec.data_dir);
 }
 
 std::string fetch_command(std::string_view name, const fs::path& data_dir) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,12 +21,17 @@ std::span<const std::string_view> dataset_names();
 /// Whether a name stands for files of the user's own: arrays, idx.
 bool is_own_data(std::string_view name);
 
+/// Prints what `say` receives to stderr, with at most ten images named.
+void print_remark(const std::string& text);
+
 /// Which dataset to open, and where its files are.
 struct DatasetSpec {
   std::string name;                     ///< one of dataset_names()
   std::filesystem::path data_dir = {};  ///< empty: none
   ImageSettings images = {};            ///< of a folder
   OnBroken on_broken = {};              ///< the same
+  /// Receives what the user should know of a folder's files: those that are not used, and all images left out.
+  std::function<void(const std::string& text)> say = print_remark;
 };
 
 /// What is known of a dataset without reading its pixels. Needs no files where shape and classes are the same everywhere
@@ -54,6 +60,11 @@ inline std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split,
                                              const std::filesystem::path& data_dir) {
   return open_dataset({.name = std::string(name), .data_dir = data_dir}, split);
 }
+
+/// Whether there are files of test samples. Only data of the user's own may lack them.
+///
+/// Errors    DataError if the folder cannot be listed.
+bool has_test_set(const DatasetSpec& spec);
 
 /// The shell command that downloads a dataset to where open_dataset finds it:
 /// "gradring data fetch mnist --data-dir datasets". An empty `data_dir` means the command's default.

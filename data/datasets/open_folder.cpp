@@ -26,14 +26,11 @@ fs::path existing_split_folder(const fs::path& folder, Split split) {
                   "put test images into test/CLASS, or hold a part of the training set out with --val-split");
 }
 
-/// "2 of 300 images cannot be read: cat/1.jpg is empty; copy it again. cat/2.jpg ..."
+/// "2 of 300 images cannot be read:", then a line for each, with the reason.
 std::string describe(const PackedFacts& facts) {
-  constexpr std::size_t kMost = 10;
   std::string text = std::to_string(facts.broken.size()) + " of " + std::to_string(facts.labels.size()) +
                      (facts.labels.size() == 1 ? " image" : " images") + " cannot be read:";
-  for (std::size_t i = 0; i < std::min(facts.broken.size(), kMost); ++i)
-    text += "\n  " + facts.broken[i].path + ": " + facts.broken[i].reason;
-  if (facts.broken.size() > kMost) text += "\n  ...";
+  for (const BrokenImage& image : facts.broken) text += "\n  " + image.path + ": " + image.reason;
   return text;
 }
 
@@ -65,16 +62,23 @@ std::unique_ptr<Dataset> open_folder(const FolderSpec& spec, Split split) {
     spec.say(folder.string() + ": " + std::to_string(listing.others) +
              (listing.others == 1 ? " file is" : " files are") + " not used, such as " + listing.one_other +
              ": images are .jpg, .jpeg or .png files in the folder of a class");
-  std::unique_ptr<PackedImages> images = ImageCache(spec.cache, spec.say).open(listing, spec.settings);
+  std::unique_ptr<PackedImages> images = ImageCache(spec.cache, spec.progress).open(listing, spec.settings);
   if (!images->facts().broken.empty()) {
     const std::string text = describe(images->facts());
     if (spec.on_broken == OnBroken::fail)
-      throw DataError(folder, text, "replace or remove them, or leave them out with --broken skip");
+      throw DataError(folder, shortened(text), "replace or remove them, or leave them out with --broken skip");
     spec.say(folder.string() + ": left out: " + text);
   }
   if (images->size() == 0) throw DataError(folder, "holds no image that can be read", "put images there");
   if (split == Split::train) check_classes(folder, *images);
   return images;
+}
+
+std::string shortened(const std::string& text) {
+  constexpr int kMostImages = 10;
+  std::size_t end = text.find('\n');
+  for (int images = 0; images < kMostImages && end != text.npos; ++images) end = text.find('\n', end + 1);
+  return end == text.npos ? text : text.substr(0, end) + "\n  ...";
 }
 
 }  // namespace gradring::data

@@ -21,7 +21,8 @@ struct FolderSpec {
   ImageSettings settings;
   OnBroken on_broken = OnBroken::fail;
   std::filesystem::path cache;  ///< the folder of the ImageCache
-  ImageCache::Say say;          ///< receives lines for the user
+  ImageCache::Say say;          ///< receives what the user should know of the files, in every process
+  ImageCache::Say progress;     ///< receives what the cache does, in the process that fills it
 };
 
 /// The classes, in the order of their labels: the names of the folders in `folder`/train. Reads no image.
@@ -35,8 +36,11 @@ bool has_test_folder(const std::filesystem::path& folder);
 /// Opens a split.
 ///
 /// Errors    DataError if its folder is missing, or as list_images and ImageCache::open; if images cannot be read,
-///           names them, unless they are skipped: then `say` has their number, and the first of them.
+///           names the first of them, unless they are skipped: then `say` receives their number and all names.
 /// Cost      the first time, each image is decoded; then one stat a file.
 std::unique_ptr<Dataset> open_folder(const FolderSpec& spec, Split split);
+
+/// The text with at most ten images named, for a terminal.
+std::string shortened(const std::string& text);
 
 }  // namespace gradring::data

@@ -25,6 +25,9 @@ inline constexpr const char* kArrays = "arrays";
 /// Errors    as open_arrays.
 DatasetFacts facts_of_arrays(const std::filesystem::path& folder);
 
+/// Whether there is a file of test images or labels.
+bool has_test_arrays(const std::filesystem::path& folder);
+
 /// Errors    DataError if a file is missing, as NpyFile, or if the arrays have other shapes, numbers of samples or
 ///           labels than these; as class_names_in.
 /// Cost      memory: a byte for each pixel.
@@ -42,6 +45,11 @@ inline constexpr const char* kOwnIdx = "idx";
 ///
 /// Errors    as open_own_idx.
 DatasetFacts facts_of_own_idx(const std::filesystem::path& folder);
+
+/// Whether there is a file of test images.
+///
+/// Errors    DataError if the folder cannot be listed.
+bool has_test_idx(const std::filesystem::path& folder);
 
 /// Errors    DataError if a file is missing, or there are several for a split; as open_idx and class_names_in.
 /// Cost      memory: a byte for each pixel.

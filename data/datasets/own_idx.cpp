@@ -98,6 +98,8 @@ DatasetFacts facts_of_own_idx(const fs::path& folder) {
   return {.name = kOwnIdx, .shape = {extents[1], extents[2], 1}, .class_names = names_of_classes(folder)};
 }
 
+bool has_test_idx(const fs::path& folder) { return !image_files(folder, Split::test).empty(); }
+
 std::unique_ptr<Dataset> open_own_idx(const fs::path& folder, Split split) {
   IdxFiles files = files_of(folder, split);
   files.class_names = names_of_classes(folder);

@@ -36,7 +36,8 @@ class ImageFolder {
     return {.folder = path(),
             .settings = {.size = 4, .resize = 4},
             .cache = cache(),
-            .say = [this](const std::string& text) { said_ += text + "\n"; }};
+            .say = [this](const std::string& text) { said_ += text + "\n"; },
+            .progress = [this](const std::string& text) { said_ += text + "\n"; }};
   }
   std::unique_ptr<data::Dataset> open(data::Split split = data::Split::train) {
     return data::open_folder(spec(), split);

@@ -5,6 +5,7 @@
 
 #include <utility>
 
+#include "data/datasets/open_folder.h"
 #include "kernels/base/file.h"
 #include "kernels/base/nearest_name.h"
 #include "train/core/config/option_sources.h"
@@ -20,17 +21,25 @@ namespace {
 
 constexpr const char* kBatchSize = "250";  // larger than in training: no gradients are kept
 
-bool is_set(const OptionTexts& given, const std::string& option) {
-  return given.contains(option) || system_variable(variable_of(*find_option(option)));
+/// On the command line or in a variable.
+std::optional<std::string> text_given(const OptionTexts& given, const std::string& option) {
+  const auto found = given.find(option);
+  return found != given.end() ? found->second : system_variable(variable_of(*find_option(option)));
 }
+
+bool is_set(const OptionTexts& given, const std::string& option) { return text_given(given, option).has_value(); }
 
 /// Command line before GRADRING_* variables, the checkpoint's settings and the default.
 TrainConfig resolve_config(OptionTexts given, const NamedTensors& tensors) {
   const bool takes_model = !is_set(given, "model"), takes_dataset = !is_set(given, "dataset");
-  for (const char* option : {"dataset", "data-dir", "image-size", "resize", "broken", "model", "model-text"}) {
-    if (option == std::string_view("model-text") ? !takes_model : is_set(given, option)) continue;
+  const auto take_saved = [&](const char* option) {
     if (const std::string saved = saved_setting(tensors.contents, option); !saved.empty()) given[option] = saved;
-  }
+  };
+  for (const char* option : {"dataset", "data-dir", "model", "model-text"})
+    if (option == std::string_view("model-text") ? takes_model : !is_set(given, option)) take_saved(option);
+  if (takes_dataset || text_given(given, "dataset") == data::kFolder)
+    for (const char* option : kFolderOptions)
+      if (!is_set(given, option)) take_saved(option);
   if (!is_set(given, "batch-size")) given["batch-size"] = kBatchSize;
   if (!is_set(given, "dataset"))
     throw UsageError(fmt::format("{} does not name its dataset: give it with --dataset", tensors.from.string()));

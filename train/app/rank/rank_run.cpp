@@ -134,7 +134,10 @@ struct RankRun::FoundStart {
       : output(run.config_, run.environment_),
         start(output.find_start()),
         sets(run.dependencies_.open_data(run.config_)),
-        own(own_files(run.config_, run.environment_, sets)) {}
+        own(own_files(run.config_, run.environment_, sets)) {
+    if (run.leads_)
+      for (const std::string& remark : sets.remarks) data::print_remark(remark);
+  }
 
   RunOutput output;
   Start start;
@@ -217,6 +220,8 @@ RankRun::Outputs::Outputs(RankRun& run, const Rank& rank, FoundStart& found, Bui
                        ::getpid(), run.environment_.launcher.empty() ? "" : ", started by " + run.environment_.launcher,
                        rank.compute().device->description(), rank.compute().backend->name()));
   for (const std::string& remark : rank.compute().remarks) log->say(remark);
+  if (run.leads_)
+    for (const std::string& remark : found.sets.remarks) log->say(remark);
   found.output.begin();
   write_start(run, rank, found, built);
   for (const std::string& remark : remarks) built.metrics.remark(remark);
@@ -376,6 +381,7 @@ void dry_run(const TrainConfig& config, const WorkerEnvironment& environment) {
   memory_plan_spec(config, *compute.device, *sets.train_set, environment.world_size);
   plan_faults(config.faults, faulted_run(config, environment, *compute.device));
   if (environment.rank != 0) return;
+  for (const std::string& remark : sets.remarks) data::print_remark(remark);
   print_text("{}: {} training and {} test samples of {}; {} by {}; nothing was trained (--dry-run)\n",
              sets.train_set->name(), sets.train_set->size(), sets.test_set->size(), sets.train_set->shape().to_string(),
              compute.device->description(), compute.backend->name());

@@ -87,7 +87,7 @@ Options data_options() {
       changing(Changes::training,
                choice_option<OnBroken>("broken",
                                        "response to images of a folder that cannot be read; fail: an error that names "
-                                       "them; skip: left out, with their number on stderr",
+                                       "them; skip: left out, and named in logs/rank_0.log",
                                        &TrainConfig::on_broken)),
       changing(Changes::training,
                resumed(OnResume::must_fit,

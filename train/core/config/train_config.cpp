@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "comm/process_group.h"
+#include "data/datasets/open_folder.h"
 #include "train/core/config/train_config.h"
 #include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
@@ -79,6 +80,10 @@ void validate(const TrainConfig& config) {
   require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
   require(config.dataset == "digits" || !config.data_dir.empty() || config.facts,
           data::needs_folder_message(config.dataset));
+  const data::ImageSettings default_images;
+  require(config.dataset == data::kFolder ||
+              (config.image_size == default_images.size && config.resize == 0 && config.on_broken == OnBroken::fail),
+          fmt::format("--image-size, --resize and --broken require --dataset folder, found {}", config.dataset));
   require(config.resize == 0 || config.resize >= config.image_size,
           fmt::format("--resize {} is less than --image-size {}, which is cut out of it: raise it, or leave it out",
                       config.resize, config.image_size));

@@ -148,6 +148,9 @@ void check_simulated_gpu(SimulatedGpu card, const std::string& device);
 /// "cuda:1", or "cuda:1, simulated h100": nobody may take a result for a GPU's.
 std::string shown_device(const std::string& id, SimulatedGpu simulated);
 
+/// The options that require --dataset folder.
+inline constexpr const char* kFolderOptions[] = {"image-size", "resize", "broken"};
+
 /// The data set of --dataset.
 inline data::DatasetSpec dataset_spec(const TrainConfig& config) {
   return {.name = config.dataset,

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "data/datasets/open_dataset.h"
-#include "data/datasets/open_folder.h"
 #include "data/files/byte_source.h"
 #include "data/loader/random_split.h"
 #include "train/options/usage_error.h"
@@ -44,7 +43,7 @@ Datasets split(const TrainConfig& config, std::shared_ptr<const data::Dataset> w
 Datasets make_datasets(const TrainConfig& config, std::shared_ptr<const data::Dataset> train_set,
                        std::shared_ptr<const data::Dataset> test_set) {
   Datasets sets = split(config, std::move(train_set));
-  sets.test_set = std::move(test_set);
+  sets.test_set = test_set ? std::move(test_set) : sets.validation_set;
   check_same_kind(*sets.train_set, *sets.test_set, config.data_dir);
   check_batch_size(config, *sets.train_set);
   return sets;
@@ -55,14 +54,14 @@ Datasets open_train_set(const TrainConfig& config) {
 }
 
 Datasets open_datasets(const TrainConfig& config) {
-  if (config.dataset == "folder" && config.val_split && !data::has_test_folder(config.data_dir)) {
-    Datasets sets = open_train_set(config);
-    sets.test_set = sets.validation_set;
-    check_batch_size(config, *sets.train_set);
-    return sets;
-  }
-  return make_datasets(config, data::open_dataset(dataset_spec(config), data::Split::train),
-                       data::open_dataset(dataset_spec(config), data::Split::test));
+  std::vector<std::string> remarks;
+  data::DatasetSpec spec = dataset_spec(config);
+  spec.say = [&remarks](const std::string& text) { remarks.push_back(text); };
+  std::shared_ptr<const data::Dataset> train_set = data::open_dataset(spec, data::Split::train), test_set;
+  if (!config.val_split || data::has_test_set(spec)) test_set = data::open_dataset(spec, data::Split::test);
+  Datasets sets = make_datasets(config, std::move(train_set), std::move(test_set));
+  sets.remarks = std::move(remarks);
+  return sets;
 }
 
 std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, const HeldOut& held_out) {

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "data/datasets/dataset.h"
 #include "train/core/config/train_config.h"
@@ -14,9 +16,11 @@ struct Datasets {
   std::shared_ptr<const data::Dataset> train_set;
   std::shared_ptr<const data::Dataset> validation_set;  ///< held out of the training set (--val-split); null: none
   std::shared_ptr<const data::Dataset> test_set;
+  std::vector<std::string> remarks{};  ///< what data::DatasetSpec::say received
 };
 
 /// Holds the validation set out of `train_set`, as open_datasets does, and checks that these sets can be trained on.
+/// Without a `test_set` (null) the validation set is the test set, too.
 ///
 /// Errors    as open_datasets, without data::open_dataset.
 Datasets make_datasets(const TrainConfig& config, std::shared_ptr<const data::Dataset> train_set,
@@ -24,7 +28,7 @@ Datasets make_datasets(const TrainConfig& config, std::shared_ptr<const data::Da
 
 /// Opens the data sets that the options name, and holds out the validation set: the samples that
 /// torch.utils.data.random_split would take with --seed, or with --stratify a share of every class; in every start of a
-/// run and on every rank. Of an image folder without test images, the validation set is the test set, too.
+/// run and on every rank. Of data without a test set, the validation set is the test set, too.
 ///
 /// Errors    as data::open_dataset; DataError if training and test set are of different kinds; UsageError if --val-split
 ///           or --batch-size does not fit the number of samples.

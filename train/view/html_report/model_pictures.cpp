@@ -39,7 +39,7 @@ TrainConfig config_of(const Checkpoint& checkpoint, const std::filesystem::path&
       throw UsageError(fmt::format("{} does not name its {}, so its model cannot be evaluated", from.string(), option));
   }
   given["model-text"] = saved_setting(checkpoint, "model-text");
-  for (const char* option : {"image-size", "resize", "broken"})
+  for (const char* option : kFolderOptions)
     if (const std::string saved = saved_setting(checkpoint, option); !saved.empty()) given[option] = saved;
   const bool is_set = !data_dir.empty() || system_variable(variable_of(*find_option("data-dir")));
   if (const std::string folder = is_set ? data_dir : saved_setting(checkpoint, "data-dir"); !folder.empty())

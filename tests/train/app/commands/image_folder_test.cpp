@@ -193,6 +193,11 @@ std::vector<BadFolder> bad_folders() {
       {"a large image size", [](const fs::path&) {}, 2, "--image-size", {"--image-size", "100000"}},
       {"a crop out of less", [](const fs::path&) {}, 2, "--resize 4 is less than --image-size 28", {"--resize", "4"}},
       {"another response", [](const fs::path&) {}, 2, "--broken", {"--broken", "maybe"}},
+      {"an image size of other data",
+       [](const fs::path&) {},
+       2,
+       "--image-size, --resize and --broken require --dataset folder, found digits",
+       {"--dataset", "digits"}},
       {"no data folder", [](const fs::path&) {}, 2, "name their folder with --data-dir", {"--data-dir", ""}},
   };
 }
@@ -210,15 +215,22 @@ TEST_F(ImageFolders, BadOnesAreRejectedBeforeAnythingIsWritten) {
   }
 }
 
-TEST_F(ImageFolders, SkipsBrokenImagesWithACount) {
+TEST_F(ImageFolders, SkipsBrokenImagesAndNamesThemAllInTheLog) {
   add_photos();
-  add("photos/train/red/x.png", {});
-  add("photos/train/black/y.png", with_size(100'000, 100'000));
-  const ProgramEnd end = train({"--batch-size", "4", "--broken", "skip", "--steps", "1"});
+  for (char name = 'a'; name < 'l'; ++name) add(std::string("photos/train/black/") + name + ".png", {});
+  add("photos/train/red/x.png", with_size(100'000, 100'000));
+  const ProgramEnd end = train({"--batch-size", "4", "--broken", "skip", "--steps", "1", "--nprocs", "2"});
   ASSERT_EQ(end.code, 0) << end.err;
-  EXPECT_THAT(end.err,
-              AllOf(HasSubstr("photos/train: left out: 2 of 26 images cannot be read"), HasSubstr("red/x.png")));
   EXPECT_THAT(end.out, HasSubstr("24 training"));
+  const std::string found = "photos/train: left out: 12 of 36 images cannot be read:";
+  EXPECT_EQ(end.err.find(found), end.err.rfind(found)) << "by one rank: " << end.err;
+  EXPECT_THAT(end.err,
+              AllOf(HasSubstr(found), HasSubstr("black/j.png"), HasSubstr("..."), Not(HasSubstr("red/x.png"))));
+  const std::string log = tests::text_of(run() / "logs/rank_0.log");
+  EXPECT_THAT(log, AllOf(HasSubstr(found), HasSubstr("black/j.png"), HasSubstr("black/k.png: is empty"),
+                         HasSubstr("red/x.png: has 100000 x 100000 pixels")));
+  const ProgramEnd other = run_it({"eval", "run", "--dataset", "digits", "--device", "cpu"});
+  EXPECT_THAT(other.err, Not(HasSubstr("require --dataset folder"))) << "options of the run, not of digits";
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data sets of the user's own: arrays and IDX files, by the program that was built.
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -140,6 +141,18 @@ TEST_F(OwnData, HoldsOutSamplesOfAllClasses) {
   EXPECT_THAT(end.err, HasSubstr("--stratify"));
 }
 
+/// As an image folder.
+TEST_F(OwnData, NeedsNoTestFilesWithAValidationSet) {
+  const std::filesystem::path own = place_.path("own");
+  std::filesystem::remove(own / "test_images.npy");
+  EXPECT_THAT(place_.run(train({"--val-split", "0.2"})).err, HasSubstr("own: holds no test_images.npy"))
+      << "the labels are there";
+  std::filesystem::remove(own / "test_labels.npy");
+  EXPECT_THAT(place_.run(train()).err, HasSubstr("--val-split"));
+  expect_success(train({"--val-split", "0.2"}));
+  EXPECT_EQ(summary_in(run())["accuracy"], summary_in(run())["validation_accuracy"]);
+}
+
 TEST_F(OwnData, KeepsNormalizationAndClassesInAResume) {
   expect_success(train({"--normalize", "0.25:0.5"}));
   const ProgramEnd other = place_.run(train({"--resume", "auto", "--epochs", "3"}));
@@ -191,6 +204,9 @@ TEST_F(OwnData, MayBeAnyIdxFiles) {
   EXPECT_EQ(meta(16)["about"]["dataset"]["class_names"].size(), 26u);
   const ProgramEnd info = place_.run({"data", "info", "idx", "--data-dir", "letters"});
   EXPECT_THAT(info.out, HasSubstr("40 samples of [28, 28, 1], 26 classes of 1 to 2 samples each"));
+  for (const char* what : {"images-idx3", "labels-idx1"})
+    std::filesystem::remove(place_.path(folder / fmt::format("emnist-test-{}-ubyte", what)));
+  expect_success(train({"--dataset", "idx", "--data-dir", "letters", "--val-split", "5", "--run-dir", "held"}));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <set>
 
+#include "data/datasets/known_datasets.h"
 #include "tests/support/temp_folder.h"
 #include "tests/train/support/every_option.h"
 #include "train/core/config/resolve.h"
@@ -20,7 +21,7 @@ using testing::HasSubstr;
 /// A config in which no option has its default.
 OptionTexts everything_else() {
   return {{"preset", "cifar10-94"},
-          {"dataset", "mnist"},
+          {"dataset", "folder"},
           {"data-dir", "a \"b\"\\c\n\x7f\u00e9"},
           {"normalize", "0.1:0.125"},
           {"image-size", "32"},
@@ -115,11 +116,16 @@ OptionTexts everything_else() {
           {"nprocs", "2"}};
 }
 
+/// The data set is not opened.
+TrainConfig resolved(const OptionTexts& texts, const std::optional<std::string>& config_file = std::nullopt) {
+  return resolve(texts, {}, config_file, data::known_dataset("digits")).config;
+}
+
 /// What --config makes of the config.resolved.toml of `config`.
 TrainConfig read_back(const TrainConfig& config) {
   const std::string text = to_toml(config);
   const tests::TempFolder folder;
-  return resolve({}, {}, folder.write("F.toml", tests::Bytes(text.begin(), text.end())).string()).config;
+  return resolved({}, folder.write("F.toml", tests::Bytes(text.begin(), text.end())).string());
 }
 
 /// They become floats, where a larger number would be infinite and a smaller one 0.
@@ -139,7 +145,7 @@ TEST(TrainOptions, OfNumbersAreWithinTheRangeOfFp32) {
 TEST(TrainOptions, SayHowMuchOfTheSeedCounts) { EXPECT_THAT(find_option("seed")->help, HasSubstr("lower 32 bits")); }
 
 TEST(ConfigResolvedToml, ComesBackThroughConfig) {
-  const TrainConfig before = resolve(everything_else(), {}, std::nullopt).config;
+  const TrainConfig before = resolved(everything_else());
   const TrainConfig after = read_back(before);
   for (const TrainOption& option : train_options()) {
     if (option.name == "run-dir" || option.name == "nprocs") continue;
@@ -151,7 +157,7 @@ TEST(ConfigResolvedToml, ComesBackThroughConfig) {
 }
 
 TEST(ConfigResolvedToml, LeavesOutWhereTheRunHappens) {
-  const TrainConfig before = resolve(everything_else(), {}, std::nullopt).config;
+  const TrainConfig before = resolved(everything_else());
   const TrainConfig after = read_back(before);
   EXPECT_EQ(after.run_dir, "");
   EXPECT_EQ(after.nprocs, 1);
@@ -179,7 +185,7 @@ TEST(TrainOptions, TheTableOfSingleOptionsHasThemAll) {
     ASSERT_TRUE(option) << name;
     OptionTexts texts(with.begin(), with.end());
     texts[name] = value;
-    EXPECT_NE(option->show(resolve(texts, {}, std::nullopt).config), option->show(TrainConfig())) << name;
+    EXPECT_NE(option->show(resolved(texts)), option->show(TrainConfig())) << name;
   }
   EXPECT_EQ(names.size(), train_options().size());
 }
