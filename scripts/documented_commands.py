@@ -109,9 +109,9 @@ class Checker:
     def __init__(self, program, repository, build):
         self.program, self.repository = program, repository
         presets = json.loads((ROOT / "CMakePresets.json").read_text())
-        self.presets = {it["name"] for it in presets["configurePresets"]}
+        self.cmake_presets = {it["name"] for it in presets["configurePresets"]}
         listed = subprocess.run([program, "train", "--preset", "ls"], capture_output=True, text=True, check=True).stdout
-        self.recipes = {line for line in listed.splitlines() if line and " " not in line}
+        self.presets = {"ls"} | {line for line in listed.splitlines() if line and " " not in line}
         self.helps = {}
         self.tests = self.labels = None
         if build:
@@ -127,14 +127,11 @@ class Checker:
         text = without_comment(command.text)
         for name, rest in WITHIN.findall(re.sub(r"\$(\w+)", lambda it: variables.get(it[1], it[0]), text)):
             yield from self.of_gradring([name, *rest.split()])
-            yield from self.of_preset(rest.split())
+            yield from self.of_preset("gradring", self.presets, rest)
         text = re.sub(r" [|>&].*|;.*", "", text)
         if match := re.match(r"(?:sudo )?(scripts/[a-z_]+\.(?:sh|py))\b(.*)", text):
             yield from self.of_script(*match.groups())
-        for preset in re.findall(r"--preset[ =]([a-z-]+)", WITHIN.sub("", text)):
-            self.count += 1
-            if preset not in self.presets:
-                yield f"there is no preset {preset}"
+        yield from self.of_preset("CMakePresets.json", self.cmake_presets, WITHIN.sub("", text))
         if self.tests and "ctest" in text:
             for option, name in re.findall(r"ctest [^&]*?-(R|L) '?([^' ]+)'?", text):
                 self.count += 1
@@ -168,11 +165,11 @@ class Checker:
                 if not re.search(rf"(^|[ ,/|]){option[0]}([ ,=\[]|$)", self.help_of(command), re.MULTILINE):
                     yield f"gradring {' '.join(command)} has no option {option[0]}"
 
-    def of_preset(self, words):
-        for name in re.findall(r"--preset[ =](\S+)", " ".join(words)):
+    def of_preset(self, owner, known, text):
+        for name in re.findall(r"--preset[ =]([a-z][a-z0-9.-]*)", text):
             self.count += 1
-            if name not in ("ls", "NAME") and name not in self.recipes:
-                yield f"gradring has no preset {name}"
+            if name not in known:
+                yield f"{owner} has no preset {name}"
 
     def of_script(self, script, arguments):
         self.count += 1
