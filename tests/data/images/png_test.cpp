@@ -8,6 +8,7 @@
 #include <random>
 
 #include "data/files/byte_source.h"
+#include "tests/data/support/flipped_bits.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_png.h"
 
@@ -113,19 +114,9 @@ TEST_F(Png, FlippedBitsDoNotCrashIt) {
   WrittenPng png{.width = 9, .height = 9, .bits = 4, .colour = WrittenPng::indexed, .rows = Bytes(45, 0x21)};
   png.palette = Bytes(48, 77);
   png.transparency = Bytes(16, 99);
-  const Bytes whole = png.bytes();
-  int refused = 0;
-  for (int i = 0; i < 2000; ++i) {
-    Bytes flipped = whole;
-    const std::size_t bit = random() % (8 * whole.size());
-    flipped[bit / 8] ^= static_cast<std::uint8_t>(1u << bit % 8);
-    try {
-      EXPECT_EQ(read(flipped).channels, 3);
-    } catch (const DataError&) {
-      ++refused;
-    }
-  }
-  EXPECT_GT(refused, 1000);
+  const int rejected = tests::rejected_with_flipped_bits(
+      png.bytes(), 2000, random, [&](const Bytes& flipped) { EXPECT_EQ(read(flipped).channels, 3); });
+  EXPECT_GT(rejected, 1000);
 }
 
 }  // namespace
