@@ -10,7 +10,7 @@
 
 namespace gradring::data {
 
-/// The largest file that read_image reads.
+/// The largest file that read_image and read_png read.
 inline constexpr std::size_t kLargestImageFile = 256u << 20;
 
 /// What a file's decoder yields.
@@ -39,7 +39,7 @@ Image decode_image(const std::filesystem::path& path, std::string_view file);
 /// Errors    DataError if an image of this size has more than kMostPixels.
 void check_size(const std::filesystem::path& path, std::int64_t height, std::int64_t width);
 
-/// The tag Orientation of an EXIF's first directory, 1 to 8; 1, as it lies, where there is none or the EXIF is damaged.
+/// The tag Orientation of an EXIF's first directory, 1 to 8; 1, as it lies, if that is missing or damaged.
 ///
 /// Source    Exif 2.32 (CIPA DC-008, 2019), 4.6.2 and 4.6.4; TIFF 6.0 (1992), section 2.
 int orientation_of(std::string_view exif);

@@ -4,14 +4,11 @@
 #include <string_view>
 
 #include "data/files/byte_source.h"
-#include "data/images/image.h"
-#include "kernels/base/file.h"
+#include "data/images/decoders.h"
 
 namespace gradring::data {
 namespace {
 
-/// The uncompressed size of kMostPixels of 16-bit RGBA.
-constexpr std::size_t kLargestPng = 256u << 20;
 constexpr const char* kPngAdvice = "open it in an image program and save it as a PNG again";
 
 /// Whether a chunk's length exceeds the file. libpng would allocate that length, up to 2 GiB, before it reads the
@@ -31,7 +28,7 @@ bool promises_more_than_it_has(std::string_view file) {
 /// libpng's state for one file. Its simplified interface neither longjmps nor prints.
 class Reading {
  public:
-  explicit Reading(const std::filesystem::path& path) : path_(path), file_(bytes_of(path)) {
+  explicit Reading(const std::filesystem::path& path) : path_(path), file_(read_image_file(path)) {
     if (promises_more_than_it_has(file_)) throw DataError(path_, "is a truncated or damaged PNG", kPngAdvice);
     image_.version = PNG_IMAGE_VERSION;
     if (!png_image_begin_read_from_memory(&image_, file_.data(), file_.size())) fail();
@@ -54,15 +51,6 @@ class Reading {
  private:
   [[noreturn]] void fail() const {
     throw DataError(path_, "cannot be read as a PNG (" + std::string(image_.message) + ")", kPngAdvice);
-  }
-
-  /// Not read by libpng, which would block on a pipe without a writer.
-  static std::string bytes_of(const std::filesystem::path& path) {
-    try {
-      return read_small_file(path, kLargestPng);
-    } catch (const ReadError& error) {
-      throw DataError(path, error.what(), "check that it is a PNG file and that you may read it");
-    }
   }
 
   const std::filesystem::path& path_;
@@ -89,10 +77,7 @@ void require_png() {}
 
 Image read_png(const std::filesystem::path& path) {
   Reading reading(path);
-  if (reading.height() > kMostPixels / reading.width())
-    throw DataError(path,
-                    "has " + std::to_string(reading.width()) + " x " + std::to_string(reading.height()) + " pixels",
-                    "make it smaller: the limit is " + std::to_string(kMostPixels));
+  check_size(path, reading.height(), reading.width());
   Image image{.height = reading.height(), .width = reading.width(), .channels = 3, .pixels = reading.rgba()};
   blend_with_white(image.pixels);
   return image;
