@@ -33,6 +33,12 @@ void require(bool condition, Message message) {
                         did_you_mean(word.substr(0, word.find('=')), kNames));
 }
 
+std::string_view without_spaces_around(std::string_view word) {
+  while (word.starts_with(' ')) word.remove_prefix(1);
+  while (word.ends_with(' ')) word.remove_suffix(1);
+  return word;
+}
+
 int pixels_of(std::string_view word, std::string_view value) {
   int number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
@@ -42,7 +48,7 @@ int pixels_of(std::string_view word, std::string_view value) {
   return number;
 }
 
-/// A number above 0 and at most `most`, in 1 / whole; 0 for what is none.
+/// A number above 0 and at most `most`, in 1 / whole; 0 for another text.
 int fraction_of(std::string_view value, int whole, double most) {
   double number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
@@ -116,7 +122,7 @@ Augmentation parse_augmentation(std::string_view text) {
   std::set<std::string_view> names;
   for (std::size_t begin = 0; begin <= text.size();) {
     const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string_view word = text.substr(begin, end - begin);
+    const std::string_view word = without_spaces_around(text.substr(begin, end - begin));
     add(augmentation, word);
     const std::string_view name = word.substr(0, word.find('='));
     require(names.insert(name).second, [&] { return "augmentation '" + std::string(name) + "' is given twice"; });
@@ -144,7 +150,9 @@ void check_fits(const Augmentation& augmentation, const kernels::Shape& shape) {
   const char* problem = kernels::gather_batch::problem_of(augmentation, shape[0], shape[1]);
   require(problem == nullptr, [&] {
     return "augmentation '" + text_of(augmentation) + "' for images of " + std::to_string(shape[0]) + " x " +
-           std::to_string(shape[1]) + " pixels: " + problem;
+           std::to_string(shape[1]) + " pixels: " + problem + "; for these, crop is at most " +
+           std::to_string(std::min(shape[0], shape[1]) - 1) + " and cutout at most " +
+           std::to_string(2 * std::max(shape[0], shape[1]));
   });
 }
 

@@ -21,6 +21,7 @@ TEST(ParseAugmentation, ReadsTheListInAnyOrder) {
   EXPECT_EQ(all.crop, 4);
   EXPECT_EQ(all.cutout, 8);
   EXPECT_EQ(parse_augmentation("flip").flip, Flip::random);
+  EXPECT_EQ(text_of(parse_augmentation(" flip, crop=4 ")), "crop=4,flip");
   EXPECT_EQ(text_of(parse_augmentation("resized-crop")), "resized-crop=0.08:1") << "torchvision's default";
 }
 
@@ -78,6 +79,12 @@ TEST(ParseAugmentation, ReadsAlphasOfMixtures) {
 TEST(CheckFits, NamesTheAugmentationAndTheImages) {
   EXPECT_THAT(tests::message_of<InvalidArgument>([] { check_fits({.crop = 28}, {28, 32, 3}); }), HasSubstr("28 x 32"));
   EXPECT_NO_THROW(check_fits({.crop = 27}, {28, 28, 1}));
+  EXPECT_NO_THROW(check_fits({.cutout = 64}, {28, 32, 1}));
+  for (const Augmentation& what : {Augmentation{.crop = 28}, Augmentation{.cutout = 65}})
+    EXPECT_THAT(tests::message_of<InvalidArgument>([&] {
+                  check_fits(what, {28, 32, 3});
+                }),
+                HasSubstr("crop is at most 27 and cutout at most 64"));
 }
 
 }  // namespace
