@@ -79,7 +79,7 @@ void NpyFile::read_header() {
     const std::size_t more = source_->read(std::span(start).subspan(count));
     if (const auto mistaken = find_mistaken_file(std::string(start.begin(), start.begin() + count + more)))
       fail(std::string(mistaken->what), std::string(mistaken->advice));
-    fail("is no .npy file: it does not begin with the magic of one", kSaveAgain);
+    fail("is not a .npy file: it does not begin with the magic of one", kSaveAgain);
   }
   if (count < kNpyVersionEnd) fail("ends within its header", kSaveAgain);
   const int version = start[kNpyMagic.size()];
@@ -132,7 +132,8 @@ std::vector<std::uint8_t> NpyFile::read_pixels() {
   const std::string_view type = std::string_view(header_.descr).substr(1);
   if (type != "u1" && type != "f4" && type != "f8")
     fail("holds pixels of type " + header_.descr + ", expected uint8, or float32 or float64 from 0 to 1",
-         "save bytes: images.astype(numpy.uint8)");
+         type[1] == '2' ? "scale them to bytes; if they use all 16 bits, (images >> 8).astype(numpy.uint8)"
+                        : "save bytes; if all are from 0 to 255, images.astype(numpy.uint8)");
   require_memory(path_, "its " + std::to_string(count_) + " pixels", static_cast<std::uint64_t>(count_));
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(count_));
   if (type == "u1") {

@@ -15,7 +15,7 @@ namespace gradring::data {
 
 /// A .npy file of images or labels: its header when it is opened, its values on request, converted piece by piece.
 ///
-/// Errors    DataError that names the file: it cannot be read, is no .npy file, is longer or shorter than its header
+/// Errors    DataError that names the file: it cannot be read, is not a .npy file, is longer or shorter than its header
 ///           says, holds values of another type, or in column-major order.
 /// Source    the documentation of numpy.lib.format.
 class NpyFile {
