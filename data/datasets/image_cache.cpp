@@ -146,9 +146,8 @@ std::unique_ptr<PackedImages> ImageCache::open(const ImageListing& listing, cons
   std::error_code error;
   fs::create_directories(folder_, error);
   if (error)
-    throw std::system_error(error, folder_.string() +
-                                       ": cannot be made, and decoded images are kept there; set GRADRING_CACHE_DIR to "
-                                       "another folder");
+    throw std::system_error(error, folder_.string() + ": cannot be made, and decoded images are kept there; set " +
+                                       kCacheVariable + " to another folder");
   const Lock lock(folder_ / (id + ".lock"), say_);
   if (auto images = find(folder_ / (id + ".list"), stamp)) return images;
   return make(listing, settings, lock, id, stamp);

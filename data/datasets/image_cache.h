@@ -66,7 +66,7 @@ struct CachedImages {
   std::string damage;  ///< why the facts are missing; empty if they are there
 };
 
-/// The packed images in a cache, last used first; none if there is no such folder.
+/// The packed images in a cache, last used first; empty without that folder.
 ///
 /// Errors    std::system_error if the folder cannot be listed.
 std::vector<CachedImages> cached_images(const std::filesystem::path& folder);

@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/datasets/pack_images.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <exception>
 #include <mutex>
 #include <optional>
-#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -18,7 +13,6 @@
 #include "data/images/decoders.h"
 #include "data/images/image.h"
 #include "kernels/base/available_memory.h"
-#include "kernels/base/directory.h"
 #include "kernels/base/processors.h"
 
 namespace gradring::data {
@@ -64,44 +58,6 @@ class IndexLoop {
   std::exception_ptr error_;
 };
 
-[[noreturn]] void throw_write_error(const fs::path& path, const char* what, int error) {
-  throw std::system_error(
-      error, std::generic_category(),
-      path.string() + ": " + what +
-          (error == ENOSPC ? "; free space there, or set GRADRING_CACHE_DIR to a folder on another disk" : ""));
-}
-
-/// The file that is being written.
-class PackedFile {
- public:
-  PackedFile(const fs::path& path, std::uint64_t bytes)
-      : path_(path), file_(open_file(path, O_RDWR | O_CREAT | O_TRUNC)) {
-    if (!file_) throw_write_error(path_, "cannot be created", errno);
-    // Space is reserved, so that a disk that is too small is noticed at once.
-    const int error = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(bytes));
-    if (error != 0) throw_write_error(path_, "cannot be written", error);
-  }
-
-  void write(std::span<const std::uint8_t> bytes, std::uint64_t at) const {
-    while (!bytes.empty()) {
-      const ssize_t written = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
-      if (written < 0 && errno == EINTR) continue;
-      if (written < 0) throw_write_error(path_, "cannot be written", errno);
-      bytes = bytes.subspan(static_cast<std::size_t>(written));
-      at += static_cast<std::uint64_t>(written);
-    }
-  }
-
-  void finish(const PackedFacts& facts) const {
-    write_packed_facts(file_.get(), facts);
-    if (::fdatasync(file_.get()) != 0) throw_write_error(path_, "cannot be written", errno);
-  }
-
- private:
-  const fs::path& path_;
-  UniqueFd file_;
-};
-
 /// In the place of the hash of a file that cannot be read.
 constexpr Sha256 kUnread{};
 
@@ -114,7 +70,7 @@ std::string without_path(const DataError& error) {
   return std::string(message.substr(std::min(message.size(), error.path().string().size() + 2)));
 }
 
-/// The sample of one file, or why there is none.
+/// The sample of one file, or why it cannot be read.
 struct Packed {
   std::vector<std::uint8_t> pixels;
   std::string broken;
@@ -195,20 +151,19 @@ void pack_images(const ImageListing& listing, std::span<const Sha256> hashes, co
                     .labels = {},
                     .broken = {}};
   for (const ImageFile& each : listing.files) facts.labels.push_back(each.label);
-  const std::uint64_t slot_bytes = facts.slot_bytes();
-  const PackedFile packed_file(file, kPackedStart + listing.files.size() * slot_bytes);
+  const PackedFile packed_file(file, facts);
   std::mutex mutex;
   IndexLoop(std::ssize(listing.files), progress).run(threads, [&](std::int64_t i) {
     const auto slot = static_cast<std::uint64_t>(i);
     const std::string& path = listing.files[slot].path;
     Packed packed = pack(listing.folder / path, hashes[slot], settings);
-    if (packed.broken.empty()) return packed_file.write(packed.pixels, kPackedStart + slot * slot_bytes);
+    if (packed.broken.empty()) return packed_file.write(packed.pixels, slot);
     const std::lock_guard lock(mutex);
     facts.broken.push_back({.slot = slot, .path = path, .reason = std::move(packed.broken)});
   });
   std::ranges::sort(facts.broken, {}, &BrokenImage::slot);
   facts.content = content_hash(PackedImages(file, facts));
-  packed_file.finish(facts);
+  packed_file.finish();
 }
 
 }  // namespace gradring::data

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "data/datasets/packed_images.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <cstring>
 #include <system_error>
+#include <utility>
 
 #include "data/files/byte_source.h"
 #include "kernels/base/available_memory.h"
@@ -116,14 +118,11 @@ PackedFacts facts_of(std::string_view bytes) {
   throw std::system_error(errno, std::generic_category(), path.string() + ": " + what);
 }
 
-void write_at(int file, std::string_view bytes, std::uint64_t at) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::pwrite(file, bytes.data(), bytes.size(), static_cast<off_t>(at));
-    if (written < 0 && errno != EINTR) throw std::system_error(errno, std::generic_category(), "cannot write");
-    if (written <= 0) continue;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-    at += static_cast<std::uint64_t>(written);
-  }
+[[noreturn]] void throw_write_error(const fs::path& path, const char* what, int error) {
+  throw std::system_error(
+      error, std::generic_category(),
+      path.string() + ": " + what +
+          (error == ENOSPC ? "; free space there, or set GRADRING_CACHE_DIR to a folder on another disk" : ""));
 }
 
 std::string read_at(const fs::path& path, const UniqueFd& file, std::uint64_t at, std::uint64_t bytes) {
@@ -141,8 +140,7 @@ std::string read_at(const fs::path& path, const UniqueFd& file, std::uint64_t at
 /// Labels and broken slots belong to the classes and slots, whatever the file holds.
 bool is_consistent(const PackedFacts& facts, std::uint64_t facts_at) {
   const auto classes = static_cast<std::int32_t>(facts.classes.size());
-  return facts.size > 0 && facts.size < (1 << 15) && std::ssize(facts.labels) < INT32_MAX &&
-         facts_at == kPackedStart + facts.labels.size() * facts.slot_bytes() &&
+  return facts.size > 0 && facts.size < (1 << 15) && std::ssize(facts.labels) < INT32_MAX && facts_at == facts.end() &&
          std::ranges::all_of(facts.labels, [classes](std::int32_t label) { return label >= 0 && label < classes; }) &&
          std::ranges::all_of(facts.broken, [&](const BrokenImage& each) { return each.slot < facts.labels.size(); }) &&
          std::ranges::is_sorted(facts.broken, {}, &BrokenImage::slot);
@@ -150,13 +148,33 @@ bool is_consistent(const PackedFacts& facts, std::uint64_t facts_at) {
 
 }  // namespace
 
-void write_packed_facts(int file, const PackedFacts& facts) {
-  const std::string bytes = to_bytes(facts);
-  const Start start{.facts_at = kPackedStart + facts.labels.size() * facts.slot_bytes(),
-                    .facts_bytes = bytes.size(),
-                    .facts_hash = sha256_of(bytes)};
-  write_at(file, bytes, start.facts_at);
-  write_at(file, std::string(kPackedMagic) + std::string(reinterpret_cast<const char*>(&start), sizeof start), 0);
+PackedFile::PackedFile(fs::path path, const PackedFacts& facts)
+    : path_(std::move(path)), facts_(facts), file_(open_file(path_, O_RDWR | O_CREAT | O_TRUNC)) {
+  if (!file_) throw_write_error(path_, "cannot be created", errno);
+  const int error = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(facts_.end()));
+  if (error != 0) throw_write_error(path_, "cannot be written", error);
+}
+
+void PackedFile::write(std::span<const std::uint8_t> pixels, std::uint64_t slot) const {
+  write_at({reinterpret_cast<const char*>(pixels.data()), pixels.size()}, facts_.start_of(slot));
+}
+
+void PackedFile::finish() const {
+  const std::string bytes = to_bytes(facts_);
+  const Start start{.facts_at = facts_.end(), .facts_bytes = bytes.size(), .facts_hash = sha256_of(bytes)};
+  write_at(bytes, start.facts_at);
+  write_at(std::string(kPackedMagic) + std::string(reinterpret_cast<const char*>(&start), sizeof start), 0);
+  if (::fdatasync(file_.get()) != 0) throw_write_error(path_, "cannot be written", errno);
+}
+
+void PackedFile::write_at(std::string_view bytes, std::uint64_t at) const {
+  while (!bytes.empty()) {
+    const ssize_t written = ::pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (written < 0 && errno != EINTR) throw_write_error(path_, "cannot be written", errno);
+    if (written <= 0) continue;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
+    at += static_cast<std::uint64_t>(written);
+  }
 }
 
 PackedFacts read_packed_facts(const fs::path& path) {
@@ -165,10 +183,11 @@ PackedFacts read_packed_facts(const fs::path& path) {
   if (!file || ::fstat(file.get(), &about) != 0)
     throw DataError(path, std::string("cannot be opened (") + std::strerror(errno) + ")", kMakeAgain);
   const auto bytes = static_cast<std::uint64_t>(about.st_size);
-  if (!S_ISREG(about.st_mode) || bytes < kPackedStart) throw DataError(path, "is no file of packed images", kMakeAgain);
+  if (!S_ISREG(about.st_mode) || bytes < kPackedStart)
+    throw DataError(path, "is not a file of packed images", kMakeAgain);
   const std::string head = read_at(path, file, 0, kPackedMagic.size() + sizeof(Start));
   if (!head.starts_with(kPackedMagic))
-    throw DataError(path, "is of another version, or no file of packed images", kMakeAgain);
+    throw DataError(path, "is of another version, or not a file of packed images", kMakeAgain);
   Start start;
   std::memcpy(&start, head.data() + kPackedMagic.size(), sizeof start);
   if (start.facts_at > bytes || start.facts_bytes != bytes - start.facts_at)
@@ -189,7 +208,7 @@ PackedImages::PackedImages(const fs::path& path, PackedFacts facts) : facts_(std
       ++broken;
     else
       slots_.push_back(slot);
-  mapped_bytes_ = kPackedStart + facts_.labels.size() * facts_.slot_bytes();
+  mapped_bytes_ = facts_.end();
   const UniqueFd file = open_file(path, O_RDONLY);
   if (!file) throw_errno(path, "cannot be opened");
   void* const at = ::mmap(nullptr, mapped_bytes_, PROT_READ, MAP_SHARED, file.get(), 0);
@@ -216,8 +235,7 @@ void PackedImages::read_ahead(std::span<const std::uint8_t> bytes) const {
 }
 
 std::span<const std::uint8_t> PackedImages::pixels(std::int64_t index) const {
-  const std::uint64_t bytes = facts_.slot_bytes();
-  const std::span pixels(start_ + kPackedStart + slot_of(index) * bytes, bytes);
+  const std::span pixels(start_ + facts_.start_of(slot_of(index)), facts_.slot_bytes());
   if (exceeds_memory_) read_ahead(pixels);
   return pixels;
 }

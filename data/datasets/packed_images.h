@@ -7,9 +7,11 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/datasets/dataset.h"
+#include "kernels/base/file.h"
 
 namespace gradring::data {
 
@@ -20,6 +22,9 @@ struct BrokenImage {
   std::string reason;      ///< "cannot be read as a JPEG (Premature end of JPEG file); copy it again"
 };
 
+/// Where the first slot begins.
+inline constexpr std::uint64_t kPackedStart = 4096;
+
 /// What a file of packed images says of them.
 ///
 /// The file begins with kPackedStart bytes: a magic number and where the facts lie, with their SHA-256. Pixels follow,
@@ -27,7 +32,7 @@ struct BrokenImage {
 /// The slots of broken images are not written. At the end are these facts.
 struct PackedFacts {
   std::string source;     ///< the absolute path of the folder that it was made from
-  std::string settings;   ///< "96 x 96, shorter side 96"
+  std::string settings;   ///< ImageSettings::text()
   std::int64_t size = 0;  ///< height and width in pixels, of three channels
   std::vector<std::string> classes;
   std::vector<std::int32_t> labels;  ///< by slot
@@ -35,15 +40,31 @@ struct PackedFacts {
   Sha256 content{};                  ///< content_hash of the dataset
 
   std::uint64_t slot_bytes() const { return static_cast<std::uint64_t>(size * size * 3); }
+  /// Where a slot begins in the file; behind the last one, the facts.
+  std::uint64_t start_of(std::uint64_t slot) const { return kPackedStart + slot * slot_bytes(); }
+  std::uint64_t end() const { return start_of(labels.size()); }
 };
 
-/// Where the first slot begins.
-inline constexpr std::uint64_t kPackedStart = 4096;
-
-/// Writes facts behind the slots, and the start of the file.
+/// Such a file that is being written.
 ///
-/// Errors    std::system_error.
-void write_packed_facts(int file, const PackedFacts& facts);
+/// Threads   write may be called from any thread.
+/// Errors    std::system_error that names the file: the disk is full, or fails.
+class PackedFile {
+ public:
+  /// Reserves space for the slots, so that a disk that is too small is noticed at once. `facts` must outlive it.
+  PackedFile(std::filesystem::path path, const PackedFacts& facts);
+
+  void write(std::span<const std::uint8_t> pixels, std::uint64_t slot) const;
+  /// Writes the facts and the start of the file.
+  void finish() const;
+
+ private:
+  void write_at(std::string_view bytes, std::uint64_t at) const;
+
+  std::filesystem::path path_;
+  const PackedFacts& facts_;
+  UniqueFd file_;
+};
 
 /// Errors    DataError if the file cannot be opened, is of another version, is truncated or damaged (not its pixels:
 ///           those are not read).
