@@ -121,4 +121,11 @@ std::vector<std::string> class_names_in(const fs::path& folder, std::int64_t lar
   return names;
 }
 
+std::string list_of(std::span<const std::string> names) {
+  constexpr std::size_t kMost = 8;
+  std::string text;
+  for (const std::string& name : names.first(std::min(names.size(), kMost))) text += (text.empty() ? "" : ", ") + name;
+  return names.size() > kMost ? text + ", ..." : text;
+}
+
 }  // namespace gradring::data

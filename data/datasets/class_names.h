@@ -22,10 +22,13 @@ inline constexpr const char* kClassNamesFile = "class_names.txt";
 void check_class_names(const std::filesystem::path& from, std::span<const std::string> names);
 
 /// The names of the classes of a dataset whose labels are numbers from 0 to `largest`: the lines of kClassNamesFile in
-/// `folder`, or if there is none "0", "1", ...
+/// `folder`, or "0", "1", ... without that file.
 ///
 /// Errors    DataError with that file or with `labels` as check_class_names, or if there are fewer names than labels.
 std::vector<std::string> class_names_in(const std::filesystem::path& folder, std::int64_t largest,
                                         const std::filesystem::path& labels);
+
+/// "cat, dog"; after the eighth name "...".
+std::string list_of(std::span<const std::string> names);
 
 }  // namespace gradring::data

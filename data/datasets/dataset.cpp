@@ -66,14 +66,19 @@ DatasetFacts facts_of(const Dataset& dataset) {
   return {.name = std::string(dataset.name()), .shape = dataset.shape(), .class_names = {names.begin(), names.end()}};
 }
 
+std::vector<std::int64_t> samples_of_class(const Dataset& dataset) {
+  std::vector<std::int64_t> samples(static_cast<std::size_t>(dataset.classes()));
+  for (std::int64_t i = 0; i < dataset.size(); ++i) ++samples.at(static_cast<std::size_t>(dataset.label(i)));
+  return samples;
+}
+
 DatasetStatistics statistics_of(const Dataset& dataset) {
   check(dataset.size() > 0, std::string(dataset.name()) + " has no samples, so no statistics");
   const auto channels = static_cast<std::size_t>(dataset.shape()[2]);
   std::vector<Sums> sums(channels);
-  DatasetStatistics result{.samples_of_class = std::vector<std::int64_t>(static_cast<std::size_t>(dataset.classes()))};
+  DatasetStatistics result{.samples_of_class = samples_of_class(dataset)};
   for (std::int64_t i = 0; i < dataset.size(); ++i) {
     const Sample sample = dataset.get(i);
-    ++result.samples_of_class.at(static_cast<std::size_t>(sample.label));
     for (std::size_t j = 0; j < sample.pixels.size(); ++j) {
       const std::uint64_t value = sample.pixels[j];
       sums[j % channels].values += value;

@@ -82,6 +82,11 @@ class InMemoryDataset final : public Dataset {
   std::size_t sample_bytes_ = 0;
 };
 
+/// How many samples each class has, by label.
+///
+/// Cost      reads every label, and no pixel.
+std::vector<std::int64_t> samples_of_class(const Dataset& dataset);
+
 struct DatasetStatistics {
   std::vector<std::int64_t> samples_of_class;
   std::vector<double> mean = {};  ///< per channel, of pixels scaled to [0, 1]

@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "data/datasets/class_names.h"
 #include "data/files/byte_source.h"
 #include "kernels/base/in_quotes.h"
 #include "kernels/base/printable.h"
@@ -71,6 +72,14 @@ std::vector<Entry> entries_of(const fs::path& path) {
   return entries;
 }
 
+/// Notes an entry that is not used.
+void leave_out(ImageListing& listing, const std::string& path, Kind kind) {
+  if (listing.others++ > 0) return;
+  listing.one_other = path + (kind == Kind::broken_link ? " (a link to nothing)"
+                              : kind == Kind::other     ? " (not a regular file)"
+                                                        : "");
+}
+
 /// The walk through the folder of one class.
 class ClassWalk {
  public:
@@ -106,8 +115,8 @@ class ClassWalk {
                                 .bytes = static_cast<std::uint64_t>(entry.facts.st_size),
                                 .modified = nanoseconds(entry.facts.st_mtim),
                                 .changed = nanoseconds(entry.facts.st_ctim)});
-      else if (listing_.others++ == 0)
-        listing_.one_other = name;
+      else
+        leave_out(listing_, name, entry.kind);
     }
     folders_.push_back(std::move(folder));
     above_.pop_back();
@@ -118,14 +127,6 @@ class ClassWalk {
   std::vector<std::pair<dev_t, ino_t>> above_;
   std::vector<Folder> folders_;
 };
-
-std::string names_of(std::span<const std::string> classes) {
-  constexpr std::size_t kMost = 8;
-  std::string text;
-  for (const std::string& name : classes.first(std::min(classes.size(), kMost)))
-    text += (text.empty() ? "" : ", ") + name;
-  return classes.size() > kMost ? text + ", ..." : text;
-}
 
 }  // namespace
 
@@ -160,12 +161,12 @@ ImageListing list_images(const fs::path& split_folder, Split split, std::span<co
   ImageListing listing{.folder = split_folder, .classes = {classes.begin(), classes.end()}};
   for (const Entry& entry : entries_of(split_folder)) {
     if (entry.kind != Kind::folder) {
-      if (listing.others++ == 0) listing.one_other = entry.name;
+      leave_out(listing, entry.name, entry.kind);
       continue;
     }
     const auto found = std::ranges::find(classes, entry.name);
     if (found == classes.end())
-      throw DataError(split_folder / entry.name, "is a class that the training set lacks: it has " + names_of(classes),
+      throw DataError(split_folder / entry.name, "is a class that the training set lacks: it has " + list_of(classes),
                       "rename or remove the folder, or add the class to the training set");
     const std::size_t before = listing.files.size();
     ClassWalk(listing, static_cast<int>(found - classes.begin())).walk(entry.name, entry.facts);

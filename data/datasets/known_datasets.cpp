@@ -62,10 +62,14 @@ const DatasetFacts* find_known_dataset(std::string_view name) {
 
 const DatasetFacts& known_dataset(std::string_view name) {
   if (const DatasetFacts* found = find_known_dataset(name)) return *found;
+  throw_unknown_dataset(name, known_dataset_names());
+}
+
+void throw_unknown_dataset(std::string_view name, std::span<const std::string_view> names) {
   std::string known;
-  for (const std::string_view each : known_dataset_names()) known += (known.empty() ? "" : ", ") + std::string(each);
+  for (const std::string_view each : names) known += (known.empty() ? "" : ", ") + std::string(each);
   throw InvalidArgument("unknown dataset '" + std::string(name) + "': expected one of " + known + "." +
-                        did_you_mean(name, known_dataset_names()));
+                        did_you_mean(name, names));
 }
 
 }  // namespace gradring::data

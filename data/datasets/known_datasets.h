@@ -18,4 +18,7 @@ const DatasetFacts* find_known_dataset(std::string_view name);
 /// Errors    InvalidArgument for a name that is not in known_dataset_names(); suggests the nearest.
 const DatasetFacts& known_dataset(std::string_view name);
 
+/// Errors    InvalidArgument: `name` is not one of `names`; suggests the nearest.
+[[noreturn]] void throw_unknown_dataset(std::string_view name, std::span<const std::string_view> names);
+
 }  // namespace gradring::data

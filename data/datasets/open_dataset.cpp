@@ -6,6 +6,7 @@
 #include <cctype>
 #include <string>
 
+#include "data/datasets/class_names.h"
 #include "data/datasets/dataset_files.h"
 #include "data/datasets/digits.h"
 #include "data/datasets/known_datasets.h"
@@ -14,7 +15,6 @@
 #include "data/files/byte_source.h"
 #include "kernels/base/error.h"
 #include "kernels/base/file.h"
-#include "kernels/base/nearest_name.h"
 
 namespace gradring::data {
 namespace {
@@ -69,15 +69,56 @@ std::unique_ptr<Dataset> open_idx_set(const IdxSet& set, Split split, const fs::
 }
 
 void check_name(std::string_view name) {
-  if (std::ranges::find(kNames, name) != kNames.end()) return;
-  std::string known;
-  for (const std::string_view each : kNames) known += (known.empty() ? "" : ", ") + std::string(each);
-  throw InvalidArgument("unknown dataset '" + std::string(name) + "': expected one of " + known + "." +
-                        did_you_mean(name, kNames));
+  if (std::ranges::find(kNames, name) == kNames.end()) throw_unknown_dataset(name, kNames);
 }
 
 void check_folder(const DatasetSpec& spec) {
   if (spec.data_dir.empty()) throw InvalidArgument(needs_folder_message(spec.name));
+}
+
+/// Labels with a hole, or from 1, and a test set without one of the classes may be meant.
+void say_empty_classes(const DatasetSpec& spec, const Dataset& dataset, Split split) {
+  const std::vector<std::int64_t> samples = samples_of_class(dataset);
+  std::vector<std::string> empty;
+  for (std::size_t i = 0; i < samples.size(); ++i)
+    if (samples[i] == 0) empty.push_back(dataset.class_names()[i]);
+  if (empty.empty()) return;
+  const char* hint = split == Split::test ? ", so evaluation does not cover every class"
+                     : samples[0] == 0    ? "; are the labels counted from 1 instead of 0?"
+                                          : "";
+  spec.say(spec.name + ": the " + (split == Split::train ? "training" : "test") + " set has no samples of " +
+           std::to_string(empty.size()) + " of its " + std::to_string(samples.size()) + " classes (" + list_of(empty) +
+           ")" + hint);
+}
+
+/// A download that ends between two records looks whole.
+void say_unusual_size(const DatasetSpec& spec, const Dataset& dataset, Split split, const std::string& fetch) {
+  const std::int64_t usual = split == Split::train ? 50'000 : 10'000;
+  if (dataset.size() == usual) return;
+  spec.say(spec.name + ": " + std::to_string(dataset.size()) + " " + std::string(name_of(split)) +
+           " samples instead of " + std::to_string(usual) +
+           "; if this is no selection of yours, download it again: " + fetch);
+}
+
+std::unique_ptr<Dataset> open_cifar_set(const CifarSet& set, const DatasetSpec& spec, Split split) {
+  const std::string fetch = fetch_command(set.name, spec.data_dir);
+  auto dataset =
+      open_cifar(set.which, find_cifar_files(set.which, split, dataset_folders(set.name, spec.data_dir), fetch));
+  say_unusual_size(spec, *dataset, split, fetch);
+  return dataset;
+}
+
+/// Of files in `spec.data_dir`.
+std::unique_ptr<Dataset> open_own_data(const DatasetSpec& spec, Split split) {
+  if (spec.name == kArrays) return open_arrays(spec.data_dir, split);
+  if (spec.name == kOwnIdx) return open_own_idx(spec.data_dir, split);
+  return open_folder({.folder = spec.data_dir,
+                      .settings = spec.images,
+                      .on_broken = spec.on_broken,
+                      .cache = default_image_cache(),
+                      .say = spec.say,
+                      .progress = print_remark},
+                     split);
 }
 
 std::string shell_quoted(const std::string& text) {
@@ -124,21 +165,13 @@ std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec, Split split) {
   if (spec.name == "digits") return make_digits(split);
   check_name(spec.name);
   check_folder(spec);
-  if (spec.name == kFolder)
-    return open_folder({.folder = spec.data_dir,
-                        .settings = spec.images,
-                        .on_broken = spec.on_broken,
-                        .cache = default_image_cache(),
-                        .say = spec.say,
-                        .progress = print_remark},
-                       split);
   for (const IdxSet& set : kIdxSets)
     if (spec.name == set.name) return open_idx_set(set, split, spec.data_dir);
   for (const CifarSet& set : kCifarSets)
-    if (spec.name == set.name)
-      return open_cifar(set.which, find_cifar_files(set.which, split, dataset_folders(spec.name, spec.data_dir),
-                                                    fetch_command(spec.name, spec.data_dir)));
-  return spec.name == kArrays ? open_arrays(spec.data_dir, split) : open_own_idx(spec.data_dir, split);
+    if (spec.name == set.name) return open_cifar_set(set, spec, split);
+  auto own = open_own_data(spec, split);
+  say_empty_classes(spec, *own, split);
+  return own;
 }
 
 bool has_test_set(const DatasetSpec& spec) {

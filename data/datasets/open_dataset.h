@@ -18,7 +18,7 @@ namespace gradring::data {
 /// The names that open_dataset accepts.
 std::span<const std::string_view> dataset_names();
 
-/// Whether a name stands for files of the user's own: arrays, idx.
+/// Whether a name stands for files of the user's own: arrays, idx, folder.
 bool is_own_data(std::string_view name);
 
 /// Prints what `say` receives to stderr, with at most ten images named.
@@ -27,10 +27,11 @@ void print_remark(const std::string& text);
 /// Which dataset to open, and where its files are.
 struct DatasetSpec {
   std::string name;                     ///< one of dataset_names()
-  std::filesystem::path data_dir = {};  ///< empty: none
+  std::filesystem::path data_dir = {};  ///< empty: not given
   ImageSettings images = {};            ///< of a folder
   OnBroken on_broken = {};              ///< the same
-  /// Receives what the user should know of a folder's files: those that are not used, and all images left out.
+  /// Receives what the user should know: files of a folder that are not used, all images left out, classes of the
+  /// user's own data without samples, another number of samples than CIFAR's.
   std::function<void(const std::string& text)> say = print_remark;
 };
 
@@ -53,7 +54,7 @@ std::vector<std::filesystem::path> dataset_folders(std::string_view name, const 
 ///
 /// Errors    InvalidArgument for an unknown name (suggests the nearest) or an empty `data_dir` where files are needed;
 ///           DataError if the files are missing, corrupt, or in the other dataset's folder.
-/// Cost      reads the whole split into memory; a folder's is mapped (folder/open_folder.h), from the cache of
+/// Cost      reads the whole split into memory; a folder's is mapped (open_folder.h), from the cache of
 ///           default_image_cache, and says on stderr what it prepares.
 std::unique_ptr<Dataset> open_dataset(const DatasetSpec& spec, Split split);
 inline std::unique_ptr<Dataset> open_dataset(std::string_view name, Split split,

@@ -12,6 +12,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
+std::string advice_without_train(const fs::path& folder) {
+  const fs::path whole = fs::absolute(folder / "").lexically_normal().parent_path();
+  if (whole.filename() == "train")
+    return "name the folder that it is in with --data-dir " + whole.parent_path().string();
+  for (const char* name : {"Train", "TRAIN", "training", "Training"})
+    if (std::error_code error; fs::is_directory(folder / name, error))
+      return "rename its folder " + std::string(name) + " to train";
+  return "put the training images into train/CLASS, one folder for each class";
+}
+
 fs::path existing_split_folder(const fs::path& folder, Split split) {
   std::error_code error;
   if (!fs::is_directory(folder, error))
@@ -19,9 +29,7 @@ fs::path existing_split_folder(const fs::path& folder, Split split) {
                     "name a folder with train/CLASS/*.jpg or .png with --data-dir");
   fs::path found = split_folder(folder, split);
   if (!found.empty()) return found;
-  if (split == Split::train)
-    throw DataError(folder, "holds no folder train",
-                    "put the training images into train/CLASS, one folder for each class");
+  if (split == Split::train) throw DataError(folder, "holds no folder train", advice_without_train(folder));
   throw DataError(folder, "holds neither a folder test nor val",
                   "put test images into test/CLASS, or hold a part of the training set out with --val-split");
 }
@@ -35,8 +43,7 @@ std::string describe(const PackedFacts& facts) {
 }
 
 void check_classes(const fs::path& folder, const PackedImages& images) {
-  std::vector<std::int64_t> counts(images.facts().classes.size());
-  for (std::int64_t i = 0; i < images.size(); ++i) ++counts[static_cast<std::size_t>(images.label(i))];
+  const std::vector<std::int64_t> counts = samples_of_class(images);
   const auto empty = std::ranges::find(counts, 0);
   if (empty != counts.end())
     throw DataError(folder / images.facts().classes[static_cast<std::size_t>(empty - counts.begin())],

@@ -70,8 +70,7 @@ std::optional<Sha256> Subset::known_hash() const {
 
 RandomSplit stratified_split(const std::shared_ptr<const Dataset>& whole, std::int64_t held_out, std::uint64_t seed) {
   check_held_out(*whole, held_out);
-  std::vector<std::int64_t> samples(static_cast<std::size_t>(whole->classes()));
-  for (std::int64_t i = 0; i < whole->size(); ++i) ++samples[static_cast<std::size_t>(whole->label(i))];
+  const std::vector<std::int64_t> samples = samples_of_class(*whole);
   const std::int64_t classes = std::ranges::count_if(samples, [](std::int64_t count) { return count > 0; });
   check(held_out <= whole->size() - classes,
         "a split of " + std::string(whole->name()) + " holds out " + std::to_string(held_out) + " of " +

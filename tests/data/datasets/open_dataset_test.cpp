@@ -14,6 +14,7 @@
 #include "kernels/base/error.h"
 #include "tests/data/support/message_of.h"
 #include "tests/data/support/written_idx.h"
+#include "tests/data/support/written_npy.h"
 #include "tests/support/temp_folder.h"
 
 namespace gradring::data {
@@ -60,6 +61,36 @@ TEST(OpenDataset, NamesWhatIsInPlaceOfAFile) {
     std::filesystem::create_symlink("nothing", links.path() / file);
     EXPECT_THAT(error_of(links), HasSubstr((links.path() / file).string() + ": is a link, but not to a regular file"));
   }
+}
+
+std::string said_on_opening(const char* name, Split split, const tests::TempFolder& folder) {
+  ::testing::internal::CaptureStderr();
+  open_dataset(name, split, folder.path());
+  return ::testing::internal::GetCapturedStderr();
+}
+
+TEST(OpenDataset, NamesClassesWithoutSamples) {
+  const tests::TempFolder folder;
+  tests::write_arrays(folder);
+  EXPECT_EQ(said_on_opening("arrays", Split::train, folder),
+            "gradring: arrays: the training set has no samples of 1 of its 3 classes (1)\n");
+  EXPECT_EQ(said_on_opening("arrays", Split::test, folder),
+            "gradring: arrays: the test set has no samples of 2 of its 3 classes (0, 2), so evaluation does not cover "
+            "every class\n");
+  folder.write("train_labels.npy", tests::npy_bytes("|u1", "(2,)", {2, 1}));
+  EXPECT_THAT(said_on_opening("arrays", Split::train, folder), HasSubstr("(0); are the labels counted from 1"));
+  folder.write("train_labels.npy", tests::npy_bytes("|u1", "(2,)", {1, 0}));
+  EXPECT_EQ(said_on_opening("arrays", Split::train, folder), "");
+}
+
+/// A download that ends between two records looks whole.
+TEST(OpenDataset, SaysThatCifarHasAnotherNumberOfSamples) {
+  const tests::TempFolder folder;
+  folder.write("train.bin", tests::Bytes(3 * 3074));
+  EXPECT_THAT(said_on_opening("cifar100", Split::train, folder),
+              AllOf(HasSubstr("cifar100: 3 train samples instead of 50000"), HasSubstr("data fetch cifar100")));
+  folder.write("test.bin", tests::Bytes(10'000 * 3074));
+  EXPECT_EQ(said_on_opening("cifar100", Split::test, folder), "");
 }
 
 TEST(FetchCommand, QuotesAFolderForTheShell) {

@@ -72,12 +72,6 @@ std::shared_ptr<const Dataset> squares() {
   return std::make_shared<InMemoryDataset>(std::move(contents));
 }
 
-std::vector<int> samples_of_class(const Dataset& set) {
-  std::vector<int> counts(static_cast<std::size_t>(set.classes()));
-  for (std::int64_t i = 0; i < set.size(); ++i) ++counts[static_cast<std::size_t>(set.label(i))];
-  return counts;
-}
-
 TEST(StratifiedSplit, HoldsOutTheShareOfEachClass) {
   const RandomSplit tenth = stratified_split(squares(), 3, 0), half = stratified_split(squares(), 15, 0);
   EXPECT_THAT(samples_of_class(*tenth.held_out), ElementsAre(0, 0, 0, 1, 2)) << "0.1, 0.4, 0.9 and 1.6 samples";
