@@ -26,11 +26,11 @@ struct ImageListing {
   std::vector<std::string> classes;  ///< the index is the label
   std::vector<ImageFile> files;
   std::int64_t others = 0;  ///< files of other kinds, which are left out
-  std::string one_other;    ///< path of one of them
+  std::string one_other;    ///< one of them: "cat/notes.txt", "cat/1.jpg (not a regular file)"
 };
 
-/// The folder of a split: `folder`/train, or `folder`/test, or `folder`/val without test; empty if there is none of
-/// these.
+/// The folder of a split: `folder`/train, or `folder`/test, or `folder`/val without test; empty if these are
+/// missing.
 std::filesystem::path split_folder(const std::filesystem::path& folder, Split split);
 
 /// The names of the folders in a split's folder, sorted by their bytes: the classes, as those of torchvision's

@@ -27,7 +27,7 @@ struct FolderSpec {
 
 /// The classes, in the order of their labels: the names of the folders in `folder`/train. Reads no image.
 ///
-/// Errors    DataError if there is no such folder, or as class_folders_in.
+/// Errors    DataError if that folder is missing, or as class_folders_in.
 std::vector<std::string> folder_class_names(const std::filesystem::path& folder);
 
 /// Whether there is a folder of test images, test or val.

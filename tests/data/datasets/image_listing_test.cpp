@@ -59,6 +59,16 @@ TEST_F(Listing, LeavesOutWhatIsHiddenAndCountsOtherFiles) {
   EXPECT_EQ(listing().others, 4);
 }
 
+TEST_F(Listing, SaysWhatIsNotARegularFile) {
+  add("train/b/1.png");
+  add("train/c/1.png");
+  ASSERT_EQ(::mkfifo((folder_.path() / "train/b/2.png").c_str(), 0600), 0);
+  EXPECT_EQ(listing().one_other, "b/2.png (not a regular file)");
+  fs::create_symlink("nothing", folder_.path() / "train/a");
+  EXPECT_EQ(listing().one_other, "a (a link to nothing)");
+  EXPECT_EQ(listing().others, 2);
+}
+
 TEST_F(Listing, KnowsSizesTimesAndLabels) {
   add("train/a/1.png");
   add("train/b/1.png");

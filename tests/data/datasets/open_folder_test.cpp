@@ -148,13 +148,23 @@ TEST_F(OpenFolder, ReadsAgainWhatCouldNotBeOpened) {
 TEST_F(OpenFolder, NamesWhatIsMissing) {
   EXPECT_THAT(refusal(), AllOf(HasSubstr("images: cannot be opened"), HasSubstr("--data-dir")));
   folder_.add("notes.txt", Bytes{1});
-  EXPECT_THAT(refusal(), HasSubstr("holds no folder train"));
+  EXPECT_THAT(refusal(), HasSubstr("holds no folder train; put the training images into train/CLASS"));
+  folder_.add("Train/a/1.png", 1);
+  EXPECT_THAT(refusal(), HasSubstr("holds no folder train; rename its folder Train to train"));
   folder_.add("train/a/1.png", 1);
   folder_.add("train/b/1.png", 1);
   EXPECT_THAT(refusal(Split::test), AllOf(HasSubstr("neither a folder test nor val"), HasSubstr("--val-split")));
   EXPECT_FALSE(has_test_folder(folder_.path()));
   folder_.add("val/a/1.png", 1);
   EXPECT_EQ(folder_.open(Split::test)->size(), 1);
+}
+
+TEST_F(OpenFolder, KnowsTheFolderOfOneSplit) {
+  folder_.add_cats_and_dogs();
+  FolderSpec spec = folder_.spec();
+  spec.folder = folder_.path() / "train" / "";
+  EXPECT_THAT(tests::message_of<DataError>([&] { open_folder(spec, Split::train); }),
+              HasSubstr("name the folder that it is in with --data-dir " + folder_.path().string()));
 }
 
 TEST_F(OpenFolder, LeavesNothingWhenItFails) {
