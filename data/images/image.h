@@ -91,21 +91,13 @@ Image resized(const Image& image, std::int64_t height, std::int64_t width);
 /// Example   tests/data/images/resample_test.cpp
 Image resized_as_pillow(const Image& image, std::int64_t height, std::int64_t width);
 
-/// The shorter side becomes `size`, the other keeps the proportion, rounded down: torchvision's Resize(size).
-///
-/// Errors    InvalidArgument as above.
-Image shorter_side_resized(const Image& image, std::int64_t size);
-
-/// The crop x crop pixels in the middle of shorter_side_resized(image, size): the same bits; the others are not computed.
+/// torchvision's Resize(size), CenterCrop(crop) of a PIL image: the shorter side becomes `size`, the other keeps the
+/// proportion, rounded down; of that the crop x crop pixels in the middle, with an odd rest cut so that the offset is
+/// even. Pixels that are cut off are not computed.
 ///
 /// Errors    InvalidArgument as above, or if `crop` is not in 1 .. size.
 /// Cost      memory: 3 x crop bytes for each old row that is needed, however narrow the image is.
 Image resized_middle(const Image& image, std::int64_t size, std::int64_t crop);
-
-/// The middle of an image, as torchvision's CenterCrop: what is odd is cut so that the offset is even.
-///
-/// Errors    InvalidArgument if the image is smaller, which torchvision pads.
-Image centre_crop(const Image& image, std::int64_t height, std::int64_t width);
 
 /// The pixels of an image in a dataset's sample size and channels, 255 - x if `invert`. Colours become grey as in PIL
 /// and torchvision: (19595 R + 38470 G + 7471 B) / 65536, rounded.

@@ -149,25 +149,12 @@ Image resized_as_pillow(const Image& image, std::int64_t height, std::int64_t wi
   return resized_part(image, height, width, {.first = 0, .count = height}, {.first = 0, .count = width});
 }
 
-Image shorter_side_resized(const Image& image, std::int64_t size) {
-  const auto [height, width] = size_with_shorter_side(image, size);
-  return resized_as_pillow(image, height, width);
-}
-
 Image resized_middle(const Image& image, std::int64_t size, std::int64_t crop) {
   check(crop > 0 && crop <= size,
         "cannot cut " + std::to_string(crop) + " pixels out of a side of " + std::to_string(size));
   const auto [height, width] = size_with_shorter_side(image, size);
   return resized_part(image, height, width, {.first = offset_of(height, crop), .count = crop},
                       {.first = offset_of(width, crop), .count = crop});
-}
-
-Image centre_crop(const Image& image, std::int64_t height, std::int64_t width) {
-  check(height > 0 && width > 0 && height <= image.height && width <= image.width,
-        "cannot cut " + std::to_string(height) + " x " + std::to_string(width) + " out of " +
-            std::to_string(image.height) + " x " + std::to_string(image.width) + " pixels");
-  const std::int64_t top = offset_of(image.height, height), left = offset_of(image.width, width);
-  return part_of(image, {.first = top, .count = height}, {.first = left, .count = width});
 }
 
 }  // namespace gradring::data

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <random>
 
 #include "kernels/base/error.h"
@@ -45,11 +47,24 @@ TEST(ResizedAsPillow, RejectsNothingAndOtherChannels) {
   EXPECT_THROW(resized_as_pillow({.height = 1, .width = 1, .channels = 2, .pixels = {1, 2}}, 2, 2), InvalidArgument);
 }
 
-TEST(ShorterSideResized, RoundsTheLongerDown) {
-  const Image image = shorter_side_resized(grey_pixels(3, 10, std::vector<std::uint8_t>(30, 1)), 2);
-  EXPECT_EQ(image.height, 2);
-  EXPECT_EQ(image.width, 6);  // of 6.67
-  EXPECT_EQ(shorter_side_resized(grey_pixels(5, 5, std::vector<std::uint8_t>(25, 1)), 2).width, 2);
+std::int64_t half_to_even(std::int64_t rest) { return std::lrint(static_cast<double>(rest) / 2); }
+
+/// The whole image resized, then its middle, by torchvision's formulas.
+Bytes middle_of_resized(const Image& image, std::int64_t size, std::int64_t crop) {
+  const std::int64_t shorter = std::min(image.height, image.width);
+  const Image whole = resized_as_pillow(image, size * image.height / shorter, size * image.width / shorter);
+  const std::int64_t top = half_to_even(whole.height - crop), left = half_to_even(whole.width - crop);
+  Bytes pixels;
+  for (std::int64_t row = top; row < top + crop; ++row)
+    for (std::int64_t col = left; col < left + crop; ++col)
+      for (std::int64_t channel = 0; channel < image.channels; ++channel) pixels.push_back(whole.at(row, col, channel));
+  return pixels;
+}
+
+TEST(ResizedMiddle, RoundsOffsetsToTheEven) {
+  EXPECT_THAT(resized_middle(grey_pixels(1, 4, {0, 1, 2, 3}), 1, 1).pixels, ElementsAre(2));  // 1.5 to 2
+  EXPECT_THAT(resized_middle(grey_pixels(1, 5, {0, 1, 2, 3, 4}), 1, 1).pixels, ElementsAre(2));
+  EXPECT_THAT(resized_middle(grey_pixels(6, 1, {0, 1, 2, 3, 4, 5}), 1, 1).pixels, ElementsAre(2));  // 2.5 to 2
 }
 
 TEST(ResizedMiddle, IsTheCropOfTheWholeResized) {
@@ -62,8 +77,7 @@ TEST(ResizedMiddle, IsTheCropOfTheWholeResized) {
     for (std::int64_t j = 0; j < image.height * image.width * image.channels; ++j)
       image.pixels.push_back(static_cast<std::uint8_t>(random()));
     const std::int64_t size = up_to(50), crop = up_to(size);
-    EXPECT_EQ(resized_middle(image, size, crop).pixels,
-              centre_crop(shorter_side_resized(image, size), crop, crop).pixels)
+    EXPECT_EQ(resized_middle(image, size, crop).pixels, middle_of_resized(image, size, crop))
         << image.height << " x " << image.width << " to " << size << ", " << crop;
   }
 }
@@ -76,13 +90,6 @@ TEST(ResizedMiddle, TakesNoMemoryForWhatIsCutOff) {
     EXPECT_THAT(resized_middle(image, 512, 2).pixels, AllOf(SizeIs(12), Each(7)));
   }
   EXPECT_THROW(resized_middle(grey_pixels(1, 1, {1}), 2, 3), InvalidArgument);
-}
-
-TEST(CentreCrop, RoundsOffsetsToTheEven) {
-  EXPECT_THAT(centre_crop(grey_pixels(1, 5, {0, 1, 2, 3, 4}), 1, 3).pixels, ElementsAre(1, 2, 3));
-  EXPECT_THAT(centre_crop(grey_pixels(1, 4, {0, 1, 2, 3}), 1, 3).pixels, ElementsAre(0, 1, 2));        // 0.5 to 0
-  EXPECT_THAT(centre_crop(grey_pixels(1, 6, {0, 1, 2, 3, 4, 5}), 1, 3).pixels, ElementsAre(2, 3, 4));  // 1.5 to 2
-  EXPECT_THROW(centre_crop(grey_pixels(1, 4, {0, 1, 2, 3}), 2, 3), InvalidArgument);
 }
 
 }  // namespace
