@@ -33,24 +33,25 @@ void check_spec(const NormalizeSpec& spec, std::int64_t channels) {
   for (float std : spec.std) check(std > 0, "normalization has a std of " + std::to_string(std) + ", expected above 0");
 }
 
-float entry(const std::vector<float>& numbers, std::size_t channel) {
-  return numbers[numbers.size() == 1 ? 0 : channel];
-}
-
 }  // namespace
+
+std::vector<float> for_channels(const std::vector<float>& values, std::int64_t channels) {
+  return values.size() == 1 ? std::vector<float>(static_cast<std::size_t>(channels), values.front()) : values;
+}
 
 Normalize::Normalize(const NormalizeSpec& spec, std::int64_t channels) {
   check_spec(spec, channels);
+  const std::vector<float> mean = for_channels(spec.mean, channels), std = for_channels(spec.std, channels);
   tables_.resize(static_cast<std::size_t>(channels));
   for (std::size_t channel = 0; channel < tables_.size(); ++channel)
     for (std::size_t value = 0; value < 256; ++value) {
       const float scaled = static_cast<float>(value) / 255.0f;
-      tables_[channel][value] = (scaled - entry(spec.mean, channel)) / entry(spec.std, channel);
+      tables_[channel][value] = (scaled - mean[channel]) / std[channel];
     }
   const std::size_t pixels = (kRow + tables_.size() - 1) / tables_.size();
   for (std::size_t i = 0; i < pixels * tables_.size(); ++i) {
-    means_.push_back(entry(spec.mean, i % tables_.size()));
-    stds_.push_back(entry(spec.std, i % tables_.size()));
+    means_.push_back(mean[i % tables_.size()]);
+    stds_.push_back(std[i % tables_.size()]);
     inverse_stds_.push_back(1.0f / stds_.back());
   }
   computed_ = loop().is_fast && loop_matches_tables();

@@ -32,6 +32,9 @@ struct NormalizeSpec {
   std::vector<float> std = {0.5f};
 };
 
+/// One value for each channel, where a single one may stand for all.
+std::vector<float> for_channels(const std::vector<float>& values, std::int64_t channels);
+
 /// What normalizes the samples of a dataset.
 inline NormalizeSpec normalize_spec(const DatasetFacts& facts) { return {.mean = facts.mean, .std = facts.std}; }
 

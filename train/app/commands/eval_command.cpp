@@ -103,12 +103,7 @@ nlohmann::ordered_json to_json(const InferenceSetting& setting, const Evaluated&
   json["loss"] = result.loss;
   if (setting.config.tta != Tta::none) json["tta"] = word_of(setting.config.tta);
   if (const auto top5 = top5_accuracy(result)) json["top5_accuracy"] = *top5;
-  for (const ClassResult& of : class_results(result.classes, evaluated.dataset->class_names())) {
-    nlohmann::ordered_json& row = json["classes"].emplace_back();
-    row = {{"class", of.name}, {"samples", of.samples}};
-    if (of.precision) row["precision"] = *of.precision;
-    if (of.recall) row["recall"] = *of.recall;
-  }
+  json["classes"] = to_json(class_results(result.classes, evaluated.dataset->class_names()));
   if (evaluated.recorded) json["recorded_accuracy"] = *evaluated.recorded;
   json["device"] = shown_device(setting.compute);
   json["backend"] = setting.compute.backend->name();

@@ -13,6 +13,7 @@
 
 #include "data/datasets/dataset.h"
 #include "data/datasets/dataset_facts.h"
+#include "data/datasets/open_folder.h"
 #include "data/datasets/pack_images.h"
 #include "data/files/byte_source.h"
 #include "data/images/image.h"
@@ -70,7 +71,7 @@ bool is_image(const fs::path& path) { return suffix_of(path) == ".png" || is_jpe
 /// As those of the training.
 std::vector<std::uint8_t> sample_of(const std::string& name, const TrainConfig& config, bool invert) {
   const data::DatasetFacts& set = *config.facts;
-  if (set.name != "folder")
+  if (set.name != data::kFolder)
     return data::to_sample(is_jpeg(name) ? data::read_image(name) : data::read_png(name), set.shape, invert);
   std::vector<std::uint8_t> pixels = data::decoded(name, dataset_spec(config).images);
   if (invert)

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/datasets/known_datasets.h"
+#include "data/loader/normalize.h"
 #include "kernels/base/nearest_name.h"
 #include "train/core/config/resolve.h"
 #include "train/core/setup/run_settings.h"
@@ -40,12 +41,6 @@ std::optional<data::DatasetFacts> dataset_of(const NamedTensors& named, const st
   return known ? std::optional(*known) : std::nullopt;
 }
 
-/// One value for each channel.
-std::vector<float> for_channels(const std::vector<float>& values, std::int64_t channels) {
-  if (values.size() != 1) return values;
-  return std::vector<float>(static_cast<std::size_t>(channels), values.front());
-}
-
 }  // namespace
 
 std::optional<ModelFacts> find_facts(const NamedTensors& named, const std::string& model, const std::string& dataset) {
@@ -57,8 +52,8 @@ std::optional<ModelFacts> find_facts(const NamedTensors& named, const std::strin
   ModelFacts facts{.model = nn::make_model(its_model, set->shape, set->classes()),
                    .dataset = set->name,
                    .labels = set->class_names,
-                   .mean = for_channels(set->mean, set->shape[2]),
-                   .std = for_channels(set->std, set->shape[2]),
+                   .mean = data::for_channels(set->mean, set->shape[2]),
+                   .std = data::for_channels(set->std, set->shape[2]),
                    .step = std::nullopt};
   if (!named.is_file) facts.step = named.contents.step;
   return facts;

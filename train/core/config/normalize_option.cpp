@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <limits>
 
 #include "train/options/parse_value.h"
@@ -22,12 +21,10 @@ using Kind = NormalizeOption::Kind;
 }
 
 std::vector<float> numbers(std::string_view option, std::string_view text, double least) {
+  if (text.empty()) throw bad_value(option, text, "must be numbers");
   std::vector<float> values;
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    values.push_back(static_cast<float>(parse_float(option, text.substr(begin, end - begin), least)));
-    begin = end + 1;
-  }
+  for (const std::string& value : comma_separated(std::string(text)))
+    values.push_back(static_cast<float>(parse_float(option, value, least)));
   return values;
 }
 

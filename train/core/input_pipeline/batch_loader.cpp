@@ -20,11 +20,6 @@ std::size_t bytes_of(std::int64_t elements, std::size_t element_bytes) {
   return static_cast<std::size_t>(elements) * element_bytes;
 }
 
-/// Writes one value per channel; a single value applies to all.
-void spread(const std::vector<float>& values, std::int64_t channels, float* to) {
-  for (std::int64_t c = 0; c < channels; ++c) to[c] = values[values.size() == 1 ? 0 : static_cast<std::size_t>(c)];
-}
-
 }  // namespace
 
 CopiedBatch::CopiedBatch(const BatchLoaderSpec& spec)
@@ -126,8 +121,8 @@ ResidentBatchLoader::ResidentBatchLoader(const BatchLoaderSpec& spec, kernels::S
   (void)data::Normalize(spec.normalize, channels_);  // checks the spec
   data::check_fits(augment_, spec.dataset.shape());
   const kernels::Buffer host = spec.device.allocate(statistics_.size(), MemoryKind::pinned);
-  spread(spec.normalize.mean, channels_, host.as<float>());
-  spread(spec.normalize.std, channels_, host.as<float>() + channels_);
+  std::ranges::copy(data::for_channels(spec.normalize.mean, channels_), host.as<float>());
+  std::ranges::copy(data::for_channels(spec.normalize.std, channels_), host.as<float>() + channels_);
   stream.enqueue_copy(statistics_.data(), host.data(), host.size());
   upload(spec.dataset, stream, deadline);
   stream.synchronize(deadline);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "data/loader/normalize.h"
 #include "train/core/config/normalize_option.h"
 #include "train/core/trainer/training_state.h"
 #include "train/options/usage_error.h"
@@ -71,11 +72,6 @@ class Lists {
   const std::filesystem::path& from_;
 };
 
-/// One value for each channel.
-std::vector<float> spread(const std::vector<float>& values, std::int64_t channels) {
-  return values.size() == 1 ? std::vector<float>(static_cast<std::size_t>(channels), values.front()) : values;
-}
-
 std::string class_text(std::span<const std::string> names, std::size_t i) {
   return i < names.size() ? names[i] : std::string("missing");
 }
@@ -120,9 +116,10 @@ void check_classes(const data::DatasetFacts& trained, std::span<const std::strin
 void check_dataset(const data::DatasetFacts& saved, const data::DatasetFacts& here, const std::filesystem::path& from) {
   check_classes(saved, here.class_names, here.name, from);
   const std::int64_t channels = here.shape[2];
-  if (spread(saved.mean, channels) == spread(here.mean, channels) &&
-      spread(saved.std, channels) == spread(here.std, channels))
-    return;
+  const auto equal = [channels](const std::vector<float>& a, const std::vector<float>& b) {
+    return data::for_channels(a, channels) == data::for_channels(b, channels);
+  };
+  if (equal(saved.mean, here.mean) && equal(saved.std, here.std)) return;
   const auto text = [](const data::DatasetFacts& facts) {
     return show_normalize({.kind = NormalizeOption::Kind::values, .mean = facts.mean, .std = facts.std});
   };

@@ -66,16 +66,6 @@ Json memory_json(const MemoryTable& planned, const MemoryTable& peak) {
   return rows;
 }
 
-Json classes_json(const std::vector<ClassResult>& classes) {
-  Json rows = Json::array();
-  for (const ClassResult& of : classes) {
-    Json& row = rows.emplace_back(Json{{"class", of.name}, {"samples", of.samples}});
-    if (of.precision) row["precision"] = *of.precision;
-    if (of.recall) row["recall"] = *of.recall;
-  }
-  return rows;
-}
-
 ClassResult class_in(const Json& row) {
   ClassResult of{.name = row.at("class").get<std::string>(), .samples = row.at("samples").get<std::int64_t>()};
   if (row.contains("precision")) of.precision = row.at("precision").get<double>();
@@ -92,6 +82,16 @@ std::optional<Outcome> outcome_named(std::string_view name) {
   return found == kOutcomes.end() ? std::nullopt : std::optional(static_cast<Outcome>(found - kOutcomes.begin()));
 }
 
+Json to_json(const std::vector<ClassResult>& classes) {
+  Json rows = Json::array();
+  for (const ClassResult& of : classes) {
+    Json& row = rows.emplace_back(Json{{"class", of.name}, {"samples", of.samples}});
+    if (of.precision) row["precision"] = *of.precision;
+    if (of.recall) row["recall"] = *of.recall;
+  }
+  return rows;
+}
+
 std::string Summary::to_json() const {
   Json json{{"outcome", name_of(Outcome::finished)}};
   visit_members(*this, [&](const char* name, const auto& value) { json[name] = value; });
@@ -99,7 +99,7 @@ std::string Summary::to_json() const {
   visit_optional(*this, [&](const char* name, const auto& value) {
     if (value) json[name] = *value;
   });
-  if (!classes.empty()) json["classes"] = classes_json(classes);
+  if (!classes.empty()) json["classes"] = train::to_json(classes);
   if (further_device_bytes > 0) json["further_device_bytes"] = further_device_bytes;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -36,6 +37,9 @@ struct ClassResult {
   std::optional<double> precision{};  ///< of the samples that were classified so, if any: the share of this class
   std::optional<double> recall{};     ///< of the samples of this class, if any: the share that was classified so
 };
+
+/// A JSON array with an object for each class.
+nlohmann::ordered_json to_json(const std::vector<ClassResult>& classes);
 
 /// summary.json of a run that finished.
 struct Summary {
