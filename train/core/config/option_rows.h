@@ -108,7 +108,8 @@ inline Options changing(Changes what, Options options) {
   return options;
 }
 
-// The rows of config/run_options.cpp, by their headings in --help.
+// The rows of config/data_options.cpp and config/run_options.cpp, by their headings in --help.
+Options data_options();
 Options parallelism_options();
 Options communication_options();
 Options checkpoint_options();
