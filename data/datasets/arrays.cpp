@@ -25,9 +25,12 @@ fs::path find_array(const fs::path& folder, Split split, const char* what) {
   if (is_file(folder / name)) return folder / name;
   check_missing(std::array{folder}, std::array{name});
   std::error_code unreadable;
-  throw DataError(folder, fs::is_directory(folder, unreadable) ? "holds no " + name : "is not a folder",
-                  "name the folder of train_images.npy, train_labels.npy, test_images.npy and test_labels.npy with "
-                  "--data-dir; numpy.save writes such files. --val-split replaces both test files");
+  const bool is_folder = fs::is_directory(folder, unreadable);
+  throw DataError(folder, is_folder ? "holds no " + name : "is not a folder",
+                  is_folder && split == Split::test
+                      ? kNoTestFilesAdvice
+                      : "name the folder of train_images.npy, train_labels.npy, test_images.npy and test_labels.npy "
+                        "with --data-dir; numpy.save writes such files");
 }
 
 /// Of one image: [height, width, channels].

@@ -10,6 +10,10 @@
 
 namespace gradring::data {
 
+/// Advice where test files are missing.
+inline constexpr const char* kNoTestFilesAdvice =
+    "put the test files there, or hold a part of the training set out with --val-split";
+
 /// The name of a dataset of NumPy arrays: train_images.npy, train_labels.npy, test_images.npy and test_labels.npy in a
 /// folder.
 ///

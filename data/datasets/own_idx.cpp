@@ -72,7 +72,7 @@ IdxFiles files_of(const fs::path& folder, Split split) {
   if (found.empty()) {
     const std::string name = std::string(split == Split::train ? "train" : "t10k") + "-images-idx3-ubyte";
     check_missing(std::array{folder}, std::array{name});
-    throw DataError(folder, "holds no " + name, kFolderAdvice);
+    throw DataError(folder, "holds no " + name, split == Split::test ? kNoTestFilesAdvice : kFolderAdvice);
   }
   if (found.size() > 1)
     throw DataError(folder,

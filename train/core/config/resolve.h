@@ -41,10 +41,10 @@ nn::Model model_for(const TrainConfig& config);
 /// Errors    also as parameter_groups and data::check_fits.
 void check_model(const TrainConfig& config);
 
-/// Resolves every option: command line before GRADRING_* variables, the file, the preset and the default. If --steps is given and
-/// --epochs is not, epochs is 0. Reads --model's file, and checks the model; if the file is missing in a resume, its text
-/// stays empty, and take_saved_model of core/setup finds it. `facts` are those of the data set, if a checkpoint has them:
-/// its files are not needed then.
+/// Resolves every option: command line before GRADRING_* variables, the file, the preset and the default. If --steps is
+/// given and --epochs is not, epochs is 0. Reads --model's file, and checks the model; if the file is missing in a
+/// resume, its text stays empty, and take_saved_model of core/setup finds it. `facts` are those of the data set, if a
+/// checkpoint has them: its files are not needed then.
 ///
 /// Errors    as read_model_file, check_model and data::facts_of; UsageError: an unknown key or variable (names the
 ///           nearest and the line), an invalid value, options that contradict each other, an empty --run-dir, or a file
@@ -88,10 +88,9 @@ struct ChangedOption {
 
 /// The options that differ between `before`, the settings of an earlier start as TOML (to_toml or to_resolved_toml),
 /// and a config, given as the user wrote it and as it was resolved: a value that equals either is not a change. Leaves
-/// out options that say where a run starts and how it is shown (preset, resume, weights, reinit, optimizer-state, run-dir, nprocs,
-/// progress). An option
-/// that `before` does not set has its default there; unknown keys and values are ignored. Nothing if `before` is not
-/// TOML or sets no option.
+/// out options that say where a run starts and how it is shown (preset, resume, weights, reinit, optimizer-state,
+/// run-dir, nprocs, progress). An option that `before` does not set has its default there; unknown keys and values are
+/// ignored. Nothing if `before` is not TOML or sets no option.
 std::optional<std::vector<ChangedOption>> changed_options(std::string_view before, const TrainConfig& given,
                                                           const TrainConfig& resolved);
 

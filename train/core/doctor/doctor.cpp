@@ -104,7 +104,8 @@ std::string openmp_wait(const VariableLookup& environment) {
 }
 
 std::vector<Finding> built_in() {
-  return {{"commit", kCommit}, cpu_level(), onednn(), curl(), libpng(), libjpeg(), cuda_module(), simulated_gpu_module()};
+  return {{"commit", kCommit}, cpu_level(),           onednn(), curl(), libpng(), libjpeg(),
+          cuda_module(),       simulated_gpu_module()};
 }
 
 std::vector<Finding> used_here(const VariableLookup& environment, SimulatedGpu simulate_gpu) {

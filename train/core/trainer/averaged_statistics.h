@@ -19,9 +19,9 @@ namespace gradring::train {
 /// Running statistics of batch normalization that belong to a replica's averaged weights (--ema). Those of the training
 /// belong to the weights of its last steps.
 ///
-/// Algorithm  for each buffer, the mean over batches of the training set of what a forward pass in training mode finds in
-///            each batch, with the averaged weights. Samples are shuffled, and not augmented. Batches are of equal size, of
-///            all ranks equally many; the rest of the samples is left out.
+/// Algorithm  for each buffer, the mean over batches of the training set of what a forward pass in training mode finds
+///            in each batch, with the averaged weights. Samples are shuffled, and not augmented. All batches are of equal
+///            size, and each rank has equally many; the rest of the samples is left out.
 /// Numerics   means in f64, the same on every rank.
 /// Cost       a forward pass over the training set; the host copies all buffers after each batch.
 /// Threads    the trainer's. Parts and replica must outlive it.
