@@ -75,15 +75,16 @@ check_odd_shapes() {
   passed "$shapes shapes, $variants variants are right"
 }
 
-# test_binary SUITE: every test must pass. Skipped may be what needs a machine without a GPU, what needs another cuDNN than
-# this one, as comparisons with the recorded version do, and what a simulated GPU does otherwise than a real one.
+# test_binary SUITE [FILTER]: every test that GoogleTest's FILTER selects must pass. Skipped may be what needs a machine
+# without a GPU, what needs another cuDNN than this one, as comparisons with the recorded version do, and what a simulated
+# GPU does otherwise than a real one.
 test_binary() {
-  local suite=$1 gpu=real binary skipped other_cudnn expected='only without a GPU'
+  local suite=$1 filter=${2-*} gpu=real binary skipped other_cudnn expected='only without a GPU'
   [[ -n $build && -d $build/tests ]] || not_made "no test binaries: ${build:-no --build-dir}${build:+ has no folder tests}"
   if [[ -n $simulated ]]; then suite=$(simulated_suite "$1") gpu=h100 expected+='|: a simulated GPU '; fi
   binary=$(test_binary_path "$build" "$suite")
   [[ -n $binary ]] || not_made "no test_$suite below $build/tests"
-  run env GRADRING_TEST_GPU="$gpu" "$binary"
+  run env GRADRING_TEST_GPU="$gpu" "$binary" --gtest_filter="$filter"
   if ((code == 127)); then not_made "test_$suite does not start here: $(last_message)"; fi
   ((code == 0)) ||
     fail "exit code $code: $(grep -aE '^\[  FAILED  \] [^ ]*\.' "$work/output" | sort -u | head -n 3 | tr '\n' ' ')"
@@ -108,7 +109,8 @@ skipped_tests() {
 check_tests_kernels_runtime_cuda() { test_binary kernels_runtime_cuda; }
 check_tests_kernels_runtime() { test_binary kernels_runtime; }
 check_tests_cuda_module() { test_binary cuda_module; }
-check_tests_nn_cuda() { test_binary nn_cuda; }
+# Without plans for GPUs that are only described: CI makes them, which takes minutes.
+check_tests_nn_cuda() { test_binary nn_cuda '-*CudnnPlans.*'; }
 
 # Operations with shared memory, synchronisation or atomics, at shapes of a few blocks of threads: compute-sanitizer is slow.
 # shellcheck disable=SC2054
