@@ -45,7 +45,7 @@ class Dataset {
   /// Valid as long as the dataset.
   virtual std::span<const std::uint8_t> pixels(std::int64_t index) const = 0;
   virtual int label(std::int64_t index) const = 0;
-  /// content_hash of it, where that is known without reading the pixels.
+  /// What stands for its samples where that is known without reading the pixels: equal for equal files.
   virtual std::optional<Sha256> known_hash() const { return std::nullopt; }
 
   Sample get(std::int64_t index) const { return {pixels(index), label(index)}; }
@@ -103,7 +103,7 @@ DatasetStatistics statistics_of(const Dataset& dataset);
 /// The SHA-256 of all samples in their order, labels and pixels as they are decoded, of their shape and the number of
 /// classes. File format, compression and path of the files do not count.
 ///
-/// That of a part of a dataset whose hash is known is of the hash and of the indices.
+/// Of a dataset with a known_hash, that; of a part of it, of that and of the indices.
 ///
 /// Cost      reads every pixel once, at the speed of SHA-256: less than opening the files; none where it is known.
 Sha256 content_hash(const Dataset& dataset);

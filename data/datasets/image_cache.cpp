@@ -160,7 +160,8 @@ std::unique_ptr<PackedImages> ImageCache::make(const ImageListing& listing, cons
   const std::string what = "preparing the images of " + listing.folder.string();
   Reporter hashing(total, lock.file(), say_, "reading the images of " + listing.folder.string());
   const std::vector<Sha256> hashes = hash_images(listing, threads, std::ref(hashing));
-  const std::string key = to_hex(content_key(listing, hashes, settings)).substr(0, kKeyDigits);
+  const Sha256 content = content_key(listing, hashes, settings);
+  const std::string key = to_hex(content).substr(0, kKeyDigits);
   const fs::path path = folder_ / (key + ".images"), part = folder_ / (id + ".part");
   std::unique_ptr<PackedImages> images;
   try {
@@ -170,7 +171,7 @@ std::unique_ptr<PackedImages> ImageCache::make(const ImageListing& listing, cons
     say_(what + ": " + std::to_string(total) + " files, " + settings.text() + ", by " + std::to_string(threads) +
          (threads == 1 ? " thread" : " threads"));
     try {
-      pack_images(listing, hashes, settings, threads, part, std::ref(packing));
+      pack_images(listing, hashes, settings, content, threads, part, std::ref(packing));
       fs::rename(part, path);
     } catch (...) {
       std::error_code ignored;

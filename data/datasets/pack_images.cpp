@@ -67,7 +67,7 @@ std::vector<std::uint8_t> sample_of(const Image& image, const ImageSettings& set
 
 std::string without_path(const DataError& error) {
   const std::string_view message = error.what();
-  return std::string(message.substr(std::min(message.size(), error.path().string().size() + 2)));
+  return std::string(message.substr(std::min(message.size(), printable(error.path().string()).size() + 2)));
 }
 
 /// The sample of one file, or why it cannot be read.
@@ -131,8 +131,7 @@ Sha256 content_key(const ImageListing& listing, std::span<const Sha256> hashes, 
     sum.add(std::as_bytes(std::span(&size, 1)));
     sum.add(std::as_bytes(std::span(text)));
   };
-  add("gradring images 1");
-  add(settings.text());
+  for (const std::string& text : {settings.text(), png_library(), jpeg_library()}) add(text);
   for (const std::string& name : listing.classes) add(name);
   add("");
   for (std::size_t i = 0; i < hashes.size(); ++i) {
@@ -143,13 +142,14 @@ Sha256 content_key(const ImageListing& listing, std::span<const Sha256> hashes, 
 }
 
 void pack_images(const ImageListing& listing, std::span<const Sha256> hashes, const ImageSettings& settings,
-                 int threads, const fs::path& file, const Progress& progress) {
+                 const Sha256& key, int threads, const fs::path& file, const Progress& progress) {
   PackedFacts facts{.source = fs::absolute(listing.folder).lexically_normal().string(),
                     .settings = settings.text(),
                     .size = settings.size,
                     .classes = listing.classes,
                     .labels = {},
-                    .broken = {}};
+                    .broken = {},
+                    .content = key};
   for (const ImageFile& each : listing.files) facts.labels.push_back(each.label);
   const PackedFile packed_file(file, facts);
   std::mutex mutex;
@@ -162,7 +162,6 @@ void pack_images(const ImageListing& listing, std::span<const Sha256> hashes, co
     facts.broken.push_back({.slot = slot, .path = path, .reason = std::move(packed.broken)});
   });
   std::ranges::sort(facts.broken, {}, &BrokenImage::slot);
-  facts.content = content_hash(PackedImages(file, facts));
   packed_file.finish();
 }
 

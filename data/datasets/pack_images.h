@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "data/datasets/image_settings.h"
 #include "data/datasets/image_listing.h"
+#include "data/datasets/image_settings.h"
 #include "data/datasets/packed_images.h"
 #include "data/files/sha256.h"
 
@@ -32,16 +32,17 @@ int decoding_threads();
 /// Cost      reads every file once.
 std::vector<Sha256> hash_images(const ImageListing& listing, int threads, const Progress& progress);
 
-/// Of the paths, labels and hashes of all files, and of the settings: equal keys are equal packed images.
+/// Of the paths, labels and hashes of all files, the settings, and the versions of the decoders: equal keys are equal
+/// packed images.
 Sha256 content_key(const ImageListing& listing, std::span<const Sha256> hashes, const ImageSettings& settings);
 
-/// Decodes all images into `file`, which is empty, and writes what packed_images.h describes. Images that cannot be
-/// read are noted in the facts.
+/// Decodes all images into `file`, which is empty, and writes what packed_images.h describes, with the content_key.
+/// Images that cannot be read are noted in the facts.
 ///
 /// Errors    DataError if a file has changed since it was hashed, or no image can be read; std::system_error if the
 ///           disk is full or fails; NoPngError, NoJpegError.
 /// Cost      memory: that of read_image for each thread.
 void pack_images(const ImageListing& listing, std::span<const Sha256> hashes, const ImageSettings& settings,
-                 int threads, const std::filesystem::path& file, const Progress& progress);
+                 const Sha256& key, int threads, const std::filesystem::path& file, const Progress& progress);
 
 }  // namespace gradring::data

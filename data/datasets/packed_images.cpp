@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPackedMagic = "gradring images 1\n";
+constexpr std::string_view kPackedMagic = "gradring images 2\n";
 constexpr const char* kMakeAgain = "remove it with gradring data cache rm: the next start makes it again";
 static_assert(std::endian::native == std::endian::little, "packed images are little-endian");
 
@@ -119,10 +119,11 @@ PackedFacts facts_of(std::string_view bytes) {
 }
 
 [[noreturn]] void throw_write_error(const fs::path& path, const char* what, int error) {
-  throw std::system_error(
-      error, std::generic_category(),
-      path.string() + ": " + what +
-          (error == ENOSPC ? "; free space there, or set GRADRING_CACHE_DIR to a folder on another disk" : ""));
+  throw std::system_error(error, std::generic_category(),
+                          path.string() + ": " + what +
+                              (error == ENOSPC || error == EDQUOT || error == EFBIG
+                                   ? "; free space there, or set GRADRING_CACHE_DIR to a folder on another disk"
+                                   : ""));
 }
 
 std::string read_at(const fs::path& path, const UniqueFd& file, std::uint64_t at, std::uint64_t bytes) {
@@ -199,9 +200,7 @@ PackedFacts read_packed_facts(const fs::path& path) {
   return facts;
 }
 
-PackedImages::PackedImages(const fs::path& path) : PackedImages(path, read_packed_facts(path)) { is_hashed_ = true; }
-
-PackedImages::PackedImages(const fs::path& path, PackedFacts facts) : facts_(std::move(facts)) {
+PackedImages::PackedImages(const fs::path& path) : facts_(read_packed_facts(path)) {
   auto broken = facts_.broken.begin();
   for (std::uint32_t slot = 0; slot < facts_.labels.size(); ++slot)
     if (broken != facts_.broken.end() && broken->slot == slot)

@@ -37,7 +37,7 @@ struct PackedFacts {
   std::vector<std::string> classes;
   std::vector<std::int32_t> labels;  ///< by slot
   std::vector<BrokenImage> broken;   ///< in the order of their slots
-  Sha256 content{};                  ///< content_hash of the dataset
+  Sha256 content{};                  ///< stands for the samples (pack_images.h, content_key)
 
   std::uint64_t slot_bytes() const { return static_cast<std::uint64_t>(size * size * 3); }
   /// Where a slot begins in the file; behind the last one, the facts.
@@ -78,8 +78,6 @@ class PackedImages final : public Dataset {
  public:
   /// Errors    as read_packed_facts; std::system_error if it cannot be mapped.
   explicit PackedImages(const std::filesystem::path& path);
-  /// The same with facts that are not in the file yet; `content` is unknown.
-  PackedImages(const std::filesystem::path& path, PackedFacts facts);
   ~PackedImages() override;
   PackedImages(const PackedImages&) = delete;
   PackedImages& operator=(const PackedImages&) = delete;
@@ -91,9 +89,7 @@ class PackedImages final : public Dataset {
   std::span<const std::uint8_t> pixels(std::int64_t index) const override;
   int label(std::int64_t index) const override { return facts_.labels[slot_of(index)]; }
   std::span<const std::string> class_names() const override { return facts_.classes; }
-  std::optional<Sha256> known_hash() const override {
-    return is_hashed_ ? std::optional(facts_.content) : std::nullopt;
-  }
+  std::optional<Sha256> known_hash() const override { return facts_.content; }
   const PackedFacts& facts() const { return facts_; }
 
  private:
@@ -105,7 +101,6 @@ class PackedImages final : public Dataset {
   std::vector<std::uint32_t> slots_;  // by index
   const std::uint8_t* start_ = nullptr;
   std::size_t mapped_bytes_ = 0;
-  bool is_hashed_ = false;
   bool exceeds_memory_ = false;
 };
 
