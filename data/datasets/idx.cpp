@@ -17,6 +17,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
+/// The types of IDX, by the third byte of such a file; null for another byte.
+const char* idx_type(std::uint8_t code) {
+  switch (code) {
+    case 8: return "unsigned bytes";
+    case 9: return "signed bytes";
+    case 11: return "16-bit integers";
+    case 12: return "32-bit integers";
+    case 13: return "32-bit floats";
+    case 14: return "64-bit floats";
+    default: return nullptr;
+  }
+}
+
 std::string hex(const std::array<std::uint8_t, 4>& bytes) {
   std::array<char, 12> text{};
   std::snprintf(text.data(), text.size(), "%02x %02x %02x %02x", bytes[0], bytes[1], bytes[2], bytes[3]);
@@ -110,9 +123,13 @@ class IdxFile {
     std::string start(found.begin(), found.end());
     start.append(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(source_->read(rest)));
     if (const auto mistaken = find_mistaken_file(start)) throw DataError(path_, mistaken->what, mistaken->advice);
-    throw DataError(
-        path_, "starts with " + hex(found) + ", expected " + hex(expected),
-        "it is not an IDX file of " + std::string(rank == 3 ? "images" : "labels") + ": check what was downloaded");
+    const char* const type = found[0] == 0 && found[1] == 0 ? idx_type(found[2]) : nullptr;
+    throw DataError(path_, "starts with " + hex(found) + ", expected " + hex(expected),
+                    type ? "it is an IDX file of " + std::string(type) + " with " + std::to_string(found[3]) +
+                               " dimensions, and only unsigned bytes with " + std::to_string(rank) + " are read as " +
+                               (rank == 3 ? "images" : "labels") +
+                               ": check what it holds, or save arrays (--dataset arrays)"
+                         : "it is not an IDX file: check what was downloaded");
   }
 
   std::array<std::uint8_t, 4> read_word() {

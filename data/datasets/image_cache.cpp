@@ -28,7 +28,8 @@ constexpr std::size_t kIdDigits = 16;
 constexpr std::size_t kMostListBytes = 4096;
 
 [[noreturn]] void throw_cache_error(const fs::path& path, const char* what) {
-  throw std::system_error(errno, std::generic_category(), path.string() + ": " + what);
+  throw std::system_error(errno, std::generic_category(),
+                          path.string() + ": " + what + "; set " + kCacheVariable + " to another folder");
 }
 
 void add(Sha256Sum& sum, std::string_view text) {
@@ -203,7 +204,8 @@ fs::path default_image_cache() {
   if (const fs::path own = variable(kCacheVariable); !own.empty()) return own / "images";
   if (const fs::path cache = variable("XDG_CACHE_HOME"); !cache.empty()) return cache / "gradring/images";
   if (const fs::path home = variable("HOME"); !home.empty()) return home / ".cache/gradring/images";
-  return fs::temp_directory_path() / "gradring/images";
+  throw InvalidArgument(std::string("decoded images have no folder, since HOME is not set: name one with ") +
+                        kCacheVariable);
 }
 
 std::vector<CachedImages> cached_images(const fs::path& folder) {

@@ -53,7 +53,9 @@ class ImageCache {
 inline constexpr const char* kCacheVariable = "GRADRING_CACHE_DIR";
 
 /// The folder of this user's image cache: images in $GRADRING_CACHE_DIR, $XDG_CACHE_HOME/gradring or ~/.cache/gradring,
-/// the first that is set; in the temporary folder if none is.
+/// the first that is set.
+///
+/// Errors    InvalidArgument if none is set.
 std::filesystem::path default_image_cache();
 
 /// A file of an image cache.

@@ -38,7 +38,7 @@ fs::path existing_split_folder(const fs::path& folder, Split split) {
 std::string describe(const PackedFacts& facts) {
   std::string text = std::to_string(facts.broken.size()) + " of " + std::to_string(facts.labels.size()) +
                      (facts.labels.size() == 1 ? " image" : " images") + " cannot be read:";
-  for (const BrokenImage& image : facts.broken) text += "\n  " + image.path + ": " + image.reason;
+  for (const BrokenImage& image : facts.broken) text += "\n  " + printable(image.path) + ": " + image.reason;
   return text;
 }
 
@@ -64,6 +64,8 @@ std::unique_ptr<Dataset> open_folder(const FolderSpec& spec, Split split) {
             std::to_string(spec.settings.resize));
   const std::vector<std::string> classes = folder_class_names(spec.folder);
   const fs::path folder = existing_split_folder(spec.folder, split);
+  if (std::error_code error; folder.filename() == "test" && fs::exists(spec.folder / "val", error))
+    spec.say(spec.folder.string() + ": test is the test set, and val is not used");
   const ImageListing listing = list_images(folder, split, classes);
   if (listing.others > 0)
     spec.say(folder.string() + ": " + std::to_string(listing.others) +

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "kernels/base/error.h"
+#include "kernels/base/printable.h"
 
 namespace gradring::data {
 
@@ -20,7 +21,8 @@ inline constexpr const char* kDownloadAgain = "delete the file and download it a
 class DataError : public Error, public ExitsWith<kBadData> {
  public:
   DataError(std::filesystem::path path, std::string_view found, std::string_view advice)
-      : Error(path.string() + ": " + std::string(found) + "; " + std::string(advice)), path_(std::move(path)) {}
+      : Error(printable(path.string()) + ": " + std::string(found) + "; " + std::string(advice)),
+        path_(std::move(path)) {}
 
   const std::filesystem::path& path() const { return path_; }
 

@@ -40,6 +40,10 @@ void wait_for_bytes(const UniqueFd& fd, std::chrono::milliseconds patience) {
     throw ReadError("is a pipe or a terminal that sent nothing for " + std::to_string(patience.count()) + " ms");
 }
 
+[[noreturn]] void throw_larger_than(std::size_t bytes) {
+  throw ReadError("is larger than " + std::to_string(bytes) + " bytes");
+}
+
 }  // namespace
 
 std::string read_small_file(const std::filesystem::path& path, std::size_t most_bytes,
@@ -51,6 +55,9 @@ std::string read_small_file(const std::filesystem::path& path, std::size_t most_
 
 std::string read_small_file(const UniqueFd& fd, std::size_t most_bytes, std::chrono::milliseconds patience) {
   std::string text;
+  struct stat facts {};
+  const bool has_size = ::fstat(fd.get(), &facts) == 0 && S_ISREG(facts.st_mode);
+  if (has_size && static_cast<std::uint64_t>(facts.st_size) > most_bytes) throw_larger_than(most_bytes);
   std::array<char, 64 * 1024> piece;
   while (text.size() <= most_bytes) {
     wait_for_bytes(fd, patience);
@@ -61,7 +68,7 @@ std::string read_small_file(const UniqueFd& fd, std::size_t most_bytes, std::chr
     else if (errno != EINTR && errno != EAGAIN)
       fail("cannot be read");
   }
-  throw ReadError("is larger than " + std::to_string(most_bytes) + " bytes");
+  throw_larger_than(most_bytes);
 }
 
 NoSigpipe::NoSigpipe() noexcept {

@@ -80,6 +80,12 @@ TEST_F(IdxFile, RejectsLabelsWhereImagesBelong) {
   EXPECT_THAT(error(plain_, 1), HasSubstr("starts with 00 00 08 03"));
 }
 
+TEST_F(IdxFile, NamesTheTypeThatItDoesNotRead) {
+  EXPECT_THAT(error({0, 0, 12, 1, 0, 0, 0, 1, 0, 0, 0, 7}),
+              HasSubstr("an IDX file of 32-bit integers with 1 dimensions, and only unsigned bytes with 3 are read"));
+  EXPECT_THAT(error({0, 0, 10, 3, 0, 0, 0, 1}), HasSubstr("it is not an IDX file"));
+}
+
 TEST_F(IdxFile, RejectsEveryTruncationOfAPlainFile) {
   for (std::size_t size = 1; size < plain_.size(); ++size)
     EXPECT_THAT(error(Bytes(plain_.begin(), plain_.begin() + static_cast<long>(size))),

@@ -157,6 +157,16 @@ TEST_F(OpenFolder, NamesWhatIsMissing) {
   EXPECT_FALSE(has_test_folder(folder_.path()));
   folder_.add("val/a/1.png", 1);
   EXPECT_EQ(folder_.open(Split::test)->size(), 1);
+  EXPECT_THAT(folder_.said(), Not(HasSubstr("val is not used")));
+  folder_.add("test/b/1.png", 1);
+  folder_.open(Split::test);
+  EXPECT_THAT(folder_.said(), HasSubstr("test is the test set, and val is not used"));
+}
+
+TEST_F(OpenFolder, EscapesNamesOfFiles) {
+  folder_.add_cats_and_dogs();
+  folder_.add("train/cat/a\nb.png", Bytes{});
+  EXPECT_THAT(refusal(), HasSubstr("cat/a\\nb.png: is empty"));
 }
 
 TEST_F(OpenFolder, KnowsTheFolderOfOneSplit) {
