@@ -180,6 +180,7 @@ EvalRecord eval_record(const ModelEvaluation& found, std::int64_t step, std::int
           .loss = found.weights.loss,
           .samples = found.weights.samples,
           .seconds = found.weights.seconds,
+          .top5_accuracy = top5_accuracy(found.weights),
           .ema_accuracy = found.averaged ? std::optional(found.averaged->accuracy) : std::nullopt,
           .ema_loss = found.averaged ? std::optional(found.averaged->loss) : std::nullopt};
 }

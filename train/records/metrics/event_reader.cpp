@@ -55,6 +55,7 @@ constexpr Bound kBounds[] = {{"seconds", -kMostSeconds, kMostSeconds},
                              {"backward", -kMostSeconds, kMostSeconds},
                              {"optimizer", -kMostSeconds, kMostSeconds},
                              {"accuracy", 0, 1},
+                             {"top5_accuracy", 0, 1},
                              {"ema_accuracy", 0, 1},
                              {"underflow", 0, 1},
                              {"memory", 0, kMostCount}};

@@ -114,7 +114,8 @@ struct EvalRecord {
   double loss = 0;                 ///< mean over the samples
   std::int64_t samples = 0;
   double seconds = 0;
-  std::optional<double> ema_accuracy{};  ///< of the averaged weights, if any
+  std::optional<double> top5_accuracy{};  ///< the class is among the five likeliest; empty with up to five classes
+  std::optional<double> ema_accuracy{};   ///< of the averaged weights, if any
   std::optional<double> ema_loss{};
 };
 

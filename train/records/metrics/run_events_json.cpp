@@ -89,6 +89,7 @@ void visit_event(Is<EvalRecord> auto& record, Visit visit) {
   visit("loss", record.loss);
   visit("samples", record.samples);
   visit("seconds", record.seconds);
+  visit("top5_accuracy", record.top5_accuracy);
   visit("ema_accuracy", record.ema_accuracy);
   visit("ema_loss", record.ema_loss);
 }

@@ -162,6 +162,7 @@ void TensorBoardSink::write(const EvalRecord& record) {
   Summary summary;
   summary.add(record.split + "/accuracy", record.accuracy);
   summary.add(record.split + "/loss", record.loss);
+  if (record.top5_accuracy) summary.add(record.split + "/top5_accuracy", *record.top5_accuracy);
   if (record.ema_accuracy) summary.add(record.split + "/ema_accuracy", *record.ema_accuracy);
   if (record.ema_loss) summary.add(record.split + "/ema_loss", *record.ema_loss);
   append(record.step, summary);

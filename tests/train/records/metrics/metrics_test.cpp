@@ -121,6 +121,12 @@ TEST_F(JsonLines, RecordsEvaluationOfAveragedWeights) {
   const json line = tests::parse_json(lines_of(path_).at(0));
   EXPECT_EQ(line.at("ema_accuracy"), 0.75);
   EXPECT_EQ(line.at("ema_loss"), 0.25);
+  EXPECT_FALSE(line.contains("top5_accuracy"));
+}
+
+TEST_F(JsonLines, RecordsTopFive) {
+  JsonLinesSink(path_).event(EvalRecord{.accuracy = 0.5, .loss = 1, .samples = 9, .top5_accuracy = 0.875});
+  EXPECT_EQ(tests::parse_json(lines_of(path_).at(0)).at("top5_accuracy"), 0.875);
 }
 
 TEST_F(JsonLines, WritesNanAsNull) {

@@ -38,7 +38,7 @@ def expected_scalars(run):
                 if member in event:
                     scalars[tag].append((step, event[member]))
         if event["event"] == "eval":
-            for member in ("accuracy", "loss", "ema_accuracy", "ema_loss"):
+            for member in ("accuracy", "loss", "top5_accuracy", "ema_accuracy", "ema_loss"):
                 if member in event:
                     scalars[f"{event.get('split', 'test')}/{member}"].append((step, event[member]))
         if event["event"] == "ranks":
