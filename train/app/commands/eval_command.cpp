@@ -59,11 +59,7 @@ CommandLine command_line(EvalOptions& all) {
        option_of_training("data-dir",
                           "folder with the files of the dataset (default GRADRING_DATA_DIR, or as in the checkpoint)",
                           options.given),
-       option_of_training(
-           "tta",
-           "test-time augmentation; flip: mean of the logits of an image and its mirror image; airbench: "
-           "also of those shifted by a pixel (default none)",
-           options.given)});
+       tta_option(options.given)});
   return line;
 }
 

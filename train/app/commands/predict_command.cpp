@@ -47,13 +47,14 @@ CommandLine command_line(PredictOptions& options) {
       .takes_words = true,
       .notes =
           "RUN is a run directory, a checkpoint or a file of weights. A folder stands for all .png, .jpg and .jpeg "
-          "files "
-          "in it and below it. Each image is scaled to the size and channels of the training samples; proportions are "
+          "files in it and below it. Each image is scaled to the size and channels of the training samples; "
+          "proportions are "
           "not kept. After a training on an image folder, it is resized and cropped as those of the training."};
   line.options.insert(
       line.options.begin() + 2,
       {option_of_training("dataset", "dataset whose classes were trained (default as in the checkpoint)",
                           options.inference.given),
+       tta_option(options.inference.given),
        count_option("top", "most likely classes to show per image (default 3)", 1, options.top),
        switch_option("invert", "swap of light and dark, for dark digits on a light background", options.invert)});
   return line;
@@ -197,7 +198,7 @@ void run(PredictOptions& options, Words words) {
   const data::InMemoryDataset images = read_images(names, setting.config, options.invert);
   const std::int64_t batch_size = std::min(setting.config.batch_size, images.size());
   const std::vector<float> logits =
-      make_inference(setting, set.shape, images.classes(), batch_size)->run(images).logits;
+      make_inference(setting, set.shape, images.classes(), batch_size)->run(images, setting.config.tta).logits;
   write_logits(options.inference, images.size(), logits);
   std::vector<Prediction> predictions;
   for (std::size_t i = 0; i < names.size(); ++i)

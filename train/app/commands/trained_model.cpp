@@ -114,6 +114,13 @@ Option option_of_training(const std::string& name, const std::string& help, Opti
           .read = [name, &given](std::string_view text) { given[name] = std::string(text); }};
 }
 
+Option tta_option(OptionTexts& given) {
+  return option_of_training("tta",
+                            "test-time augmentation; flip: mean of the logits of an image and its mirror image; "
+                            "airbench: also of those shifted by a pixel (default none)",
+                            given);
+}
+
 std::vector<Option> inference_options(InferenceOptions& options) {
   const auto as_there = [&](const char* name, const char* help) {
     return option_of_training(name, help, options.given);

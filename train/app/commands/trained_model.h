@@ -68,6 +68,9 @@ struct InferenceSetting {
 /// An option that `gradring train` has too, with a help text of its own.
 Option option_of_training(const std::string& name, const std::string& help, OptionTexts& given);
 
+/// --tta, of the views whose logits are averaged.
+Option tta_option(OptionTexts& given);
+
 std::vector<Option> inference_options(InferenceOptions& options);
 
 /// Reads the checkpoint and opens the device.

@@ -53,19 +53,22 @@ class Predict : public tests::Trained {
 
 TEST_F(Predict, SeesInFilesWhatEvalSeesInTheDataSet) {
   constexpr std::size_t kCount = 12;
-  Words words = {"--logits", "p.npy"};
-  for (int i = 0; i < static_cast<int>(kCount); ++i) words.push_back(write_digit(i, i % 2 + 1));
-  const json results = json_of(predict(words));
-  ASSERT_EQ(place_.run({"eval", "--checkpoint", "run", "--logits", "e.npy"}).code, 0);
-  const auto ours = logits("p.npy"), theirs = logits("e.npy");
-  ASSERT_EQ(ours.size(), 10 * kCount);
-  ASSERT_EQ(results.size(), kCount);
-  for (std::size_t i = 0; i < kCount; ++i) {
-    const auto row = theirs.begin() + static_cast<std::ptrdiff_t>(10 * i);
-    for (std::size_t j = 0; j < 10; ++j) EXPECT_NEAR(ours[10 * i + j], row[static_cast<std::ptrdiff_t>(j)], 1e-4);
-    EXPECT_EQ(results[i]["index"], std::max_element(row, row + 10) - row);
-    EXPECT_EQ(results[i]["class"], results[i]["index"].dump());
-    EXPECT_EQ(results[i]["probabilities"].size(), 3u);
+  Words images;
+  for (int i = 0; i < static_cast<int>(kCount); ++i) images.push_back(write_digit(i, i % 2 + 1));
+  for (const char* tta : {"none", "airbench"}) {
+    SCOPED_TRACE(tta);
+    const json results = json_of(predict(tests::joined({"--logits", "p.npy", "--tta", tta, "--force"}, images)));
+    ASSERT_EQ(place_.run({"eval", "--checkpoint", "run", "--logits", "e.npy", "--tta", tta, "--force"}).code, 0);
+    const auto ours = logits("p.npy"), theirs = logits("e.npy");
+    ASSERT_EQ(ours.size(), 10 * kCount);
+    ASSERT_EQ(results.size(), kCount);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      const auto row = theirs.begin() + static_cast<std::ptrdiff_t>(10 * i);
+      for (std::size_t j = 0; j < 10; ++j) EXPECT_NEAR(ours[10 * i + j], row[static_cast<std::ptrdiff_t>(j)], 1e-4);
+      EXPECT_EQ(results[i]["index"], std::max_element(row, row + 10) - row);
+      EXPECT_EQ(results[i]["class"], results[i]["index"].dump());
+      EXPECT_EQ(results[i]["probabilities"].size(), 3u);
+    }
   }
 }
 
