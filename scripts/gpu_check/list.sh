@@ -23,6 +23,7 @@ checks=(
   'train_autotune 180 two epochs with cuDNN algorithms that were measured'
   'trace 180 the trace of a training has the kernels of its CUDA graphs, and no note'
   'cpu_accuracy 300 the accuracy of each precision beside that of the CPU'
+  'models 240 the losses of 3 steps of every built-in model in FP32, on the GPU and on the CPU'
   'odd_shapes 240 every kernel variant at shapes that divide by nothing'
   'tests_nn_cuda 300 tests of the CUDA backend, most of them on plans of cuDNN'
   'memory 120 memory of GPU 0 beside the plan'

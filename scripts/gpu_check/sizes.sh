@@ -20,12 +20,14 @@ if [[ -z $simulated ]]; then
   on_gpu=(--device cuda) on_first_gpu=(--device cuda:0) shared=(--device cuda:0 --allow-shared-gpu)
   batch=64 batch_of_rank=32 steps=100 window_steps=50 rank_steps=40 replica_steps=10
   fault_steps=200 fault_step=20 patience=30s fault_patience=10s
+  models=(convnet-deep lenet5 resnet18 resnet18-cifar airbench94)
 else
   odd_shapes+=(gemm:batch=200,in=264,out=72)
   on_gpu=(--device cuda --simulate-gpu "$simulated_card")
   on_first_gpu=("${on_gpu[@]}") shared=("${on_gpu[@]}") # a GPU for each rank: processes do not share a simulated one
   batch=8 batch_of_rank=4 steps=4 window_steps=4 rank_steps=4 replica_steps=2
   fault_steps=8 fault_step=3 patience=120s fault_patience=20s
+  models=(lenet5)
 fi
 
 # The data, the least accuracy after two epochs, and the most points between two precisions: of the digits' 2,000 test samples

@@ -82,15 +82,32 @@ same_bits() {
   done
 }
 
+# as_on_the_cpu NAME MOST OPTION...: trains on both; their losses may differ by MOST of them. Sets `most`, what they do.
+as_on_the_cpu() {
+  local name=$1 expected=$2
+  shift 2
+  train "${name}_gpu" "${on_gpu[@]}" --precision fp32 "$@"
+  train "${name}_cpu" --device cpu --precision fp32 "$@"
+  most=$(paste <(losses "${name}_gpu") <(losses "${name}_cpu") |
+    awk '{ d = ($1 - $2) / $2; if (d < 0) d = -d; if (d > most) most = d } END { printf "%.1e", most }')
+  awk -v d="$most" -v e="$expected" 'BEGIN { exit !(d <= e) }' ||
+    fail "losses of $name differ by $most of them, expected at most $expected"
+}
+
 # Rounding in another order moves a loss by 1e-6 of it in 20 steps; TF32 or a wrong kernel by far more.
 check_first_losses() {
-  train first_gpu "${on_gpu[@]}" --precision fp32 --steps 20
-  train first_cpu --device cpu --precision fp32 --steps 20
-  local most
-  most=$(paste <(losses first_gpu) <(losses first_cpu) |
-    awk '{ d = ($1 - $2) / $2; if (d < 0) d = -d; if (d > most) most = d } END { printf "%.1e", most }')
-  awk -v d="$most" 'BEGIN { exit !(d <= 1e-4) }' || fail "losses differ by $most of them, expected at most 1e-4"
+  as_on_the_cpu first 1e-4 --steps 20
   passed "20 losses differ by at most $most of them"
+}
+
+# Batch normalization enlarges differences.
+check_models() {
+  local model text=""
+  for model in "${models[@]}"; do
+    as_on_the_cpu "$model" 1e-3 --model "$model" --steps 3
+    text+="${text:+, }$model $most"
+  done
+  passed "3 losses differ by at most: $text"
 }
 
 # time_text TEXT: nothing on a simulated GPU, which has no times.

@@ -164,7 +164,7 @@ case ${2-} in
     fault nan_loss train_fp16 'finite losses of 7 steps, expected 8'
     fault low_accuracy train_bf16 'accuracy 0.113, expected at least'
     fault other_accuracy cpu_accuracy 'accuracies differ by more than'
-    fault other_losses first_losses 'losses differ by 4.3e-04'
+    fault other_losses first_losses 'losses of first differ by 4.3e-04'
     fault graph_changes_weights graph_bits 'the weights differ'
     fault graph_changes_weights window_bits 'the weights differ'
     fault graph_changes_weights zero_bits 'the weights differ'
