@@ -166,7 +166,7 @@ TEST_F(OpenFolder, NamesWhatIsMissing) {
 TEST_F(OpenFolder, EscapesNamesOfFiles) {
   folder_.add_cats_and_dogs();
   folder_.add("train/cat/a\nb.png", Bytes{});
-  EXPECT_THAT(refusal(), HasSubstr("cat/a\\nb.png: is empty"));
+  EXPECT_THAT(refusal(), HasSubstr("cat/a\\x0ab.png: is empty"));
 }
 
 TEST_F(OpenFolder, KnowsTheFolderOfOneSplit) {
