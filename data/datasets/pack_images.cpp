@@ -61,8 +61,9 @@ class IndexLoop {
 /// In the place of the hash of a file that cannot be read.
 constexpr Sha256 kUnread{};
 
-std::vector<std::uint8_t> sample_of(const Image& image, const ImageSettings& settings) {
-  return resized_middle(image, settings.resize, settings.size).pixels;
+std::vector<std::uint8_t> sample_of(Image image, const ImageSettings& settings) {
+  const bool is_one = image.height == settings.size && image.width == settings.size && settings.resize == settings.size;
+  return is_one ? std::move(image.pixels) : resized_middle(image, settings.resize, settings.size).pixels;
 }
 
 std::string without_path(const DataError& error) {
