@@ -115,7 +115,6 @@ void launch_dgrad(Stream& stream, const P& product, T* dx) {
 template <class T>
 void dgrad(Stream& stream, const BackwardArgs& args) {
   const Geometry& g = args.geometry;
-  if (g.conv.in_elements() == 0) return;
   const auto dz = pooled_gradient<T>(args);
   const GradientPatches<T> a{conv2d::Patches::of_inputs(g.conv, pooled_outputs(g)), dz, dz.aligned};
   const auto b = conv2d::dgrad_filters(g.conv, static_cast<const T*>(args.w));
@@ -134,7 +133,7 @@ void backward(Stream& stream, const BackwardArgs& args) {
   check_args(args);
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     if (!short_filters::wgrad(stream, args) && !resident::wgrad(stream, args)) wgrad<T>(stream, args);
-    if (args.dx && !resident::dgrad(stream, args)) dgrad<T>(stream, args);
+    if (args.dx && args.geometry.conv.in_elements() > 0 && !resident::dgrad(stream, args)) dgrad<T>(stream, args);
   });
 }
 

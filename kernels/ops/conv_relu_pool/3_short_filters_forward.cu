@@ -9,7 +9,7 @@
 //   them.
 // Gains over the step before: no k-tiles that are half empty, no addresses of patches; stores of 16 bytes.
 // Still slow because: products on the floating-point units; inputs are converted again for each eight filters.
-// Limits: the filters of with_short_filter, at most 256 of them; windows of 2 x 2, stride 1; 2^31 vectors of outputs.
+// Limits: filters of with_short_filter, at most 256; 2 x 2 windows, stride 1; 2^31 vectors of outputs, image elements.
 
 #include <cstdint>
 
@@ -168,6 +168,8 @@ Shape shape_of(const ForwardArgs& args) {
   const conv2d::Geometry& conv = g.conv;
   const auto as_int = [](std::int64_t value) { return static_cast<int>(value); };
   const std::int64_t vectors = lib::ceil_div(conv.out_channels, kVector);
+  const std::int64_t padded_positions = (conv.in_height + 2 * conv.padding) * (conv.in_width + 2 * conv.padding);
+  lib::narrow<int>("conv_relu_pool", "elements of a padded image", padded_positions * conv.in_channels);
   return {.filters = as_int(conv.out_channels),
           .code_bytes = as_int(g.code_bytes_of_position()),
           .items = lib::narrow<int>("conv_relu_pool", "vectors of outputs", g.out_positions() * vectors),

@@ -56,7 +56,7 @@ struct Layout {
         cells_across(static_cast<int>(g.out_width())),
         cells(static_cast<int>(g.out_height() * g.out_width())),
         code_bytes(static_cast<int>(g.code_bytes_of_position())),
-        few_taps(run < lib::kNativeLanes) {
+        few_taps(run > 0 && run < lib::kNativeLanes) {
     for (int i = 0; i < window_elements(); ++i)
       window_offsets[static_cast<std::size_t>(i)] = (i / window() * line + i % window() * channels) * stride();
   }

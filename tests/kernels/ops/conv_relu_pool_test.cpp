@@ -53,6 +53,10 @@ const Geometry kCases[] = {
     geometry({1, 6, 200, 3, 2, 2}),        // more inputs under a kernel row than registers
     geometry({2, 5, 2, 40, 1, 1}),         // nothing is pooled
     geometry({1, 40, 1, 1, 3, 2}),         // rows longer than a strip
+    geometry({2, 8, 16, 16, 3, 2, 1, 1}),  // whole images in shared memory: with padding,
+    geometry({2, 9, 48, 72, 3, 2, 2, 1}),  // with strides, and several blocks of inputs and outputs,
+    geometry({270, 4, 16, 16, 3, 2}),      // and several images to a block
+    geometry({2, 6, 0, 16, 3, 2}),         // no inputs: only biases count
     geometry({0, 8, 2, 3, 3, 2}),
     geometry({2, 3, 2, 3, 3, 2}),  // one output of the convolution: no window
     geometry({2, 2, 2, 3, 3, 2}),  // none at all
@@ -155,11 +159,14 @@ TEST(ConvReluPool, BackwardIsExactOnExactSums) {
         TypedArray db = TypedArray::unwritten(DType::f32, c.db.elements());
         BackwardArgs args = c.backward_args(dx, dw, db);
         args.workspace = workspace.data();
+        alignas(64) std::byte no_elements{0xee};
+        if (c.dx.elements() == 0) args.dx = &no_elements;  // not null: variants have to look at the extents
         variant.backward(stream, args);
         finish(stream);
         expect_equal(dx.values(), c.dx.values());
         expect_equal(dw.values(), c.dw.values());
         expect_equal(db.values(), c.db.values());
+        EXPECT_EQ(no_elements, std::byte{0xee});
 
         args.accumulate = true;  // once more on top, and nobody asks for dx
         args.dx = nullptr;
@@ -284,6 +291,19 @@ TEST(ConvReluPool, ReferenceGradientsMatchFiniteDifferences) {
                   dw.values(), step, 2e-3);
   expect_gradient([&](std::span<const double> at) { return loss(x, w, TypedArray(DType::f32, at)); }, b.values(),
                   db.values(), step, 2e-3);
+}
+
+TEST(ConvReluPool, RejectsImagesOfMoreElementsThanMmaCounts) {
+  const Geometry g = geometry({1, 28'000, 3, 1, 3, 2});
+  const auto address = [](unsigned terabyte) {
+    return reinterpret_cast<std::uint8_t*>(std::uintptr_t{terabyte} << 40);
+  };
+  const ForwardArgs args{g, DType::f16, address(1), address(2), address(3), address(4), address(5), nullptr};
+  for_each_variant(kernel_set().conv_relu_pool, DType::f16, [&](const Variant& variant, Stream& stream) {
+    if (variant.name == "mma") {
+      EXPECT_THROW(variant.forward(stream, args), InvalidArgument);
+    }
+  });
 }
 
 TEST(ConvReluPool, RejectsImpossibleWindowsNullAndOtherTypes) {
