@@ -122,7 +122,7 @@ TEST(Divisor, DividesAsTheProcessorDoes) {
 
 TEST(SplitK, SumsAnyNumberOfSlices) {
   constexpr std::int64_t kElements = 5;
-  for (int count : {1, 2, 31, 32, 33, 64, 100})
+  for (int count : {1, 2, 31, 32, 33, 64, 100, 1025})
     for (bool accumulate : {false, true})
       for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
         std::vector<float> slices = counting(static_cast<std::size_t>(count * kElements)), sums(kElements, 1000);

@@ -62,6 +62,7 @@ constexpr Geometry kCases[] = {
     dense(1, 4, 4, 0, 2, 3, 3),           // an empty sum
     dense(4, 9, 7, 32, 72, 3, 2, 1, 1),   // blocks of positions that end within images
     dense(70, 4, 6, 32, 8, 3, 3, 2),      // images of one row
+    dense(3, 53, 54, 8, 40, 1, 1),        // so many positions that mma takes its largest tiles
     dense(1, 5, 258, 32, 8, 3, 3, 2, 1),  // one row more than a panel has room for
     dense(1, 5, 256, 32, 8, 3, 3, 2, 1),
 };

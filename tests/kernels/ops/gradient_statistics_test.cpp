@@ -8,7 +8,9 @@
 #include <cstddef>
 #include <initializer_list>
 #include <limits>
+#include <numeric>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -116,6 +118,37 @@ TEST(GradientStatistics, ReportsTheFirstNonFiniteAndCountsTinyNumbers) {
       EXPECT_EQ(actual.non_finite, 1);
     });
   }
+}
+
+TEST(GradientStatistics, TotalsMoreBlocksThanItsThreadsLoadAtOnce) {
+  constexpr std::size_t kCount = 9001;
+  constexpr std::size_t kBad = 8500;
+  std::vector<float> blocks(kCount), notes(kCount);
+  for (std::size_t i = 0; i < kCount; ++i) blocks[i] = static_cast<float>(i % 7), notes[i] = static_cast<float>(i % 3);
+  const float sum = std::accumulate(blocks.begin(), blocks.end(), 0.0f);  // exact, as all of its parts
+  const auto tiny = static_cast<std::int64_t>(std::accumulate(notes.begin(), notes.end(), 0.0f));
+  for_each_variant(kernel_set().gradient_statistics, DType::f32, [&](const Variant& variant, Stream& stream) {
+    const auto total = [&] {
+      Results results;
+      variant.total(stream, {.blocks = blocks.data(),
+                             .notes = notes.data(),
+                             .count = kCount,
+                             .sum = &results.sum,
+                             .non_finite = &results.non_finite,
+                             .first_non_finite = &results.first,
+                             .tiny_count = &results.tiny});
+      finish(stream);
+      return results;
+    };
+    const Results finite = total();
+    EXPECT_EQ(finite.sum, sum);
+    EXPECT_EQ(finite.tiny, tiny);
+    EXPECT_EQ(finite.first, -1);
+    const float sum_of_bad = std::exchange(blocks[kBad], std::nanf(""));
+    const float note_of_bad = std::exchange(notes[kBad], -1.0f - 5.0f);
+    EXPECT_EQ(total().first, static_cast<std::int64_t>(kBad * kBlock + 5));
+    blocks[kBad] = sum_of_bad, notes[kBad] = note_of_bad;
+  });
 }
 
 TEST(GradientStatistics, CountsZerosAsTinyButNotTheThreshold) {

@@ -100,8 +100,8 @@ using namespace gradring::tests;
 struct Case {
   std::int64_t rows, channels;
 };
-constexpr Case kCases[] = {{0, 5},    {5, 0},   {1, 1},    {31, 33}, {33, 31},
-                           {1023, 7}, {7, 129}, {300, 32}, {2, 10},  {2 * 26 * 26, 32}};
+constexpr Case kCases[] = {{0, 5},   {5, 0},    {1, 1},  {31, 33},          {33, 31},  {1023, 7},
+                           {7, 129}, {300, 32}, {2, 10}, {2 * 26 * 26, 32}, {4099, 16}};
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }

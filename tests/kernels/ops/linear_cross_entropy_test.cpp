@@ -126,8 +126,8 @@ struct HeadCase {
 
 std::vector<double> doubles(const std::vector<float>& values) { return {values.begin(), values.end()}; }
 
-constexpr HeadExtents kCases[] = {{0, 5, 3},  {1, 1, 1},    {7, 9, 2},    {8, 8, 8},
-                                  {9, 31, 9}, {33, 33, 10}, {65, 17, 32}, {16, 256, 10}};
+constexpr HeadExtents kCases[] = {{0, 5, 3},    {1, 1, 1},    {7, 9, 2},     {8, 8, 8},   {9, 31, 9},
+                                  {33, 33, 10}, {65, 17, 32}, {16, 256, 10}, {600, 8, 10}};
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
 
 /// What HeadCase::call takes for a variant.
