@@ -10,9 +10,9 @@ Usage: compare_counters.py --ncu
 STEP_JSON is of the same step without a GPU, by a program with the same kernels:
   gradring bench step --device cuda --simulate-gpu h100 --counters -J step.json ...
 
-Prints a Markdown table: for each kernel of both its microseconds on the GPU, our bound, and each counter on the GPU, as a
-multiple of the simulated one: "=" where they are equal. Launches of a kernel with the same grid are paired in their order,
-beginning from the last.
+Prints a Markdown table: for each kernel of both its microseconds on the GPU, our bound, and each counter on the GPU, as
+a multiple of the simulated one: "=" where they are equal. Launches of a kernel with the same grid are paired in their
+order, beginning from the last.
 """
 import argparse
 import collections
@@ -42,7 +42,7 @@ def ncu_command():
 
 
 def name_of(kernel):
-    """conv_relu_pool_forward_mma_kernel, of "void conv_relu_pool::<unnamed>::conv_relu_pool_forward_mma_kernel<T>(...)"."""
+    """bias_grad_rows_kernel, of "void gradring::kernels::bias::<unnamed>::bias_grad_rows_kernel<T>(...)"."""
     return re.match(r"[\w:~ ]*", kernel.replace("<unnamed>::", ""))[0].split("::")[-1].split(" ")[-1]
 
 
