@@ -9,8 +9,8 @@
 //   a byte of code an output are written. Bound by the tensor cores for many inputs; with one input channel, by index
 //   arithmetic.
 // Gains over the steps before: tensor cores; a weight that is loaded serves 128 positions, an input 64 filters.
-// Still slow because: neighbouring positions load their common inputs again; nearly half of a first convolution's K (9
-//   of 16) is empty; w is loaded again for each block.
+// Still slow because: neighbouring positions load their common inputs again; w is loaded again for each block. What
+//   fits shared memory, and filters of few weights, have kernels of their own (3_resident_*, 3_short_filters_*).
 // Limits: f16 and bf16; 2^31 positions and 2 million filters. An infinity in w times the padding's zeros is NaN.
 
 #include "kernels/ops/conv2d/mma_product.cuh"
@@ -24,7 +24,7 @@ inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 using conv2d::Wide;
-using Narrow = conv2d::MmaTile<4, 32, 16>;  // few filters: the first convolution, whose K is short
+using Narrow = conv2d::MmaTile<4, 32, 16>;  // few filters, of short K
 
 /// For how many blocks a multiprocessor must have registers; 0: ptxas decides. By itself it takes so few for the narrow
 /// tile on sm_90 that it spills; with 4 for the wide one, which are enough for it on sm_90, it would spill on sm_80.

@@ -73,7 +73,8 @@ struct ForwardArgs {
 /// Shapes    as above. dx may be null: it is not computed.
 /// Types     x, w, dy, dx: f32, f16 or bf16, all equal; dw, db: f32, added to if `accumulate`; sums in f32.
 /// Aliasing  nothing overlaps.
-/// Numerics  deterministic for one variant and number of workers; error as for conv2d's gradients.
+/// Numerics  deterministic for one variant, number of workers and alignment of the arrays; error as for conv2d's
+///           gradients.
 /// Cost      at most 4 * out_elements * filter_elements floating-point operations: a quarter (2x2 windows) of those of
 ///           an unpooled convolution's gradients, and nothing for outputs that are cut off.
 /// The rest  as for ForwardArgs.

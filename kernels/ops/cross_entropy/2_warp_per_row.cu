@@ -195,7 +195,7 @@ __device__ inline void sum_over_threads(const float (&sums)[kWidth], Visit visit
   visit(thread % kSets, thread / kSets, sum);
 }
 
-/// The class that this thread adds up; the last one again, for nobody, where there is none.
+/// The class that this thread adds up; beyond the last class the last again, whose sum is not used.
 template <class T>
 __device__ inline int class_of_thread(const Problem<T>& p, int first_class) {
   const int mine = first_class + static_cast<int>(threadIdx.x) % kClasses;
