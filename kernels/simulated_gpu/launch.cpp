@@ -14,6 +14,7 @@
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/decoder.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
+#include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/units/fault.h"
 
@@ -170,8 +171,23 @@ class Grid {
   void check_races() {
     if (blocks_ == 1) return;
     accesses_.finish();
-    if (const auto conflict = accesses_.between_blocks())
-      throw Fault(describe_race(program_, launch_.grid, memory_, *conflict));
+    if (options_.findings == nullptr) {
+      if (const auto conflict = accesses_.between_blocks())
+        throw LocatedFault(finding_of(*conflict));
+      return;
+    }
+    for (const AccessLog::Conflict& conflict : accesses_.all_between_blocks()) {
+      const FindingPlace place{.kind = FindingKind::block_race,
+                               .kernel = program_.kernel,
+                               .position = conflict.earlier.position,
+                               .detail = std::to_string(conflict.later.position)};
+      if (options_.findings->is_new(place)) options_.findings->add(place, finding_of(conflict));
+    }
+  }
+
+  Finding finding_of(const AccessLog::Conflict& conflict) const {
+    return finding_of_launch(program_, launch_.device, FindingKind::block_race, conflict.earlier.position,
+                             describe_race(program_, launch_.grid, memory_, conflict));
   }
 
   void draw_order() {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/simulated_gpu/cudart/error_text.h"
+#include "kernels/simulated_gpu/machine/fault_report.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -23,9 +24,10 @@ FailureTexts& failure_texts() {
 
 }  // namespace
 
-void Device::fail(cudaError_t error, const std::string& what) {
-  const std::string fault = name() + ": " + what;
-  faults_.add(fault);
+void Device::fail(cudaError_t error, Finding finding) {
+  finding.device = index_;
+  const std::string fault = text_of(finding);
+  faults_.add(std::move(finding));
   {
     FailureTexts& known = failure_texts();
     const std::lock_guard lock(known.mutex);
@@ -41,7 +43,9 @@ StreamWork Device::guarded(StreamWork work) {
     try {
       return run(counted);
     } catch (const IllegalAccess& fault) {
-      fail(cudaErrorIllegalAddress, fault.what());
+      fail(cudaErrorIllegalAddress, fault.what(), FindingKind::out_of_bounds);
+    } catch (const LocatedFault& fault) {
+      fail(cudaErrorLaunchFailure, fault.finding());
     } catch (const std::bad_alloc&) {
       fail(cudaErrorMemoryAllocation, "this host has no memory left to simulate it: lower the batch size");
     } catch (const std::exception& fault) {

@@ -4,40 +4,15 @@
 #include <cuda_runtime_api.h>
 
 #include <atomic>
-#include <cstdio>
 #include <mutex>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "kernels/simulated_gpu/counters/card.h"
 #include "kernels/simulated_gpu/cudart/counting.h"
+#include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/units/fault.h"
 
 namespace gradring::simulated_gpu {
-
-/// What kernels and calls did that they must not. Each is printed to stderr once, however often it happens, and kept.
-///
-/// Threads   any.
-class FaultLog {
- public:
-  void add(const std::string& fault) {
-    const std::lock_guard lock(mutex_);
-    if (!known_.insert(fault).second) return;
-    faults_.push_back(fault);
-    std::fprintf(stderr, "simulated GPU: %s\n", fault.c_str());
-  }
-  /// In the order in which they were seen first.
-  std::vector<std::string> all() const {
-    const std::lock_guard lock(mutex_);
-    return faults_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::vector<std::string> faults_;
-  std::set<std::string> known_;
-};
 
 /// An access of a copy to memory that is not there.
 class IllegalAccess : public Fault {
@@ -52,7 +27,7 @@ class IllegalAccess : public Fault {
 class Device {
  public:
   /// `number`: among the GPUs of the machine, of which a process may see some only.
-  Device(const Card& card, int index, int number, FaultLog& faults)
+  Device(const Card& card, int index, int number, FindingLog& faults)
       : card_(card), index_(index), number_(number), faults_(faults) {}
 
   const Card& card() const { return card_; }
@@ -70,13 +45,16 @@ class Device {
   /// `work` as the scheduler calls it: without effect after a failure; a fault is the device's failure.
   StreamWork guarded(StreamWork work);
   /// Reports what it fails with.
-  void fail(cudaError_t error, const std::string& what);
+  void fail(cudaError_t error, Finding finding);
+  void fail(cudaError_t error, const std::string& what, FindingKind kind = FindingKind::fault) {
+    fail(error, Finding{.kind = kind, .severity = severity_of(kind), .text = what});
+  }
 
  private:
   const Card& card_;
   int index_;
   int number_;
-  FaultLog& faults_;
+  FindingLog& faults_;
   std::atomic<cudaError_t> failure_{cudaSuccess};
 };
 

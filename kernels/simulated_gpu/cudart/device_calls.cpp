@@ -98,7 +98,7 @@ std::optional<int> attribute_of(const Card& card, cudaDeviceAttr attribute) {
 }
 
 CUresult reported(CUresult result, const std::string& why) {
-  runtime().faults.add(joined("cuTensorMapEncodeTiled: ", why, " (error ", result, ")"));
+  runtime().faults.add(FindingKind::misuse, joined("cuTensorMapEncodeTiled: ", why, " (error ", result, ")"));
   return result;
 }
 
@@ -124,7 +124,7 @@ CUresult CUDAAPI encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint
                                                     .promotion = promotion,
                                                     .fill = fill});
   const auto code = static_cast<CUresult>(result.code);
-  if (code != CUDA_SUCCESS) runtime().faults.add(result.reason);
+  if (code != CUDA_SUCCESS) runtime().faults.add(FindingKind::misuse, result.reason);
   return code;
 }
 

@@ -111,7 +111,8 @@ double execute(Runtime& rt, const Launch& launch, const Card& card, CountedWork*
                                 {.seed = rt.seed + rt.launches++,
                                  .threads = rt.options.threads,
                                  .checks_races = rt.options.checks_races,
-                                 .counted_multiprocessors = counted ? static_cast<unsigned>(card.multiprocessors) : 0},
+                                 .counted_multiprocessors = counted ? static_cast<unsigned>(card.multiprocessors) : 0,
+                                 .findings = rt.faults.goes_on() ? &rt.faults : nullptr},
                                 &accesses);
   rt.memory.note_kernel(
       accesses, [executable = code.executable](std::uint32_t position) { return executable->describe(position); });

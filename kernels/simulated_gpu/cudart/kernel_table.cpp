@@ -90,9 +90,12 @@ KernelTable::Text* KernelTable::text_for(Binary& binary, int compute_capability)
   Text* best = nullptr;
   for (Text& text : binary.texts) {
     if (text.compute_capability > compute_capability) continue;
-    if (best && best->compute_capability >= text.compute_capability) continue;
+    if (best && best->compute_capability > text.compute_capability) continue;
     if (!text.module) text.module = std::make_unique<ptx::Module>(std::move(text.text));
-    if (text.compute_capability == compute_capability || !is_for_one_capability(*text.module)) best = &text;
+    const bool is_for_one = is_for_one_capability(*text.module);
+    if (is_for_one && text.compute_capability != compute_capability) continue;
+    // Of compute_90 and compute_90a, the one for the device alone.
+    if (!best || best->compute_capability < text.compute_capability || is_for_one) best = &text;
   }
   return best;
 }

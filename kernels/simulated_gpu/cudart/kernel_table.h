@@ -39,7 +39,7 @@ class KernelTable {
   std::string name_of(const void* host) const;
 
   /// A kernel for devices of this compute capability (90), from the newest PTX that they take; PTX of compute_90a is
-  /// for 9.0 alone.
+  /// for 9.0 alone, and preferred there.
   ///
   /// Errors    Misuse: no such kernel, no PTX for such devices, or something in it that is not simulated.
   const LoadedKernel& load(const void* host, int compute_capability);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
+#include <cstdio>
 #include <cstdlib>
 #include <sstream>
 #include <utility>
@@ -73,6 +74,9 @@ HostThread& this_thread() {
 
 Runtime::Runtime(const SimulationOptions& wanted)
     : options(wanted),
+      faults(wanted.findings, [](const Finding& finding) {
+        std::fprintf(stderr, "simulated GPU: %s\n", text_of(finding).c_str());
+      }),
       memory(wanted.checks_races, wanted.pageable),
       copy_targets([this](const CopyTargets::Target& target) {
         Device& failing = device(target.device);
@@ -82,6 +86,12 @@ Runtime::Runtime(const SimulationOptions& wanted)
       }),
       seed(wanted.seed),
       scheduler(wanted.seed, wanted.hold) {
+  if (faults.goes_on())
+    memory.report_races([this](const std::string& users, const std::string& text) {
+      const FindingPlace place{.kind = FindingKind::stream_race, .detail = users};
+      if (faults.is_new(place))
+        faults.add(place, {.kind = place.kind, .severity = severity_of(place.kind), .text = text});
+    });
   for (const int number : visible(options.devices))
     devices.emplace_back(*find_card(options.card), static_cast<int>(devices.size()), number, faults);
 }
@@ -136,7 +146,8 @@ void Runtime::report_leaks() {
   for (const Device& device : devices)
     if (device.failure() != cudaSuccess) return;
   const auto report = [this](std::size_t count, const char* what) {
-    if (count > 0) faults.add(joined("at the end of the process, not given back: ", count, " of ", what));
+    if (count > 0)
+      faults.add(FindingKind::leak, joined("at the end of the process, not given back: ", count, " of ", what));
   };
   report(streams.all().size(), "cudaStreamCreateWithFlags");
   report(events.all().size(), "cudaEventCreateWithFlags");
@@ -201,7 +212,7 @@ cudaError_t noted(cudaError_t result) {
 }
 
 cudaError_t misused(const char* name, const Misuse& misuse) {
-  runtime().faults.add(joined(name, ": ", misuse.text, " (", error_name(misuse.error), ")"));
+  runtime().faults.add(FindingKind::misuse, joined(name, ": ", misuse.text, " (", error_name(misuse.error), ")"));
   return noted(misuse.error);
 }
 
@@ -212,7 +223,7 @@ gradring_simulated_gpu() {
   using namespace gradring::simulated_gpu;
   static const SimulatedGpu simulated_gpu = {
       .configure = &configure,
-      .faults = [] { return runtime().faults.all(); },
+      .faults = [] { return runtime().faults.texts(); },
       .watch = [](const void* data,
                   std::size_t bytes) { runtime().memory.watch().begin(reinterpret_cast<std::uintptr_t>(data), bytes); },
       .watched =

@@ -70,7 +70,7 @@ struct Runtime {
 
   const SimulationOptions options;
   std::mutex mutex;
-  FaultLog faults;
+  FindingLog faults;
   GlobalMemory memory;
   MappedRanges addresses;
   CopyTargets copy_targets;
@@ -127,7 +127,7 @@ class Call {
   Stream& stream(cudaStream_t handle);
 
   /// Reports a mistake that CUDA lets pass.
-  void report(const std::string& mistake) { rt.faults.add(joined(name_, ": ", mistake)); }
+  void report(const std::string& mistake) { rt.faults.add(FindingKind::mistake, joined(name_, ": ", mistake)); }
 
   Runtime& rt;
   std::unique_lock<std::mutex> lock;

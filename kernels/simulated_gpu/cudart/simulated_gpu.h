@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/counters/launch_counts.h"
+#include "kernels/simulated_gpu/machine/finding_options.h"
 
 namespace gradring::simulated_gpu {
 
@@ -21,6 +22,7 @@ struct SimulationOptions {
   std::uint64_t seed = 0;
   unsigned threads = 1;  ///< of the host, which execute kernels
   bool checks_races = true;
+  FindingOptions findings;
   /// How long enqueued work waits for a call that asks for it, before it runs all the same.
   std::chrono::milliseconds hold{20};
   /// Memory of the host that kernels may use though it was not given to CUDA; null: a fault, as on most machines.
@@ -35,7 +37,7 @@ struct WatchedWrites {
 };
 
 /// Raise it with every change of SimulatedGpu, SimulationOptions or CountedWork: program and module have their own copy.
-inline constexpr int kSimulatedGpuVersion = 6;
+inline constexpr int kSimulatedGpuVersion = 7;
 
 /// What libgradring_simulated_gpu.so exports besides the entry of the CUDA module: this stand-in for the CUDA runtime.
 struct SimulatedGpu {

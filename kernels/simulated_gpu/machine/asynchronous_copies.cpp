@@ -46,8 +46,8 @@ void ThreadCopies::land(Warp& warp, const Pending& pending) {
   const SharedFinding finding =
       shared.note_late_write(copy.to, copy.bytes, thread, shared.clocks().stamp(thread), start.knowledge);
   if (finding.problem != SharedFinding::Problem::none)
-    warp.fail(*start.operation, copy.lane,
-              describe_finding(warp, finding, joined(copy.bytes, " bytes at ", copy.to), "written"));
+    note_shared_finding(warp, *start.operation, copy.lane, finding, joined(copy.bytes, " bytes at ", copy.to),
+                        "written");
   std::byte* const to = shared.at(copy.to);
   std::memcpy(to, reinterpret_cast<const void*>(copy.from), copy.filled);
   std::memset(to + copy.filled, 0, copy.bytes - copy.filled);
@@ -69,8 +69,9 @@ void TensorCopies::land_at(std::uint32_t mbarrier) {
 void TensorCopies::end_block() {
   if (pending_.empty()) return;
   const Copy& copy = pending_.front();
-  copy.warp->fail(*copy.operation, copy.lane,
-                  "the block ends while a copy is under way: nobody waits for its mbarrier");
+  note_finding(*copy.warp, FindingKind::unfinished_copy, *copy.operation, copy.lane,
+               [] { return "the block ends while a copy is under way: nobody waits for its mbarrier"; });
+  pending_.clear();
 }
 
 void TensorCopies::land(const Copy& copy) {
@@ -94,7 +95,7 @@ void TensorCopies::land_chunk(const Copy& copy, const BoxChunk& chunk, Stamp sta
   const SharedFinding finding =
       shared.note_late_write(chunk.shared, kChunkBytes, warp.thread_index(copy.lane), stamp, copy.knowledge);
   if (finding.problem != SharedFinding::Problem::none)
-    fail(describe_finding(warp, finding, joined("16 bytes at ", chunk.shared), "written"));
+    note_shared_finding(warp, *copy.operation, copy.lane, finding, joined("16 bytes at ", chunk.shared), "written");
   std::byte* const to = shared.at(chunk.shared);
   std::memset(to, 0, kChunkBytes);
   if (chunk.bytes == 0) return;
@@ -105,7 +106,10 @@ void TensorCopies::land_chunk(const Copy& copy, const BoxChunk& chunk, Stamp sta
   if (block == nullptr)
     fail("global memory is read out of bounds: " + block_.global().memory().describe(chunk.global, chunk.bytes));
   if (std::memchr(block->written.get() + (chunk.global - block->address), 0, chunk.bytes) != nullptr)
-    fail("global memory is read before it is written: " + block_.global().memory().describe(chunk.global, chunk.bytes));
+    note_finding(warp, FindingKind::not_written, *copy.operation, copy.lane, [&] {
+      return "global memory is read before it is written: " +
+             block_.global().memory().describe(chunk.global, chunk.bytes);
+    });
   if (GlobalAccesses* const accesses = block_.accesses())
     accesses->note_read(*copy.operation, chunk.global, chunk.global + chunk.bytes, block->address);
   std::memcpy(to + chunk.first, reinterpret_cast<const void*>(chunk.global), chunk.bytes);

@@ -95,8 +95,8 @@ void Block::advance(unsigned warp) {
     case Warp::Stop::ended:
       states_[warp] = State::ended;
       note_progress();
-      for (const Barrier& barrier : barriers_)
-        if (barrier.warps != 0) check_none_ended(barrier);
+      for (Barrier& barrier : barriers_)
+        if (barrier.warps != 0 && barrier.expected == 0) release_if_complete(barrier);
       break;
   }
 }
@@ -129,8 +129,7 @@ void Block::arrive(unsigned index) {
   if (details.reduction != BarrierDetails::Reduction::none)
     barrier.votes +=
         static_cast<unsigned>(std::popcount((warp.predicate(operation.c) ^ details.flip) & fragment.lanes));
-  check_none_ended(barrier);
-  if (barrier.threads == (barrier.expected == 0 ? launch_.block.count() : barrier.expected)) release(barrier);
+  release_if_complete(barrier);
 }
 
 void Block::arrive_without_waiting(const Operation& operation, Warp& warp, Mask lanes) {
@@ -139,11 +138,23 @@ void Block::arrive_without_waiting(const Operation& operation, Warp& warp, Mask 
   if (barrier.expected == 0) warp.fail(operation, lane, "an arrival at a barrier without a number of threads");
   shared_.clocks().release(warp.thread_index(lane), true, barrier.released);
   barrier.threads += kWarpSize;
-  if (barrier.threads == barrier.expected) release(barrier);
+  release_if_complete(barrier);
+}
+
+/// Threads that have ended count as arrived at a barrier for all threads of the block (PTX ISA, exit: "If the exiting
+/// threads are holding up the barrier, the barrier is released").
+void Block::release_if_complete(Barrier& barrier) {
+  if (barrier.expected != 0) {
+    if (barrier.threads == barrier.expected) release(barrier);
+    return;
+  }
+  const std::uint64_t here = living();
+  if (here != launch_.block.count()) note_early_exit(barrier, here);
+  if (barrier.threads == here) release(barrier);
 }
 
 void Block::release(Barrier& barrier) {
-  shared_.clocks().join(barrier.warps);
+  shared_.clocks().join(barrier.warps | (barrier.expected == 0 ? in_state(State::ended) : 0));
   for_each_lane(barrier.warps, [&](unsigned index) {
     Warp& warp = *warps_[index];
     shared_.clocks().acquire(index, warp.living(), true, barrier.released);
@@ -169,17 +180,19 @@ void Block::release(Barrier& barrier) {
   note_progress();
 }
 
-/// A barrier for all threads of a block waits for ever if one of them has ended.
-void Block::check_none_ended(const Barrier& barrier) const {
-  if (barrier.expected != 0) return;
-  std::uint64_t living = 0;
-  for (const auto& warp : warps_) living += static_cast<unsigned>(std::popcount(warp->living()));
-  if (living == launch_.block.count()) return;
+std::uint64_t Block::living() const {
+  std::uint64_t threads = 0;
+  for (const auto& warp : warps_) threads += static_cast<unsigned>(std::popcount(warp->living()));
+  return threads;
+}
+
+void Block::note_early_exit(const Barrier& barrier, std::uint64_t living) const {
   const Warp& waiting = *warps_[lowest_lane(barrier.warps)];
   const Fragment& fragment = waiting.waiting().front();
-  waiting.fail_at(fragment.position, lowest_lane(fragment.lanes),
-                  joined("a barrier waits for all threads of the block, and ", launch_.block.count() - living,
-                         " of them ended before"));
+  note_finding(waiting, FindingKind::early_exit, fragment.position, lowest_lane(fragment.lanes), [&] {
+    return joined("a barrier waits for all threads of the block, and ", launch_.block.count() - living,
+                  " of them ended before");
+  });
 }
 
 void Block::wake_polling() {

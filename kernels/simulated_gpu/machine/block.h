@@ -47,6 +47,7 @@ class Block {
   Counters& counters() { return counters_; }
   /// Null if races are not looked for.
   GlobalAccesses* accesses() { return accesses_ ? &*accesses_ : nullptr; }
+  FindingLog* findings() const { return options_.findings; }
   /// Whether the sectors that are touched are counted.
   bool counts_sectors() const { return options_.counted_multiprocessors > 0; }
   GlobalView& global() { return global_; }
@@ -78,7 +79,9 @@ class Block {
   void arrive(unsigned warp);
   Barrier& barrier_of(const Operation& operation, Warp& warp, unsigned lane);
   void release(Barrier& barrier);
-  void check_none_ended(const Barrier& barrier) const;
+  void release_if_complete(Barrier& barrier);
+  void note_early_exit(const Barrier& barrier, std::uint64_t living) const;
+  std::uint64_t living() const;
   void count_for_multiprocessor();
   void wake_polling();
   [[noreturn]] void report_deadlock() const;

@@ -30,6 +30,59 @@ std::string instruction_text(const Program& program, std::size_t position) {
 
 }  // namespace
 
+FindingLog* findings_of(const Warp& warp) { return warp.block().findings(); }
+
+FindingPlace place_of(const Warp& warp, FindingKind kind, std::size_t position) {
+  return {.kind = kind, .kernel = warp.block().program().kernel, .position = position};
+}
+
+std::size_t position_in(const Warp& warp, const Operation& operation) {
+  return warp.block().program().position_of(operation);
+}
+
+Finding finding_of_launch(const Program& program, int device, FindingKind kind, std::size_t position,
+                          std::string text) {
+  Finding finding{.kind = kind,
+                  .severity = severity_of(kind),
+                  .device = device,
+                  .kernel = kernel_label(*program.kernel),
+                  .instruction = instruction_text(program, position),
+                  .text = std::move(text)};
+  if (position >= program.kernel->code.size() || program.module == nullptr) return finding;
+  const ptx::Instruction& instruction = program.kernel->code[position];
+  if (instruction.source.line != 0 && instruction.source.file < program.module->files().size()) {
+    finding.file = path_in_repository(program.module->files()[instruction.source.file]);
+    finding.line = static_cast<unsigned>(instruction.source.line);
+  }
+  finding.called_from = line_of(program, instruction.called_from);
+  return finding;
+}
+
+Finding finding_at(const Warp& warp, FindingKind kind, std::size_t position, unsigned lane, const std::string& what) {
+  const Block& block = warp.block();
+  Finding finding = finding_of_launch(block.program(), block.launch().device, kind, position,
+                                      what + ", by " + describe_location(warp, position, lane));
+  finding.thread = extent_at(block.launch().block, warp.thread_index(lane));
+  finding.block = block.index();
+  return finding;
+}
+
+FindingKind kind_of(SharedFinding::Problem problem) {
+  switch (problem) {
+    case SharedFinding::Problem::not_written: return FindingKind::not_written;
+    case SharedFinding::Problem::not_fenced: return FindingKind::missing_fence;
+    default: return FindingKind::shared_race;
+  }
+}
+
+void note_shared_finding(const Warp& warp, const Operation& operation, unsigned lane, const SharedFinding& finding,
+                         const std::string& bytes, const std::string& verb) {
+  if (finding.problem == SharedFinding::Problem::none) [[likely]]
+    return;
+  note_finding(warp, kind_of(finding.problem), operation, lane,
+               [&] { return describe_finding(warp, finding, bytes, verb); });
+}
+
 std::string text_of(const Extent& at) { return joined("(", at.x, ", ", at.y, ", ", at.z, ")"); }
 
 std::string path_in_repository(std::string_view path) {

@@ -15,6 +15,7 @@
 namespace gradring::simulated_gpu {
 
 struct Program;
+class FindingLog;
 
 struct Extent {
   unsigned x = 1, y = 1, z = 1;
@@ -93,11 +94,14 @@ struct ExecutionOptions {
   std::uint64_t most_instructions = std::uint64_t{1} << 33;
   /// Above 0: Counters also has what costs time to count, by multiprocessor: block i is on the i-th, modulo this.
   unsigned counted_multiprocessors = 0;
+  /// Where findings go that a GPU would let pass, after which execution goes on; null: the first one is thrown.
+  FindingLog* findings = nullptr;
 };
 
 /// Executes a grid to its end.
 ///
-/// Errors    Fault, the first one; what other blocks did until then stays in memory.
+/// Errors    Fault, the first one that ends the launch (ExecutionOptions::findings); what other blocks did until then stays
+///           in memory.
 /// Numerics  as PTX ISA defines; approximate functions (ex2.approx, rcp.approx, ...) are rounded from double precision.
 ///
 /// `accesses`: what the launch did with global memory goes there, if it is not null and races are checked.

@@ -100,12 +100,11 @@ void Warp::resume() {
   limit_ = 0;
 }
 
-bool Warp::are_together(Mask active, Mask members) {
-  if ((members & living_ & ~active) == 0) return true;
-  --block_.counters().instructions[position_ - 1].executions;
-  block_.counters().instructions[position_ - 1].lanes -= static_cast<unsigned>(std::popcount(active));
-  leave({position_ - 1, active, Fragment::State::at_collective, active});
-  return false;
+void Warp::wait_for_lanes(Mask waiting, Mask active) {
+  Counters::Instruction& counted = block_.counters().instructions[position_ - 1];
+  if (waiting == active) --counted.executions;
+  counted.lanes -= static_cast<unsigned>(std::popcount(waiting));
+  leave({position_ - 1, waiting, Fragment::State::at_collective, waiting});
 }
 
 /// Merges fragments, and chooses the one that runs; false if none can.
@@ -169,12 +168,12 @@ Warp::Stop Warp::why_stopped() const {
   return Stop::at_barrier;
 }
 
-void Warp::fail(const Operation& operation, unsigned lane, const std::string& what) const {
-  fail_at(program_.position_of(operation), lane, what);
+void Warp::fail(const Operation& operation, unsigned lane, const std::string& what, FindingKind kind) const {
+  fail_at(program_.position_of(operation), lane, what, kind);
 }
 
-void Warp::fail_at(std::size_t position, unsigned lane, const std::string& what) const {
-  throw LocatedFault(what + ", by " + describe_location(*this, position, lane));
+void Warp::fail_at(std::size_t position, unsigned lane, const std::string& what, FindingKind kind) const {
+  throw LocatedFault(finding_at(*this, kind, position, lane, what));
 }
 
 }  // namespace gradring::simulated_gpu

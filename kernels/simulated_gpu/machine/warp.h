@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/machine/asynchronous_copies.h"
+#include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/lanes.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/machine/program.h"
@@ -90,7 +91,13 @@ class Warp {
   void wait_at_barrier(Mask active) { leave({position_ - 1, active, Fragment::State::at_barrier}); }
   /// For an instruction that lanes of `members` execute together: true if all of them, but those that have ended, are
   /// here. If not, they wait for the others, and execute the instruction again with them.
-  bool are_together(Mask active, Mask members);
+  bool are_together(Mask active, Mask members) {
+    if ((members & living_ & ~active) == 0) return true;
+    wait_for_lanes(active, active);
+    return false;
+  }
+  /// A part of the lanes that execute an instruction waits for others, and will execute it again.
+  void wait_for_lanes(Mask waiting, Mask active);
   void poll() { leave({position_, lanes_, Fragment::State::polling}); }
   /// The same, and the instruction will be executed again.
   void poll_again();
@@ -102,11 +109,15 @@ class Warp {
   ThreadCopies& copies() { return copies_; }
 
   /// Throws the Fault that names this operation and a lane's thread.
-  [[noreturn]] void fail(const Operation& operation, unsigned lane, const std::string& what) const;
+  [[noreturn]] void fail(const Operation& operation, unsigned lane, const std::string& what,
+                         FindingKind kind = FindingKind::fault) const;
   /// The same for the next instruction of the fragment that runs.
-  [[noreturn]] void fail_here(const std::string& what) const { fail_at(position_, lowest_lane(lanes_), what); }
+  [[noreturn]] void fail_here(const std::string& what, FindingKind kind = FindingKind::fault) const {
+    fail_at(position_, lowest_lane(lanes_), what, kind);
+  }
   /// The same for the instruction at a position.
-  [[noreturn]] void fail_at(std::size_t position, unsigned lane, const std::string& what) const;
+  [[noreturn]] void fail_at(std::size_t position, unsigned lane, const std::string& what,
+                            FindingKind kind = FindingKind::fault) const;
 
  private:
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();

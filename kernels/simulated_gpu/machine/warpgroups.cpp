@@ -79,7 +79,7 @@ void Warpgroups::read_shared(const Product& product, Warp& warp, const AccessClo
       warp.fail(operation, 0, joined("shared memory is read out of bounds by wgmma: 16 bytes at ", address));
     const SharedFinding finding = shared.note_late_read(address, kChunkBytes, stamp, knowledge);
     if (finding.problem != SharedFinding::Problem::none) [[unlikely]]
-      warp.fail(operation, 0, describe_finding(warp, finding, joined("16 bytes at ", address), "read"));
+      note_shared_finding(warp, operation, 0, finding, joined("16 bytes at ", address), "read");
     std::memcpy(chunks_[i].data(), shared.at(address), kChunkBytes);
   }
 }
@@ -129,9 +129,10 @@ void Warpgroups::touch(const Operation& operation, Warp& warp, Mask active) {
   const auto check = [&](const Group& group) {
     for (const Product& product : group)
       if (std::any_of(product.operation->slots, product.operation->slots + product.operation->slot_count, is_touched))
-        warp.fail(operation, lowest_lane(active),
-                  "a register of wgmma is accessed before wgmma.wait_group: " +
-                      describe_instruction(block_.program(), block_.program().position_of(*product.operation)));
+        note_finding(warp, FindingKind::undefined_value, operation, lowest_lane(active), [&] {
+          return "a register of wgmma is accessed before wgmma.wait_group: " +
+                 describe_instruction(block_.program(), block_.program().position_of(*product.operation));
+        });
   };
   check(state.open);
   for (const Group& group : state.groups) check(group);
@@ -143,7 +144,8 @@ void Warpgroups::end_block() {
                                : !warps_[i].groups.empty() ? &warps_[i].groups.front()
                                                            : nullptr;
     if (group != nullptr && !group->empty())
-      block_.warp(i).fail(*group->front().operation, 0, "the block ends while wgmma is under way: nobody waits for it");
+      note_finding(block_.warp(i), FindingKind::unfinished_copy, *group->front().operation, 0,
+                   [] { return "the block ends while wgmma is under way: nobody waits for it"; });
   }
 }
 

@@ -2,8 +2,16 @@
 #include "kernels/simulated_gpu/memory/access_log.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 namespace gradring::simulated_gpu {
+namespace {
+
+/// Looked at for all races of a launch; those behind them are mostly of the same instructions.
+constexpr std::size_t kMostConflicts = std::size_t{1} << 20;
+
+}  // namespace
 
 void ByteSet::grow() {
   slots_.assign(std::max<std::size_t>(4 * pages_.size(), 64), 0);
@@ -34,27 +42,30 @@ void AccessLog::finish() {
   }
 }
 
-/// The first of `others` that overlaps a write, and with it counts.
-template <class Counts>
-std::optional<AccessLog::Conflict> AccessLog::find(const std::vector<Access>& others, Counts counts) const {
+/// Calls visit(conflict) for writes and `others` that overlap and are not ordered, until it returns false; whether it never did.
+template <class Visit>
+bool AccessLog::visit_overlaps(const std::vector<Access>& others, const Visit& visit) const {
+  const auto counts = [](const Access& write, const Access& other) {
+    return write.block != other.block && other.block != kAllBlocks && !(write.is_strong && other.is_strong) &&
+           !(write.is_fenced && other.is_fenced);
+  };
   for (const Access& other : others) {
     auto i =
         static_cast<std::size_t>(std::ranges::lower_bound(writes_, other.end, {}, &Access::first) - writes_.begin());
     for (; i > 0 && furthest_[i - 1] > other.first; --i) {
       const Access& write = writes_[i - 1];
-      if (write.end > other.first && counts(write, other))
-        return Conflict{write, other, std::max(write.first, other.first), std::min(write.end, other.end)};
+      if (write.end > other.first && counts(write, other) &&
+          !visit(Conflict{write, other, std::max(write.first, other.first), std::min(write.end, other.end)}))
+        return false;
     }
   }
-  return std::nullopt;
+  return true;
 }
 
-std::optional<AccessLog::Conflict> AccessLog::between_blocks() const {
-  const auto counts = [](const Access& write, const Access& other) {
-    return write.block != other.block && other.block != kAllBlocks && !(write.is_strong && other.is_strong) &&
-           !(write.is_fenced && other.is_fenced);
-  };
-  if (!writes_overlap_) return find(reads_, counts);
+/// The same for all of the log.
+template <class Visit>
+bool AccessLog::visit_conflicts(const Visit& visit) const {
+  if (!writes_overlap_) return visit_overlaps(reads_, visit);
   // Of strong writes of the same bytes, those of two blocks say as much as all: with thousands of blocks, pairs would
   // be too many.
   AccessLog distinct;
@@ -69,8 +80,27 @@ std::optional<AccessLog::Conflict> AccessLog::between_blocks() const {
     distinct.writes_.push_back(write);
   }
   distinct.finish();
-  if (const auto found = distinct.find(distinct.writes_, counts)) return found;
-  return distinct.find(reads_, counts);
+  return distinct.visit_overlaps(distinct.writes_, visit) && distinct.visit_overlaps(reads_, visit);
+}
+
+std::optional<AccessLog::Conflict> AccessLog::between_blocks() const {
+  std::optional<Conflict> found;
+  visit_conflicts([&](const Conflict& conflict) {
+    found = conflict;
+    return false;
+  });
+  return found;
+}
+
+std::vector<AccessLog::Conflict> AccessLog::all_between_blocks() const {
+  std::vector<Conflict> found;
+  std::set<std::pair<std::uint32_t, std::uint32_t>> known;
+  std::size_t visited = 0;
+  visit_conflicts([&](const Conflict& conflict) {
+    if (known.insert(std::minmax(conflict.earlier.position, conflict.later.position)).second) found.push_back(conflict);
+    return ++visited < kMostConflicts;
+  });
+  return found;
 }
 
 }  // namespace gradring::simulated_gpu

@@ -131,10 +131,14 @@ class AccessLog {
   /// Two blocks of the launch access the same bytes, one of them writes them, not both by strong accesses; blocks that
   /// executed fences for the whole GPU are taken to be ordered by them. After finish().
   std::optional<Conflict> between_blocks() const;
+  /// The same for each two instructions once.
+  std::vector<Conflict> all_between_blocks() const;
 
  private:
-  template <class Counts>
-  std::optional<Conflict> find(const std::vector<Access>& others, Counts counts) const;
+  template <class Visit>
+  bool visit_conflicts(const Visit& visit) const;
+  template <class Visit>
+  bool visit_overlaps(const std::vector<Access>& others, const Visit& visit) const;
 
   std::vector<Access> reads_;
   std::vector<Access> writes_;           ///< atomics, too

@@ -37,6 +37,7 @@ struct GlobalMemory::Parts {
   PageableMemory* pageable = nullptr;
   mutable std::mutex uses_mutex;  ///< of all blocks' uses
   WorkLog log;
+  ReportRace report_race;
   mutable std::shared_mutex mutex;
   std::map<std::uint64_t, Block> blocks;  ///< by address
   std::map<std::uint64_t, Freed> freed;
@@ -76,15 +77,20 @@ struct GlobalMemory::Parts {
     const auto user = [&](std::uint32_t of, bool writes) {
       return (writes ? "\n   written by " : "\n   read by ") + log.describe(of);
     };
-    throw Fault("race between streams: " + memory.describe(block->address + race->offset, BlockUses::kWordBytes) +
-                ", and no event or wait puts these in an order:" + user(race->other, race->was_write) +
-                user(entry, race->is_write));
+    const std::string users = user(race->other, race->was_write) + user(entry, race->is_write);
+    const std::string text =
+        "race between streams: " + memory.describe(block->address + race->offset, BlockUses::kWordBytes) +
+        ", and no event or wait puts these in an order:" + users;
+    if (!report_race) throw Fault(text);
+    report_race(users, text);
   }
 };
 
 GlobalMemory::GlobalMemory(bool checks_order, PageableMemory* pageable)
     : parts_(new Parts{.generation = generation_, .checks_order = checks_order, .pageable = pageable}) {}
 GlobalMemory::~GlobalMemory() = default;
+
+void GlobalMemory::report_races(ReportRace report) { parts_->report_race = std::move(report); }
 
 void GlobalMemory::add(const void* data, std::size_t bytes, int device, bool is_pinned_host) {
   const std::unique_lock lock(parts_->mutex);

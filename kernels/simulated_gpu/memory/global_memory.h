@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -115,6 +116,11 @@ class GlobalMemory {
   bool is_written(std::uint64_t address, std::size_t bytes) const;
 
   WriteWatch& watch() { return watch_; }
+
+  /// Calls `report(users, text)` for a race between streams, in the place of a Fault. `users` names both sides, without
+  /// addresses. To be called before any work.
+  using ReportRace = std::function<void(const std::string& users, const std::string& text)>;
+  void report_races(ReportRace report);
 
   /// What a kernel that has ended used. `describe` names an instruction by its position; it stays.
   ///

@@ -198,6 +198,42 @@ TEST(WarpOperation, WaitsForLanesThatComeLater) {
   for (unsigned lane = 0; lane < 32; ++lane) EXPECT_EQ(words[lane], (lane ^ 31) >= 8 ? (lane ^ 31) + 100 : lane ^ 31);
 }
 
+/// Each half, quarter, ... of a warp has a mask of its own, as cooperative_groups::tiled_partition makes it.
+TEST(WarpOperation, GroupsWithMasksOfTheirOwnExecuteOneInstruction) {
+  for (const unsigned size : {2u, 4u, 8u, 16u}) {
+    GlobalMemory memory;
+    DeviceArray<U32> array(memory, numbered(32));
+    const std::string bits = std::to_string((1u << size) - 1);
+    const std::string first = std::to_string(32 - size);  // lane & first: the first lane of a tile
+    TestKernel(kThread + "and.b32 %r1, %thread, " + first + "; mov.u32 %r2, " + bits + "; shl.b32 %r2, %r2, %r1;" +
+                   "bar.warp.sync %r2; mov.u32 %r3, %thread; shfl.sync.idx.b32 %r3, %r3, 0, " +
+                   std::to_string((32 - size) << 8 | 31) + ", %r2; redux.sync.add.u32 %r4, %thread, %r2;" +
+                   "setp.eq.u32 %q1, %thread, 5; vote.sync.ballot.b32 %r5, %q1, %r2; mad.lo.u32 %r3, %r3, 1000, %r4;" +
+                   "add.u32 %r3, %r3, %r5; st.global.u32 [%address], %r3;",
+               1)
+        .run(memory, {array.address()}, {}, {32});
+    std::vector<U32> expected(32);
+    for (U32 lane = 0; lane < 32; ++lane) {
+      const U32 begin = lane / size * size;
+      expected[lane] = begin * 1000 + size * begin + size * (size - 1) / 2 + (begin == 5 / size * size ? 32 : 0);
+    }
+    EXPECT_EQ(array.values(), expected) << size;
+  }
+}
+
+/// Quarters come to the instruction in two parts: each is complete on its own.
+TEST(WarpOperation, GroupsWaitForTheirOwnMembersAlone) {
+  GlobalMemory memory;
+  DeviceArray<U32> array(memory, numbered(32));
+  TestKernel(kThread +
+                 "and.b32 %r1, %thread, 24; mov.u32 %r2, 255; shl.b32 %r2, %r2, %r1; and.b32 %r3, %thread, 12;"
+                 "setp.eq.u32 %q1, %r3, 12; mov.u32 %r4, 1; @%q1 bra $late; bra $all;"
+                 "$late: mov.u32 %r4, 2; $all: redux.sync.add.u32 %r5, %r4, %r2; st.global.u32 [%address], %r5;",
+             1)
+      .run(memory, {array.address()}, {}, {32});
+  for (U32 lane = 0; lane < 32; ++lane) EXPECT_EQ(array.values()[lane], (lane & 8) != 0 ? 12u : 8u);
+}
+
 TEST(WarpOperation, IsAFaultIfALaneNeverComes) {
   const std::string text = fault_of([] {
     words_of(

@@ -28,7 +28,8 @@ void check_alignment(const Operation& operation, const Warp& warp, Mask active, 
     if ((addresses.lane[lane] & (bytes - 1)) != 0)
       warp.fail(operation, lane,
                 joined("misaligned address in ", space, " memory: ", bytes_at(bytes, addresses.lane[lane]),
-                       ", which is not a multiple of ", bytes));
+                       ", which is not a multiple of ", bytes),
+                FindingKind::misaligned);
   });
 }
 
@@ -53,15 +54,17 @@ bool all_written(const std::uint8_t* written, std::size_t bytes) {
                    (is_of_another ? " by a kernel of GPU " + std::to_string(warp.block().launch().device) +
                                         ", which cannot reach it: "
                                   : " out of bounds: "),
-                   memory.describe(address, bytes)));
+                   memory.describe(address, bytes)),
+            FindingKind::out_of_bounds);
 }
 
 void touch_global(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
                   const GlobalMemory::Block& block, std::uint64_t address) {
   std::uint8_t* const written = block.written.get() + (address - block.address);
   if (access != Access::write && !all_written(written, bytes))
-    warp.fail(operation, lane,
-              "global memory is read before it is written: " + warp.block().global().memory().describe(address, bytes));
+    note_finding(warp, FindingKind::not_written, operation, lane, [&] {
+      return "global memory is read before it is written: " + warp.block().global().memory().describe(address, bytes);
+    });
   if (access != Access::read) std::memset(written, 1, bytes);
 }
 
@@ -156,7 +159,7 @@ void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access 
                                   : access == Access::write ? shared.note_write(address, bytes, thread)
                                                             : shared.note_atomic(address, bytes, thread);
     if (finding.problem != SharedFinding::Problem::none) [[unlikely]]
-      warp.fail(operation, lane, describe_finding(warp, finding, bytes_at(bytes, address), verb(access)));
+      note_shared_finding(warp, operation, lane, finding, bytes_at(bytes, address), verb(access));
   });
   const std::uint64_t host = reinterpret_cast<std::uint64_t>(shared.at(kFirstSharedAddress)) - kFirstSharedAddress;
   for (std::uint64_t& address : addresses.lane) address += host;
@@ -170,7 +173,8 @@ void resolve_local(const Operation& operation, Warp& warp, Mask active, Access a
     if (offset >= warp.local_bytes() || bytes > warp.local_bytes() - offset)
       warp.fail(operation, lane,
                 joined("local memory is ", verb(access), " out of bounds: ", bytes_at(bytes, addresses.lane[lane]),
-                       "; expected ", kFirstLocalAddress, " to ", kFirstLocalAddress + warp.local_bytes()));
+                       "; expected ", kFirstLocalAddress, " to ", kFirstLocalAddress + warp.local_bytes()),
+                FindingKind::out_of_bounds);
     addresses.lane[lane] = reinterpret_cast<std::uint64_t>(warp.local_memory(lane) + offset);
   });
 }
@@ -184,7 +188,8 @@ void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Acc
   for_each_lane(active, [&](unsigned lane) {
     if (access != Access::read || !is_parameter(warp, addresses.lane[lane], bytes))
       warp.fail(operation, lane,
-                joined("parameters are ", verb(access), " out of bounds, or written: ", bytes, " bytes"));
+                joined("parameters are ", verb(access), " out of bounds, or written: ", bytes, " bytes"),
+                FindingKind::out_of_bounds);
   });
 }
 
@@ -241,7 +246,8 @@ void check_shared(const Operation& operation, Warp& warp, Mask active, Access ac
       if (!shared.holds(address, bytes))
         warp.fail(operation, lane,
                   joined("shared memory is ", verb(access), " out of bounds: ", bytes_at(bytes, address), "; expected ",
-                         kFirstSharedAddress, " to ", kFirstSharedAddress + shared.bytes()));
+                         kFirstSharedAddress, " to ", kFirstSharedAddress + shared.bytes()),
+                  FindingKind::out_of_bounds);
       if (mbarriers.overlaps(address, bytes))
         warp.fail(operation, lane,
                   joined("an mbarrier is ", verb(access), " by an instruction that is not for mbarriers"));

@@ -75,7 +75,9 @@ void copy_tensor(const Operation& operation, Warp& warp, Mask active) {
     at_lane(warp, operation, lane, [&] {
       request.map = TensorMap::decode(reinterpret_cast<const void*>(map.lane[lane]));
       if (!warp.block().mbarriers().is_fenced(shared_barrier))
-        throw Fault("an mbarrier was initialised without fence.mbarrier_init or fence.proxy.async, and a copy uses it");
+        note_finding(warp, FindingKind::missing_fence, operation, lane, [] {
+          return "an mbarrier was initialised without fence.mbarrier_init or fence.proxy.async, and a copy uses it";
+        });
     });
     for (const Slot slot : details.coordinates) request.coordinates.push_back(warp.row<std::int32_t>(slot)[lane]);
     request.shared_address = static_cast<std::uint32_t>(to.lane[lane]);

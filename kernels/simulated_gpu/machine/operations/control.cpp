@@ -19,7 +19,9 @@ void branch_uniformly(const Operation& operation, Warp& warp, Mask active) {
 
 void end_threads(const Operation&, Warp& warp, Mask active) { warp.end(active); }
 
-void trap(const Operation& operation, Warp& warp, Mask active) { warp.fail(operation, lowest_lane(active), "trap"); }
+void trap(const Operation& operation, Warp& warp, Mask active) {
+  warp.fail(operation, lowest_lane(active), "trap", FindingKind::trap);
+}
 
 void wait_at_barrier(const Operation&, Warp& warp, Mask active) { warp.wait_at_barrier(active); }
 
@@ -28,9 +30,9 @@ void arrive_at_barrier(const Operation& operation, Warp& warp, Mask active) {
 }
 
 void wait_for_lanes(const Operation& operation, Warp& warp, Mask active) {
-  const Mask members = warp.row<Mask>(operation.a)[lowest_lane(active)];
-  if (are_together(operation, warp, active, operation.a))
-    warp.block().shared().clocks().order_lanes(warp.index(), members & warp.living(), (warp.living() & ~members) == 0);
+  for_each_group(operation, warp, active, operation.a, [&](Mask group) {
+    warp.block().shared().clocks().order_lanes(warp.index(), group, group == warp.living());
+  });
 }
 
 void translate_bra(Decoder& decoder, Operation& operation) {

@@ -87,18 +87,33 @@ T take_from(Decoder& decoder, const Word<T> (&table)[kRows]) {
   return nullptr;
 }
 
-/// For instructions that lanes of a warp execute together, those of the mask in row `mask`: whether all of them do it
-/// now. If not, those of `active` wait for the others, and execute it again with them.
+/// For instructions with a member mask, in row `mask`: lanes of `active` with the same mask are a group, which executes
+/// the instruction on its own as soon as all members that live are here: f(group). Groups that are not complete wait for
+/// their other members, and execute the instruction again with them.
 ///
-/// Errors    Fault if `active` has lanes that are no members.
-inline bool are_together(const Operation& operation, Warp& warp, Mask active, Slot mask) {
-  const Mask members = warp.row<Mask>(mask)[lowest_lane(active)];
-  if ((members & active) != active)
-    warp.fail(operation, lowest_lane(active & ~members), "a thread is not in the member mask of its own instruction");
-  return warp.are_together(active, members);
+/// Source    PTX ISA, shfl.sync, vote.sync, bar.warp.sync, ...: an executing thread waits until all non-exited threads of
+///           membermask have executed it with the same membermask.
+/// Errors    Fault if a lane is no member of its own mask.
+template <class F>
+void for_each_group(const Operation& operation, Warp& warp, Mask active, Slot mask, const F& f) {
+  Mask waiting = 0;
+  for (Mask rest = active; rest != 0;) {
+    const Mask* const row = warp.row<Mask>(mask);
+    const Mask members = row[lowest_lane(rest)];
+    const Mask group = rest & lanes_where([&](Mask other) { return other == members; }, row);
+    rest &= ~group;
+    if ((group & ~members) != 0)
+      warp.fail(operation, lowest_lane(group & ~members), "a thread is not in the member mask of its own instruction");
+    if ((members & warp.living() & ~group) == 0)
+      f(group);
+    else
+      waiting |= group;
+  }
+  if (waiting != 0) warp.wait_for_lanes(waiting, active);
 }
 
-/// The same for all lanes, as .sync.aligned demands.
+/// For instructions that the whole warp executes, as .sync.aligned demands: whether all lanes are here. If not, those of
+/// `active` wait for the others, and execute it again with them.
 ///
 /// Errors    Fault if threads of the warp have ended or never were.
 inline bool is_whole_warp(const Operation& operation, Warp& warp, Mask active) {

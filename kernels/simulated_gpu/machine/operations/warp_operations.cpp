@@ -2,6 +2,7 @@
 // shfl.sync, vote.sync, match.sync, redux.sync, activemask: values of other lanes of the warp.
 #include <functional>
 
+#include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 
@@ -41,9 +42,8 @@ SourceLane source_lane(Shuffle way, unsigned lane, std::uint32_t b, std::uint32_
   return {in_range ? from : lane, in_range};
 }
 
-void shuffle(const Operation& operation, Warp& warp, Mask active) {
+void shuffle_group(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const ShuffleDetails*>(operation.details);
-  if (!are_together(operation, warp, active, details.members)) return;
   const std::uint32_t* const a = warp.row<std::uint32_t>(operation.a);
   const std::uint32_t* const b = warp.row<std::uint32_t>(operation.b);
   const std::uint32_t* const c = warp.row<std::uint32_t>(operation.c);
@@ -51,15 +51,21 @@ void shuffle(const Operation& operation, Warp& warp, Mask active) {
   Mask in_range = 0;
   for_each_lane(active, [&](unsigned lane) {
     const SourceLane source = source_lane(details.way, lane, b[lane], c[lane]);
-    if ((active & kLaneBits[source.lane]) == 0)
-      warp.fail(operation, lane,
-                joined("shfl.sync reads lane ", source.lane, ", which does not take part: its value is undefined"));
+    if ((active & kLaneBits[source.lane]) == 0) [[unlikely]]
+      note_finding(warp, FindingKind::undefined_value, operation, lane, [&] {
+        return joined("shfl.sync reads lane ", source.lane, ", which does not take part: its value is undefined");
+      });
     results[lane] = a[source.lane];
     if (source.in_range) in_range |= kLaneBits[lane];
   });
   std::uint32_t* const d = warp.row<std::uint32_t>(operation.d);
   for_each_lane(active, [&](unsigned lane) { d[lane] = results[lane]; });
   warp.set_predicate(details.in_range, active, in_range);
+}
+
+void shuffle(const Operation& operation, Warp& warp, Mask active) {
+  for_each_group(operation, warp, active, static_cast<const ShuffleDetails*>(operation.details)->members,
+                 [&](Mask group) { shuffle_group(operation, warp, group); });
 }
 
 enum class Vote : std::uint8_t { all, any, uniform, ballot };
@@ -69,8 +75,7 @@ struct VoteDetails {
   Mask flip = 0;  ///< all lanes if the predicate is negated
 };
 
-void vote(const Operation& operation, Warp& warp, Mask active) {
-  if (!are_together(operation, warp, active, operation.b)) return;
+void vote_of_group(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const VoteDetails*>(operation.details);
   const Mask votes = (warp.predicate(operation.a) ^ details.flip) & active;
   const Vote way = details.way;
@@ -86,8 +91,7 @@ void vote(const Operation& operation, Warp& warp, Mask active) {
 
 /// match.any.sync: the lanes with the same value.
 template <class T>
-void match(const Operation& operation, Warp& warp, Mask active) {
-  if (!are_together(operation, warp, active, operation.b)) return;
+void match_in_group(const Operation& operation, Warp& warp, Mask active) {
   const T* const a = warp.row<T>(operation.a);
   Mask found[kWarpSize];
   for_each_lane(
@@ -96,12 +100,17 @@ void match(const Operation& operation, Warp& warp, Mask active) {
 }
 
 template <class F, class T>
-void reduce(const Operation& operation, Warp& warp, Mask active) {
-  if (!are_together(operation, warp, active, operation.b)) return;
+void reduce_group(const Operation& operation, Warp& warp, Mask active) {
   const T* const a = warp.row<T>(operation.a);
   T result = a[lowest_lane(active)];
   for_each_lane(active & (active - 1), [&](unsigned lane) { result = F{}(result, a[lane]); });
   for_each_lane(active, [&](unsigned lane) { warp.row<T>(operation.d)[lane] = result; });
+}
+
+/// An instruction whose member mask is in row b.
+template <Handler kExecuteGroup>
+void in_groups(const Operation& operation, Warp& warp, Mask active) {
+  for_each_group(operation, warp, active, operation.b, [&](Mask group) { kExecuteGroup(operation, warp, group); });
 }
 
 void active_mask(const Operation& operation, Warp& warp, Mask active) {
@@ -137,17 +146,17 @@ void translate_vote(Decoder& decoder, Operation& operation) {
   operation.a = predicate.slot;
   operation.b = decoder.source(2, Type::b32);
   operation.details = decoder.keep_details(VoteDetails{static_cast<Vote>(way), predicate.flip});
-  operation.execute = &vote;
+  operation.execute = &in_groups<&vote_of_group>;
 }
 
 template <class F>
 Handler of_sign(Decoder& decoder, Type type) {
-  return choose_type<std::uint32_t, std::int32_t>(decoder, type, []<class T> { return &reduce<F, T>; });
+  return choose_type<std::uint32_t, std::int32_t>(decoder, type, []<class T> { return &in_groups<&reduce_group<F, T>>; });
 }
 
 template <class F>
 Handler of_bits(Decoder& decoder, Type type) {
-  return choose_type<std::uint32_t>(decoder, bits_of(type), []<class T> { return &reduce<F, T>; });
+  return choose_type<std::uint32_t>(decoder, bits_of(type), []<class T> { return &in_groups<&reduce_group<F, T>>; });
 }
 
 constexpr Word<Handler (*)(Decoder&, Type)> kReductions[] = {
@@ -159,7 +168,7 @@ void translate_match(Decoder& decoder, Operation& operation) {
   if (!decoder.take("any") || !decoder.take("sync")) decoder.reject("expected .any.sync");
   const Type type = decoder.take_type();
   decoder.read_rows(operation, Type::b32, {type, Type::b32});
-  operation.execute = choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &match<T>; });
+  operation.execute = choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &in_groups<&match_in_group<T>>; });
 }
 
 void translate_redux(Decoder& decoder, Operation& operation) {

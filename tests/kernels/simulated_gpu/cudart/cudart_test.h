@@ -29,7 +29,7 @@ class Cudart : public testing::Test {
  protected:
   void SetUp() override { restart({}); }
   void TearDown() override {
-    for (const std::string& fault : simulated_gpu::runtime().faults.all())
+    for (const std::string& fault : simulated_gpu::runtime().faults.texts())
       if (!expects_faults_) ADD_FAILURE() << "not expected: " << fault;
     simulated_gpu::restart({});  // joins the threads
   }
@@ -42,7 +42,7 @@ class Cudart : public testing::Test {
   /// `text` is part of what was reported.
   void expect_fault(const std::string& text) {
     expects_faults_ = true;
-    EXPECT_THAT(simulated_gpu::runtime().faults.all(), testing::Contains(testing::HasSubstr(text)));
+    EXPECT_THAT(simulated_gpu::runtime().faults.texts(), testing::Contains(testing::HasSubstr(text)));
   }
 
   static void ok(cudaError_t result) { ASSERT_EQ(result, cudaSuccess) << simulated_gpu::error_name(result); }

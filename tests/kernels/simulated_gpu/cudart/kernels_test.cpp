@@ -172,7 +172,7 @@ TEST_F(Kernels, FaultsFailTheDeviceAndNameTheKernel) {
       cudaGetErrorString(cudaErrorLaunchFailure),
       AllOf(HasSubstr("unspecified launch failure"), HasSubstr("add_one"), HasSubstr("ld.global.u32 %r1, [%rd4];")));
   expect_fault("cuda:0: ");
-  EXPECT_EQ(runtime().faults.all().size(), 1u);
+  EXPECT_EQ(runtime().faults.texts().size(), 1u);
 }
 
 void fail_test(void*) { ADD_FAILURE() << "a function of the host behind a failure"; }

@@ -68,7 +68,7 @@ int faults_with_seeds(const Body& body) {
     options.hold = kForever;
     simulated_gpu::restart(options);
     body();
-    faults += runtime().faults.all().empty() ? 0 : 1;
+    faults += runtime().faults.texts().empty() ? 0 : 1;
   }
   return faults;
 }
@@ -251,7 +251,7 @@ TEST_F(Memory, FailuresStayAndSayWhy) {
       cudaGetErrorString(cudaErrorIllegalAddress),
       testing::AllOf(testing::StartsWith("an illegal memory access was encountered; the simulated GPU found: cuda:0:"),
                      testing::HasSubstr("cudaMemsetAsync")));
-  EXPECT_EQ(runtime().faults.all().size(), 1u) << "reported once";
+  EXPECT_EQ(runtime().faults.texts().size(), 1u) << "reported once";
   ok(cudaSetDevice(1));
   finish(make_stream());  // another device goes on
   expect_fault("cudaMemsetAsync writes 4 bytes");

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/machine/findings.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <regex>
+#include <sstream>
+#include <utility>
+
+#include "kernels/base/error.h"
+#include "kernels/simulated_gpu/ptx/error.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+struct Kind {
+  std::string_view name;
+  Severity severity;
+};
+
+constexpr std::array<Kind, kFindingKinds> kKinds = {{
+    {"fault", Severity::error},
+    {"out-of-bounds", Severity::error},
+    {"misaligned", Severity::error},
+    {"trap", Severity::error},
+    {"deadlock", Severity::error},
+    {"shared-race", Severity::error},
+    {"block-race", Severity::error},
+    {"stream-race", Severity::error},
+    {"not-written", Severity::error},
+    {"padding", Severity::warning},
+    {"missing-fence", Severity::error},
+    {"undefined-value", Severity::error},
+    {"read-only-load", Severity::error},
+    {"unfinished-copy", Severity::error},
+    {"early-exit", Severity::formal},
+    {"same-value", Severity::formal},
+    {"leak", Severity::error},
+    {"misuse", Severity::error},
+    {"mistake", Severity::warning},
+}};
+
+std::string quoted(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += {'\\', c};
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      char escaped[8];
+      std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
+      result += escaped;
+    } else {
+      result += c;
+    }
+  }
+  return result + '"';
+}
+
+std::string numbers(const std::optional<Extent>& at) {
+  return at ? joined("[", at->x, ", ", at->y, ", ", at->z, "]") : "null";
+}
+
+std::string json_of(const Finding& finding) {
+  return joined("{\"kind\": ", quoted(name_of(finding.kind)), ", \"severity\": ", quoted(name_of(finding.severity)),
+                ", \"count\": ", finding.count, ", \"suppressed\": ", finding.is_suppressed ? "true" : "false",
+                ", \"device\": ", finding.device, ", \"kernel\": ", quoted(finding.kernel), ", \"file\": ",
+                quoted(finding.file), ", \"line\": ", finding.line, ", \"called_from\": ", quoted(finding.called_from),
+                ", \"instruction\": ", quoted(finding.instruction), ", \"thread\": ", numbers(finding.thread),
+                ", \"block\": ", numbers(finding.block), ", \"text\": ", quoted(finding.text), "}");
+}
+
+std::string counted(std::size_t count, const std::string& what) {
+  return joined(count, " ", what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+std::string_view name_of(FindingKind kind) { return kKinds[static_cast<std::size_t>(kind)].name; }
+
+std::string_view name_of(Severity severity) {
+  switch (severity) {
+    case Severity::error: return "error";
+    case Severity::warning: return "warning";
+    case Severity::formal: return "formal";
+  }
+  return "";
+}
+
+Severity severity_of(FindingKind kind) { return kKinds[static_cast<std::size_t>(kind)].severity; }
+
+std::string text_of(const Finding& finding) {
+  return (finding.severity == Severity::error ? "" : std::string(name_of(finding.severity)) + ": ") +
+         (finding.device < 0 ? "" : joined("cuda:", finding.device, ": ")) + finding.text;
+}
+
+struct FindingLog::Suppression {
+  std::string kind;
+  std::optional<std::regex> kernel;
+  std::string file;
+  unsigned line = 0;
+
+  explicit Suppression(const std::string& text) {
+    std::istringstream fields(text);
+    for (std::string field; fields >> field && field.front() != '#';) {
+      const std::size_t equals = std::min(field.find('='), field.size());
+      const std::string name = field.substr(0, equals);
+      const std::string value = equals < field.size() ? field.substr(equals + 1) : "";
+      if (!set(name, value))
+        throw InvalidArgument("suppression '" + text + "': '" + field +
+                              "' is not valid, expected kind=NAME, kernel=REGEX, file=PATH or line=NUMBER");
+    }
+  }
+
+  bool set(const std::string& name, const std::string& value) {
+    if (name == "kind") {
+      kind = value;
+      return std::ranges::any_of(kKinds, [&](const Kind& known) { return known.name == value; });
+    }
+    if (name == "file") return !(file = value).empty();
+    if (name == "line")
+      return std::from_chars(value.data(), value.data() + value.size(), line).ptr == value.data() + value.size() &&
+             line > 0;
+    if (name != "kernel") return false;
+    try {
+      kernel.emplace(value);
+    } catch (const std::regex_error&) {
+      return false;
+    }
+    return true;
+  }
+
+  bool matches(const Finding& finding) const {
+    return (kind.empty() || kind == name_of(finding.kind)) && (!kernel || std::regex_match(finding.kernel, *kernel)) &&
+           finding.file.ends_with(file) && (line == 0 || line == finding.line);
+  }
+};
+
+FindingLog::FindingLog(const FindingOptions& options, Show show)
+    : goes_on_(options.goes_on), formal_(options.formal), show_(std::move(show)) {
+  std::istringstream lines(options.suppressions);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t begin = line.find_first_not_of(" \t\r");
+    if (begin != line.npos && line[begin] != '#') suppressions_.emplace_back(line.substr(begin));
+  }
+}
+
+FindingLog::~FindingLog() = default;
+
+bool FindingLog::is_suppressed(const Finding& finding) const {
+  return std::ranges::any_of(suppressions_, [&](const Suppression& one) { return one.matches(finding); });
+}
+
+bool FindingLog::is_new(const FindingPlace& place) {
+  if (!formal_ && severity_of(place.kind) == Severity::formal) return false;
+  const std::lock_guard lock(mutex_);
+  const auto found = indices_.find(place);
+  if (found == indices_.end()) return true;
+  ++findings_[found->second].count;
+  return false;
+}
+
+void FindingLog::add(const FindingPlace& place, Finding finding) {
+  if (!formal_ && finding.severity == Severity::formal) return;
+  finding.is_suppressed = is_suppressed(finding);
+  const std::lock_guard lock(mutex_);
+  const auto [known, is_new] = indices_.try_emplace(place, findings_.size());
+  if (!is_new) {
+    ++findings_[known->second].count;
+    return;
+  }
+  if (!finding.is_suppressed && show_) show_(finding);
+  findings_.push_back(std::move(finding));
+}
+
+void FindingLog::add(Finding finding) {
+  const FindingPlace place{.kind = finding.kind, .detail = text_of(finding)};
+  add(place, std::move(finding));
+}
+
+std::vector<Finding> FindingLog::all() const {
+  const std::lock_guard lock(mutex_);
+  return findings_;
+}
+
+std::vector<std::string> FindingLog::texts() const {
+  std::vector<std::string> texts;
+  for (const Finding& finding : all()) texts.push_back(text_of(finding));
+  return texts;
+}
+
+std::size_t FindingLog::count(Severity severity) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::ranges::count_if(
+      findings_, [&](const Finding& one) { return one.severity == severity && !one.is_suppressed; }));
+}
+
+std::string FindingLog::summary() const {
+  std::string text = counted(count(Severity::error), "error") + ", " + counted(count(Severity::warning), "warning");
+  if (const std::size_t formal = count(Severity::formal); formal > 0)
+    text += ", " + counted(formal, "formal finding");
+  struct Sum {
+    std::size_t findings = 0;
+    std::uint64_t times = 0;
+  };
+  std::map<FindingKind, Sum> sums;
+  std::size_t suppressed = 0;
+  for (const Finding& finding : all()) {
+    if (finding.is_suppressed) {
+      ++suppressed;
+      continue;
+    }
+    ++sums[finding.kind].findings;
+    sums[finding.kind].times += finding.count;
+  }
+  if (suppressed > 0) text += joined(" (", suppressed, " suppressed)");
+  for (const auto& [kind, sum] : sums)
+    text += joined("\n   ", name_of(kind), ": ", sum.findings) +
+            (sum.times > sum.findings ? joined(", seen ", sum.times, " times") : "");
+  return text;
+}
+
+std::string FindingLog::json() const {
+  std::string text = joined("{\"errors\": ", count(Severity::error), ", \"warnings\": ", count(Severity::warning),
+                            ", \"formal\": ", count(Severity::formal), ", \"findings\": [");
+  const char* separator = "";
+  for (const Finding& finding : all()) text += std::exchange(separator, ",") + ("\n  " + json_of(finding));
+  return text + "]}\n";
+}
+
+}  // namespace gradring::simulated_gpu

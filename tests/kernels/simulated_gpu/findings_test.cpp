@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// The log of findings: launches go on, each finding is noted once, suppressions, JSON.
+#include "kernels/simulated_gpu/machine/findings.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernels/base/error.h"
+#include "tests/kernels/simulated_gpu/simulation.h"
+#include "tests/kernels/simulated_gpu/words.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+
+void launch(FindingLog& log, const std::string& body, Extent grid = {}, Extent block = {64}) {
+  GlobalMemory memory;
+  DeviceArray<U32> array(memory, numbered(256));
+  TestKernel(body, 1).run(memory, {array.address()}, grid, block, {.findings = &log});
+}
+
+TEST(Findings, AreNotedOnceAndTheLaunchGoesOn) {
+  FindingLog log({.goes_on = true});
+  GlobalMemory memory;
+  DeviceArray<U32> array(memory, numbered(64));
+  const TestKernel kernel(".shared .align 4 .b32 words[64];\n" + kThread +
+                              "shl.b32 %r1, %thread, 2; mov.u32 %r2, words; add.u32 %r2, %r2, %r1;"
+                              "st.shared.u32 [%r2], %thread; xor.b32 %r3, %r1, 128; mov.u32 %r4, words;"
+                              "add.u32 %r4, %r4, %r3; ld.shared.u32 %r5, [%r4]; st.global.u32 [%address], 5;",
+                          1);
+  for (int i = 0; i < 3; ++i) kernel.run(memory, {array.address()}, {}, {64}, {.findings = &log});
+  EXPECT_EQ(array.values(), std::vector<U32>(64, 5));
+  const std::vector<Finding> findings = log.all();
+  ASSERT_EQ(findings.size(), 3u) << log.summary();  // warp 0 reads too early, warp 1 writes what was read, and reads
+  EXPECT_EQ(findings[0].kind, FindingKind::not_written);
+  EXPECT_EQ(findings[1].kind, FindingKind::shared_race);
+  EXPECT_EQ(findings[2].kind, FindingKind::shared_race);
+  EXPECT_EQ(findings[1].instruction, "st.shared.u32 [%r2], %thread;");
+  for (const Finding& finding : findings) {
+    EXPECT_EQ(finding.severity, Severity::error);
+    EXPECT_EQ(finding.kernel, "test");
+    EXPECT_EQ(finding.count, 32u * 3);
+  }
+}
+
+TEST(Findings, WhatAGpuFailsOnEndsTheLaunch) {
+  FindingLog log({.goes_on = true});
+  EXPECT_THAT(fault_of([&] { launch(log, kThread + "st.global.u32 [%address+4096], 1;"); }),
+              HasSubstr("out of bounds"));
+  EXPECT_THAT(log.texts(), IsEmpty()) << "whoever catches the Fault adds its finding";
+}
+
+TEST(Findings, AreNamedByWarpOperationsToo) {
+  FindingLog log({.goes_on = true});
+  launch(log, kThread + "setp.lt.u32 %q1, %thread, 16; @!%q1 ret; shfl.sync.idx.b32 %r1, %thread, 20, 31, 65535;", {}, {32});
+  ASSERT_EQ(log.all().size(), 1u);
+  EXPECT_EQ(log.all()[0].kind, FindingKind::undefined_value);
+}
+
+TEST(Findings, OfRacesBetweenBlocksAreOneForEachTwoInstructions) {
+  FindingLog log({.goes_on = true});
+  launch(log, kThread + "st.global.u32 [%address], %thread; st.global.u32 [%address+128], %thread;", {4}, {32});
+  EXPECT_EQ(log.all().size(), 2u) << log.summary();
+  EXPECT_EQ(log.all()[0].kind, FindingKind::block_race);
+  EXPECT_THAT(log.all()[0].text, HasSubstr("race in global memory"));
+}
+
+TEST(Findings, AreSuppressedByKindKernelFileAndLine) {
+  const auto errors = [](const std::string& suppressions) {
+    FindingLog log({.goes_on = true, .suppressions = suppressions});
+    log.add({}, {.kind = FindingKind::shared_race, .kernel = "sum<float>", .file = "src/sum.cu", .line = 31, .text = "x"});
+    return log.count(Severity::error);
+  };
+  EXPECT_EQ(errors(""), 1u);
+  EXPECT_EQ(errors("# none\n\n  kind=block-race\n"), 1u);
+  EXPECT_EQ(errors("kind=shared-race kernel=sum<.*> file=sum.cu line=31  # known"), 0u);
+  EXPECT_EQ(errors("kernel=sum"), 1u) << "the whole name";
+  EXPECT_EQ(errors("line=32\nline=31"), 0u);
+  for (const char* const wrong : {"kind=none", "kernel=(", "line=x", "line=0", "place=3", "file="})
+    EXPECT_THROW(FindingLog({.suppressions = wrong}), InvalidArgument) << wrong;
+}
+
+TEST(Findings, AreSummedUpAndWrittenAsJson) {
+  std::vector<std::string> shown;
+  FindingLog log({.goes_on = true, .suppressions = "kind=mistake"},
+                 [&](const Finding& finding) { shown.push_back(text_of(finding)); });
+  log.add(FindingKind::leak, "2 of cudaMalloc \"left\"\n");
+  log.add(FindingKind::leak, "2 of cudaMalloc \"left\"\n");
+  log.add(FindingKind::mistake, "quiet");
+  log.add(FindingKind::early_exit, "formal, and nobody asked");
+  EXPECT_THAT(shown, ElementsAre("2 of cudaMalloc \"left\"\n"));
+  EXPECT_EQ(log.summary(), "1 error, 0 warnings (1 suppressed)\n   leak: 1, seen 2 times");
+  EXPECT_EQ(log.json(),
+            "{\"errors\": 1, \"warnings\": 0, \"formal\": 0, \"findings\": [\n"
+            "  {\"kind\": \"leak\", \"severity\": \"error\", \"count\": 2, \"suppressed\": false, \"device\": -1, "
+            "\"kernel\": \"\", \"file\": \"\", \"line\": 0, \"called_from\": \"\", \"instruction\": \"\", "
+            "\"thread\": null, \"block\": null, \"text\": \"2 of cudaMalloc \\\"left\\\"\\u000a\"},\n"
+            "  {\"kind\": \"mistake\", \"severity\": \"warning\", \"count\": 1, \"suppressed\": true, \"device\": -1, "
+            "\"kernel\": \"\", \"file\": \"\", \"line\": 0, \"called_from\": \"\", \"instruction\": \"\", "
+            "\"thread\": null, \"block\": null, \"text\": \"quiet\"}]}\n");
+}
+
+TEST(Findings, BarrierIsCompleteWithoutThreadsThatHaveEnded) {
+  const std::string body = ".shared .align 4 .b32 words[64];\n" + kThread +
+                           "setp.ge.u32 %q1, %thread, 40; @%q1 ret; shl.b32 %r1, %thread, 2; mov.u32 %r2, words;"
+                           "add.u32 %r2, %r2, %r1; st.shared.u32 [%r2], %thread; bar.sync 0;"
+                           "mov.u32 %r3, 39; sub.u32 %r3, %r3, %thread; shl.b32 %r3, %r3, 2; mov.u32 %r4, words;"
+                           "add.u32 %r4, %r4, %r3; ld.shared.u32 %r5, [%r4]; st.global.u32 [%address], %r5;";
+  FindingLog log({.goes_on = true});
+  launch(log, body, {}, {96});
+  EXPECT_THAT(log.texts(), IsEmpty());
+  FindingLog formal({.goes_on = true, .formal = true});
+  launch(formal, body, {}, {96});
+  ASSERT_EQ(formal.all().size(), 1u);
+  EXPECT_EQ(formal.all()[0].kind, FindingKind::early_exit);
+}
+
+}  // namespace
+}  // namespace gradring::simulated_gpu
