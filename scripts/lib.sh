@@ -8,7 +8,7 @@ started_in=$PWD
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 build_packages=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libtomlplusplus-dev libcli11-dev libdnnl-dev
-  zlib1g-dev libssl-dev curl libpng-dev libjpeg-dev)
+  zlib1g-dev libssl-dev curl libpng-dev libjpeg-dev libzstd-dev)
 test_packages=(libgtest-dev libgmock-dev python3-jsonschema pkg-config)
 # Launchers and network namespaces, with which tests start ranks on several hosts; .ci/run installs them.
 cluster_packages=(slurmctld slurmd slurm-client munge openmpi-bin mpich iproute2 procps)

@@ -63,8 +63,8 @@ copy_licenses() {
   local name
   mkdir -p "$1"
   cp LICENSE "$1/gradring"
-  for name in libcli11-dev libfmt-dev libjpeg62-turbo-dev libpng-dev libssl-dev libtomlplusplus-dev nlohmann-json3-dev \
-      zlib1g-dev; do
+  for name in libcli11-dev libfmt-dev libjpeg62-turbo-dev libpng-dev libssl-dev libtomlplusplus-dev libzstd-dev \
+      nlohmann-json3-dev zlib1g-dev; do
     cp "/usr/share/doc/$name/copyright" "$1/${name%-dev}" || die "no license of $name, which goes into the program"
   done
 }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # Finds what is needed and what may be there; sets GRADRING_HAVE_ONEDNN, GRADRING_HAVE_PNG,
-# GRADRING_HAVE_JPEG and GRADRING_HAVE_CUDA.
+# GRADRING_HAVE_JPEG, GRADRING_HAVE_ZSTD and GRADRING_HAVE_CUDA.
 
 # A package that is a shared library and headers alike, taken as headers: target, one of its headers, the definition.
 function(gradring_header_only target header definition)
@@ -14,6 +14,7 @@ endfunction()
 if(GRADRING_STATIC)
   set(ZLIB_USE_STATIC_LIBS ON)
   set(OPENSSL_USE_STATIC_LIBS ON)
+  set(ZSTD_USE_STATIC_LIBS ON)
   gradring_header_only(fmt::fmt fmt/core.h FMT_HEADER_ONLY)
   gradring_header_only(tomlplusplus::tomlplusplus toml++/toml.h TOML_HEADER_ONLY)
 else()
@@ -77,6 +78,16 @@ if(NOT GRADRING_JPEG STREQUAL OFF)
     set(GRADRING_HAVE_JPEG ON)
   elseif(GRADRING_JPEG STREQUAL ON)
     message(FATAL_ERROR "GRADRING_JPEG is ON, but libjpeg-turbo was not found: install libjpeg-dev")
+  endif()
+endif()
+
+set(GRADRING_HAVE_ZSTD OFF)
+if(NOT GRADRING_ZSTD STREQUAL OFF)
+  find_package(ZSTD 1.4)
+  if(ZSTD_FOUND)
+    set(GRADRING_HAVE_ZSTD ON)
+  elseif(GRADRING_ZSTD STREQUAL ON)
+    message(FATAL_ERROR "GRADRING_ZSTD is ON, but libzstd 1.4 or later was not found: install libzstd-dev")
   endif()
 endif()
 

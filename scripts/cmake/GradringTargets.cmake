@@ -106,7 +106,7 @@ function(gradring_device_code target)
   endif()
   target_compile_options(${target} PRIVATE
     $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra>)
-  # LZ4, which kernels/simulated_gpu/ptx reads; Zstandard is the default of nvcc 13.
+  # LZ4, which simulated GPUs read without libzstd too; Zstandard is the default of nvcc 12.8 and later.
   if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
     target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=speed>)
   endif()

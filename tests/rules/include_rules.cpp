@@ -39,6 +39,7 @@ const std::vector<Door>& doors() {
       {Pattern("^CLI/"), {"train/options/command_line.cpp"}},
       {Pattern("^(libpng.*/)?png(conf)?\\.h$"), {"data/images"}},
       {Pattern("^j(peglib|error|config|morecfg)\\.h$"), {"data/images"}},
+      {Pattern("^zstd"), {"kernels/simulated_gpu/ptx"}},
       {Pattern("^cupti"), {"kernels/runtime/cuda"}},
       {Pattern("^nvtx"), {"kernels/runtime/cuda", "tests/support/nvtx_recorder"}},
       {Pattern("^(cuda|cooperative_groups|curand|device_|driver_types|mma\\.h|cub/|thrust/|vector_types)"),

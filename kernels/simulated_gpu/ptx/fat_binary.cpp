@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "kernels/simulated_gpu/ptx/error.h"
@@ -125,19 +126,30 @@ class Lz4Block {
   std::string made_;
 };
 
+bool is_compressed(const EntryHeader& header) { return (header.flags & (kLz4 | kZstandard)) != 0; }
+
+std::string decompress(const EntryHeader& header, std::span<const std::byte> payload) {
+  check<PtxError>(header.compressed_bytes <= payload.size(), "a compressed entry ends behind its part of a fat binary");
+  const auto compressed = payload.first(header.compressed_bytes);
+  return (header.flags & kLz4) != 0 ? decompress_lz4(compressed, header.decompressed_bytes)
+                                    : decompress_zstandard(compressed, header.decompressed_bytes);
+}
+
 std::string text_of(const EntryHeader& header, std::span<const std::byte> payload) {
-  check<PtxError>((header.flags & kZstandard) == 0,
-                  "PTX in a fat binary is compressed by Zstandard, which is not known here; compile it with "
-                  "nvcc --compress-mode=speed (LZ4), or with --no-compress");
-  std::string text;
-  if ((header.flags & kLz4) != 0) {
-    check<PtxError>(header.compressed_bytes <= payload.size(), "compressed PTX ends behind its entry in a fat binary");
-    text = decompress_lz4(payload.first(header.compressed_bytes), header.decompressed_bytes);
-  } else {
-    text.assign(reinterpret_cast<const char*>(payload.data()), payload.size());
-  }
+  std::string text = is_compressed(header)
+                         ? decompress(header, payload)
+                         : std::string(reinterpret_cast<const char*>(payload.data()), payload.size());
   text.erase(std::min(text.find('\0'), text.size()));  // the end of a C string, and padding
   return text;
+}
+
+EmbeddedCode code_of(const EntryHeader& header, std::span<const std::byte> payload) {
+  EmbeddedCode code{.compute_capability = static_cast<int>(header.compute_capability), .elf = payload};
+  if (is_compressed(header)) {
+    code.decompressed = std::make_shared<const std::string>(decompress(header, payload));
+    code.elf = std::as_bytes(std::span(*code.decompressed));
+  }
+  return code;
 }
 
 /// Calls take(header, payload) for each entry of this kind in a container.
@@ -193,10 +205,7 @@ std::vector<EmbeddedPtx> embedded_ptx(const void* fat_binary_wrapper) {
 std::vector<EmbeddedCode> embedded_code(std::span<const std::byte> bytes) {
   std::vector<EmbeddedCode> made;
   each_entry(bytes, kCode, [&](const EntryHeader& header, std::span<const std::byte> payload) {
-    check<PtxError>((header.flags & (kLz4 | kZstandard)) == 0,
-                    "machine code in a fat binary is compressed, which is not known here; compile it with nvcc "
-                    "--compress-mode=speed, or with --no-compress");
-    made.push_back({static_cast<int>(header.compute_capability), payload});
+    made.push_back(code_of(header, payload));
   });
   return made;
 }

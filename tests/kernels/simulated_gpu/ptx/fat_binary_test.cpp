@@ -11,6 +11,7 @@
 namespace gradring::ptx {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 
 template <class Value>
@@ -92,9 +93,28 @@ TEST(FatBinary, IsReadThroughItsWrapper) {
   EXPECT_THROW(embedded_ptx(&wrapper), PtxError);
 }
 
-TEST(FatBinary, RejectsZstandardAndSaysWhatToDo) {
-  EXPECT_THAT(error_in(container({{.flags = 0x8011, .payload = "\x28\xb5\x2f\xfd"}})),
-              HasSubstr("--compress-mode=speed"));
+/// The bytes of "0a2e".
+std::string from_hexadecimal(std::string_view digits) {
+  std::string bytes;
+  for (std::size_t i = 0; i < digits.size(); i += 2)
+    bytes += static_cast<char>(std::stoi(std::string(digits.substr(i, 2)), nullptr, 16));
+  return bytes;
+}
+
+// kText, as `zstd --no-check` compresses it.
+const std::string kFrame =
+    from_hexadecimal("28b52ffd0058e900000a0a0a0a0a0a0a0a2e76657273696f6e20392e30202e74617267657420");
+
+TEST(FatBinary, ReadsZstandardOrSaysWhatToDo) {
+  const std::string bytes = container({{.flags = 0x8011, .payload = kFrame, .decompressed_bytes = 29},
+                                       {.kind = 2, .flags = 0x8011, .payload = kFrame, .decompressed_bytes = 29}});
+  if (!has_zstandard()) {
+    EXPECT_THAT(error_in(bytes), AllOf(HasSubstr("libzstd-dev"), HasSubstr("--compress-mode=speed")));
+    return;
+  }
+  EXPECT_EQ(read(bytes).at(0).text, kText);
+  const EmbeddedCode code = embedded_code(std::as_bytes(std::span(bytes))).at(0);
+  EXPECT_EQ(std::string(reinterpret_cast<const char*>(code.elf.data()), code.elf.size()), kText);
 }
 
 TEST(FatBinary, RejectsDamage) {
@@ -132,6 +152,35 @@ TEST(Lz4, RejectsDamage) {
     outside[2] = distance;
     EXPECT_THROW(decompress(outside, kText.size()), PtxError);
   }
+}
+
+class Zstandard : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!has_zstandard()) GTEST_SKIP() << "this build has no libzstd";
+  }
+
+  static std::string decompress(const std::string& frame, std::size_t bytes) {
+    return decompress_zstandard(std::as_bytes(std::span(frame)), bytes);
+  }
+};
+
+TEST_F(Zstandard, DecompressesMoreThanOnePiece) {
+  std::string text;
+  for (int line = 0; line < 8000; ++line) text += "mov.u32 %r1, %r2;\n";
+  text.pop_back();
+  const std::string frame = from_hexadecimal(
+      "28b52ffd0058d40000906d6f762e753332202572312c202572323b0a0100d6ff2b9f61450000087201007b920742");
+  EXPECT_EQ(decompress(frame, text.size()), text);
+}
+
+TEST_F(Zstandard, RejectsDamage) {
+  ASSERT_EQ(decompress(kFrame, kText.size()), kText);
+  EXPECT_THROW(decompress(kFrame, kText.size() - 1), PtxError);
+  EXPECT_THROW(decompress(kFrame, kText.size() + 1), PtxError);
+  EXPECT_THROW(decompress(kFrame, std::size_t{1} << 40), PtxError);
+  for (std::size_t size = 0; size < kFrame.size(); ++size)
+    EXPECT_THROW(decompress(kFrame.substr(0, size), kText.size()), PtxError) << size;
 }
 
 }  // namespace

@@ -2,13 +2,19 @@
 // All PTX of the built CUDA module, read by the module under test and a second time by simpler means.
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <regex>
 
+#include "kernels/simulated_gpu/ptx/fat_binary.h"
 #include "kernels/simulated_gpu/ptx/module.h"
 #include "tests/kernels/simulated_gpu/ptx/built_module.h"
 #include "tests/support/built_file.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temp_folder.h"
 
 namespace gradring::ptx {
 namespace {
@@ -168,6 +174,40 @@ class NvccOutput : public testing::Test {
 
   std::vector<std::string> texts_;
 };
+
+/// Each way in which nvcc compresses a fat binary, compared with the PTX that it writes to a file.
+TEST_F(NvccOutput, IsReadInEachCompression) {
+  if (!has_zstandard()) GTEST_SKIP() << "this build has no libzstd";
+  const gradring::tests::TempFolder folder;
+  const std::string source = folder.path() / "kernel.cu";
+  std::ofstream(source) << "__global__ void add(float* sum) {\n"
+                           "  for (int i = 0; i < 100; ++i) sum[threadIdx.x] += sum[i];\n"
+                           "}\n";
+  const auto nvcc = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> command = {GRADRING_NVCC, source, "-o", folder.path() / "out"};
+    command.insert(command.end(), options.begin(), options.end());
+    const auto end = gradring::tests::run_program({.command = command, .folder = folder.path(), .variables = {}});
+    EXPECT_EQ(end.code, 0) << end.err;
+    std::ifstream file(folder.path() / "out", std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const auto body = [](std::string text) {  // nvcc embeds no comments and fewer blanks
+    std::erase_if(text, [](unsigned char c) { return std::isspace(c) != 0; });
+    return text.substr(text.find(".visible.entry"));
+  };
+  const std::string expected = nvcc({"-ptx", "-arch=compute_90"});
+  for (const char* mode : {"default", "size", "speed", "balance", "none"}) {
+    SCOPED_TRACE(mode);
+    const std::string binary = nvcc({"-fatbin", "-gencode=arch=compute_90,code=[sm_90,compute_90]",
+                                     std::string("--compress-mode=") + mode});
+    const auto texts = embedded_ptx(std::as_bytes(std::span(binary)));
+    ASSERT_EQ(texts.size(), 1u);
+    EXPECT_EQ(body(texts[0].text), body(expected));
+    const auto code = embedded_code(std::as_bytes(std::span(binary)));
+    ASSERT_FALSE(code.empty());
+    for (const EmbeddedCode& each : code) EXPECT_EQ(each.elf[1], std::byte{'E'});
+  }
+}
 
 TEST_F(NvccOutput, HasEachInstructionOnce) {
   for (const std::string& text : texts_) {
