@@ -33,26 +33,26 @@ constexpr ClassOpcodes kOpcodes[] = {
 };
 
 struct Throughput {
-  unsigned of_8_0 = 0, of_9_0 = 0;
+  unsigned of_7_5 = 0, of_8_0 = 0, of_8_6 = 0, of_9_0 = 0;  ///< 8.9 has that of 8.6
 };
 
 /// In the order of InstructionClass.
 constexpr std::array<Throughput, kInstructionClasses> kThroughputs = {{
-    {64, 128},   // fp32: add, multiply, multiply-add
-    {32, 64},    // fp64
-    {128, 128},  // fp16: 256 results, two of each lane
-    {64, 64},    // integer: add, multiply, multiply-add, shift, logic
-    {64, 64},    // comparison, minimum, maximum
-    {16, 16},    // population count, leading zeros, reversal
-    {128, 128},  // conversion: f16 to f32; 64 of integers with 8 and 16 bits, 16 for others
-    {16, 16},    // special: reciprocal, root, exponential, logarithm, sine
-    {0, 0},      // tensor: by its operations
-    {32, 32},    // load, store
-    {64, 64},    // warp: vote; 32 for shuffles
-    {0, 0},
-    {0, 0},
-    {0, 0},
-    {0, 0},
+    {64, 64, 128, 128},  // fp32: add, multiply, multiply-add
+    {2, 32, 2, 64},      // fp64
+    {64, 128, 64, 128},  // fp16: 128 or 256 results, two of each lane
+    {64, 64, 64, 64},    // integer: add, multiply, multiply-add, shift, logic
+    {64, 64, 64, 64},    // comparison, minimum, maximum
+    {16, 16, 16, 16},    // population count, leading zeros, reversal
+    {64, 128, 64, 128},  // conversion: f16 to f32; 64 of integers with 8 and 16 bits, 16 for others
+    {16, 16, 16, 16},    // special: reciprocal, root, exponential, logarithm, sine
+    {0, 0, 0, 0},        // tensor: by its operations
+    {16, 32, 32, 32},    // load, store
+    {64, 64, 64, 64},    // warp: vote; 32 for shuffles
+    {0, 0, 0, 0},
+    {0, 0, 0, 0},
+    {0, 0, 0, 0},
+    {0, 0, 0, 0},
 }};
 
 bool has_type(const ptx::Instruction& instruction, std::string_view a, std::string_view b) {
@@ -103,7 +103,13 @@ InstructionClass class_of(const ptx::Instruction& instruction) {
 
 unsigned lanes_per_cycle(InstructionClass instruction, const Card& card) {
   const Throughput& found = kThroughputs[static_cast<std::size_t>(instruction)];
-  return card.major >= 9 ? found.of_9_0 : found.of_8_0;
+  switch (card.compute_capability()) {
+    case 75: return found.of_7_5;
+    case 80: return found.of_8_0;
+    case 86:
+    case 89: return found.of_8_6;
+    default: return found.of_9_0;
+  }
 }
 
 std::uint64_t tensor_flops(const ptx::Instruction& instruction) {

@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "kernels/simulated_gpu/counters/card.h"
+#include "kernels/simulated_gpu/counters/occupancy.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
 namespace gradring::simulated_gpu {
@@ -104,7 +104,7 @@ void add_resources(LaunchCounts& sums, const ExecutedLaunch& launch) {
   const std::uint64_t most_blocks = (sums.blocks + multiprocessors - 1) / multiprocessors;
   sums.grid_warps =
       static_cast<int>(std::min<std::uint64_t>(static_cast<std::uint64_t>(occupancy.blocks()), most_blocks)) * warps;
-  sums.most_warps = kMostThreadsPerMultiprocessor / kWarpThreads;
+  sums.most_warps = launch.card.threads_per_multiprocessor / kWarpThreads;
   if (occupancy.blocks() > 0)
     sums.waves = static_cast<double>(sums.blocks) / occupancy.blocks() / launch.card.multiprocessors;
 }

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "kernels/simulated_gpu/counters/card.h"
+#include "kernels/simulated_gpu/cards/card.h"
 #include "kernels/simulated_gpu/counters/launch_counts.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/ptx/machine_code.h"
@@ -19,7 +19,8 @@ InstructionClass class_of(const ptx::Instruction& instruction);
 /// Where instructions of a class differ, that of the fastest.
 ///
 /// Source    CUDA C++ Programming Guide 13.0, "Arithmetic instructions": results per clock cycle and multiprocessor for
-///           compute capability 8.0 and 9.0. Loads and stores: the load/store units of the cards' architecture papers.
+///           compute capability 7.5 to 9.0. Loads and stores: what the L1 cache of the architecture papers serves in a
+///           cycle, 64 bytes at 7.5 and 128 bytes later.
 ///           f16 to f32: the guide's rate of additions of f16, for that is what ptxas 13.0 makes of it (HADD2.F32).
 unsigned lanes_per_cycle(InstructionClass instruction, const Card& card);
 

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "kernels/simulated_gpu/counters/card.h"
+#include "kernels/simulated_gpu/cards/card.h"
 #include "kernels/simulated_gpu/cudart/counting.h"
 #include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/units/fault.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "kernels/simulated_gpu/counters/card.h"
+#include "kernels/simulated_gpu/cards/card.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 #include "kernels/simulated_gpu/units/tensor_map.h"
 
@@ -53,12 +53,12 @@ cudaDeviceProp properties_of(const Card& card, int number) {
   properties.unifiedAddressing = 1;
   properties.memoryBusWidth = card.bus_bits;
   properties.l2CacheSize = card.l2_bytes;
-  properties.maxThreadsPerMultiProcessor = kMostThreadsPerMultiprocessor;
+  properties.maxThreadsPerMultiProcessor = card.threads_per_multiprocessor;
   properties.sharedMemPerMultiprocessor = static_cast<std::size_t>(card.shared_bytes_per_multiprocessor);
   properties.regsPerMultiprocessor = kRegisters;
   properties.sharedMemPerBlockOptin = static_cast<std::size_t>(card.shared_bytes_per_block);
-  properties.maxBlocksPerMultiProcessor = kMostBlocksPerMultiprocessor;
-  properties.reservedSharedMemPerBlock = kReservedSharedBytes;
+  properties.maxBlocksPerMultiProcessor = card.blocks_per_multiprocessor;
+  properties.reservedSharedMemPerBlock = card.reserved_shared_bytes;
   properties.memoryPoolsSupported = 1;
   return properties;
 }
@@ -76,13 +76,13 @@ std::optional<int> attribute_of(const Card& card, cudaDeviceAttr attribute) {
     case cudaDevAttrMaxSharedMemoryPerBlock: return static_cast<int>(kSharedWithoutAsking);
     case cudaDevAttrMaxSharedMemoryPerBlockOptin: return card.shared_bytes_per_block;
     case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return card.shared_bytes_per_multiprocessor;
-    case cudaDevAttrReservedSharedMemoryPerBlock: return static_cast<int>(kReservedSharedBytes);
+    case cudaDevAttrReservedSharedMemoryPerBlock: return static_cast<int>(card.reserved_shared_bytes);
     case cudaDevAttrWarpSize: return kWarpThreads;
     case cudaDevAttrMaxRegistersPerBlock:
     case cudaDevAttrMaxRegistersPerMultiprocessor: return kRegisters;
     case cudaDevAttrMultiProcessorCount: return card.multiprocessors;
-    case cudaDevAttrMaxThreadsPerMultiProcessor: return kMostThreadsPerMultiprocessor;
-    case cudaDevAttrMaxBlocksPerMultiprocessor: return kMostBlocksPerMultiprocessor;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: return card.threads_per_multiprocessor;
+    case cudaDevAttrMaxBlocksPerMultiprocessor: return card.blocks_per_multiprocessor;
     case cudaDevAttrComputeCapabilityMajor: return card.major;
     case cudaDevAttrComputeCapabilityMinor: return card.minor;
     case cudaDevAttrL2CacheSize: return card.l2_bytes;

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "kernels/simt/engine/kernel_name.h"
-#include "kernels/simulated_gpu/counters/card.h"
+#include "kernels/simulated_gpu/counters/occupancy.h"
 #include "kernels/simulated_gpu/counters/summary.h"
 #include "kernels/simulated_gpu/cudart/kernel_table.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"

@@ -21,6 +21,11 @@ bool is_for_one_capability(const ptx::Module& module) {
   return !target.empty() && target.back() == 'a';
 }
 
+/// "9.0"
+std::string capability_name(int compute_capability) {
+  return joined(compute_capability / 10, ".", compute_capability % 10);
+}
+
 }  // namespace
 
 KernelTable& kernel_table() {
@@ -86,6 +91,12 @@ std::size_t KernelTable::size() const {
   return kernels_.size();
 }
 
+std::string KernelTable::capabilities_of(const Binary& binary) {
+  std::string names;
+  for (const Text& text : binary.texts) names += (names.empty() ? "" : ", ") + capability_name(text.compute_capability);
+  return names.empty() ? "none" : names;
+}
+
 KernelTable::Text* KernelTable::text_for(Binary& binary, int compute_capability) {
   Text* best = nullptr;
   for (Text& text : binary.texts) {
@@ -108,9 +119,11 @@ const LoadedKernel& KernelTable::load(const void* host, int compute_capability) 
   const Text* const text = text_for(*found.binary, compute_capability);
   const ptx::Kernel* const kernel = text ? text->module->kernel(found.name) : nullptr;
   if (!kernel)
-    throw Misuse{cudaErrorNoKernelImageForDevice,
-                 joined("no PTX of ", demangled(found.name), " for compute capability ", compute_capability / 10, ".",
-                        compute_capability % 10)};
+    throw Misuse{
+        cudaErrorNoKernelImageForDevice,
+        joined("no PTX of ", demangled(found.name), " for compute capability ", capability_name(compute_capability),
+               ", the program has that of ", capabilities_of(*found.binary), ": compile it with -gencode arch=compute_",
+               compute_capability, ",code=compute_", compute_capability)};
   auto executable = std::make_shared<const Executable>(*text->module, *kernel);
   return found.loaded
       .emplace(compute_capability, LoadedKernel{*text->module, *kernel, text->compute_capability, std::move(executable),

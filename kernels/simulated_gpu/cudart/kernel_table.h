@@ -74,6 +74,8 @@ class KernelTable {
   static void open(Binary& binary);
   /// Null if no PTX is for such devices.
   static Text* text_for(Binary& binary, int compute_capability);
+  /// "8.0, 9.0": of its PTX, for people.
+  static std::string capabilities_of(const Binary& binary);
   static std::optional<ptx::CompiledKernel> code_for(const Binary& binary, const char* kernel, int compute_capability);
 
   mutable std::mutex mutex_;

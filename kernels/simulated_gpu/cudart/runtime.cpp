@@ -49,11 +49,7 @@ std::vector<int> visible(int devices) {
 }
 
 void check_options(const SimulationOptions& options) {
-  if (!find_card(options.card)) {
-    std::string names;
-    for (const Card& card : cards()) names += (names.empty() ? "" : ", ") + std::string(card.name);
-    throw InvalidArgument("no GPU '" + options.card + "' can be simulated: expected one of " + names);
-  }
+  card_of(options.card);
   check(options.devices >= 1 && options.devices <= kMostDevices,
         joined("simulated devices must be 1 to ", kMostDevices));
   check(options.threads >= 1 && options.threads <= kMostThreads,
@@ -74,6 +70,7 @@ HostThread& this_thread() {
 
 Runtime::Runtime(const SimulationOptions& wanted)
     : options(wanted),
+      card(card_of(wanted.card)),
       faults(wanted.findings, [](const Finding& finding) {
         std::fprintf(stderr, "simulated GPU: %s\n", text_of(finding).c_str());
       }),
@@ -93,7 +90,7 @@ Runtime::Runtime(const SimulationOptions& wanted)
         faults.add(place, {.kind = place.kind, .severity = severity_of(place.kind), .text = text});
     });
   for (const int number : visible(options.devices))
-    devices.emplace_back(*find_card(options.card), static_cast<int>(devices.size()), number, faults);
+    devices.emplace_back(card, static_cast<int>(devices.size()), number, faults);
 }
 
 Runtime& runtime() {

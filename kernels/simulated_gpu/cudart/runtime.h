@@ -69,6 +69,7 @@ struct Runtime {
   void report_leaks();
 
   const SimulationOptions options;
+  const Card card;  ///< of each device
   std::mutex mutex;
   FindingLog faults;
   GlobalMemory memory;

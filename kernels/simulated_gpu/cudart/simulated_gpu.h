@@ -16,7 +16,7 @@ class PageableMemory;
 
 /// What a process simulates.
 struct SimulationOptions {
-  std::string card = "h100";  ///< a name of kCardNames
+  std::string card = "h100";  ///< a name of cards(), or a file of one (cards/card.h)
   int devices = 8;            ///< as many as a node of such cards has
   /// Of the order of work that CUDA leaves open: of streams, of the nodes of a graph, of blocks and warps.
   std::uint64_t seed = 0;

@@ -4,7 +4,7 @@
 
 #include <numeric>
 
-#include "kernels/simulated_gpu/counters/card.h"
+#include "kernels/simulated_gpu/cards/card.h"
 #include "kernels/simulated_gpu/counters/summary.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "tests/kernels/simulated_gpu/simulation.h"

@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "kernels/simulated_gpu/counters/card.h"
+#include "kernels/simulated_gpu/counters/occupancy.h"
 #include "kernels/simulated_gpu/cudart/host_function.h"
 #include "kernels/simulated_gpu/cudart/simulated_gpu.h"
 #include "tests/kernels/simulated_gpu/cudart/cudart_test.h"
@@ -150,14 +150,14 @@ cudaOccResult nvidias(const simulated_gpu::Card& card, const simulated_gpu::Bloc
   properties.computeMajor = card.major;
   properties.computeMinor = card.minor;
   properties.maxThreadsPerBlock = simulated_gpu::kMostThreadsPerBlock;
-  properties.maxThreadsPerMultiprocessor = simulated_gpu::kMostThreadsPerMultiprocessor;
+  properties.maxThreadsPerMultiprocessor = card.threads_per_multiprocessor;
   properties.regsPerBlock = properties.regsPerMultiprocessor = simulated_gpu::kRegisters;
   properties.warpSize = simulated_gpu::kWarpThreads;
   properties.sharedMemPerBlock = simulated_gpu::kSharedWithoutAsking;
   properties.sharedMemPerMultiprocessor = static_cast<std::size_t>(card.shared_bytes_per_multiprocessor);
   properties.numSms = card.multiprocessors;
   properties.sharedMemPerBlockOptin = static_cast<std::size_t>(card.shared_bytes_per_block);
-  properties.reservedSharedMemPerBlock = simulated_gpu::kReservedSharedBytes;
+  properties.reservedSharedMemPerBlock = card.reserved_shared_bytes;
   cudaOccFuncAttributes attributes{};
   attributes.maxThreadsPerBlock = simulated_gpu::kMostThreadsPerBlock;
   attributes.numRegs = needs.registers;

@@ -23,6 +23,8 @@ TEST_F(Devices, HaveTheLimitsOfTheirCards) {
     int major, processors, shared_of_block, shared_of_multiprocessor, kilohertz;
   };
   for (const Row& row : {Row{"a100", "simulated NVIDIA A100-SXM4-80GB", 8, 108, 166912, 167936, 1410000},
+                         Row{"t4", "simulated NVIDIA T4", 7, 40, 65536, 65536, 1590000},
+                         Row{"rtx4090", "simulated NVIDIA GeForce RTX 4090", 8, 128, 101376, 102400, 2520000},
                          Row{"h100", "simulated NVIDIA H100 80GB HBM3", 9, 132, 232448, 233472, 1980000}}) {
     restart({.card = row.card, .devices = 3});
     int count = 0;
@@ -134,7 +136,7 @@ TEST_F(Devices, OptionsAreChecked) {
     }
     return std::string();
   };
-  EXPECT_THAT(message_of({.card = "v100"}), AllOf(HasSubstr("'v100'"), HasSubstr("a100, h100")));
+  EXPECT_THAT(message_of({.card = "v100"}), AllOf(HasSubstr("'v100'"), HasSubstr("rtx4090, h100")));
   EXPECT_THAT(message_of({.devices = 0}), HasSubstr("1 to 64"));
 }
 

@@ -301,7 +301,9 @@ TEST_F(Kernels, ComeFromTheNewestPtxForTheDevice) {
   EXPECT_EQ(value_of(both, "a100"), 80);
   EXPECT_EQ(value_of(older, "h100"), 80);
   EXPECT_EQ(value_of(newer, "a100"), -cudaErrorNoKernelImageForDevice);
-  expect_fault("no PTX of value for compute capability 8.0 (cudaErrorNoKernelImageForDevice)");
+  expect_fault(
+      "no PTX of value for compute capability 8.0, the program has that of 9.0: compile it with -gencode "
+      "arch=compute_80,code=compute_80 (cudaErrorNoKernelImageForDevice)");
   EXPECT_EQ(value_of(only_80a, "a100"), 81);
   EXPECT_EQ(value_of(only_80a, "h100"), -cudaErrorNoKernelImageForDevice) << "it is for 8.0 alone";
 }
