@@ -2,7 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "train/app/commands/commands.h"
-#include "train/core/config/train_config.h"
+#include "train/core/config/simulated_gpu_option.h"
 #include "train/core/doctor/doctor.h"
 #include "train/options/environment_variable.h"
 #include "train/options/print_text.h"
@@ -35,7 +35,7 @@ nlohmann::ordered_json to_json(const Sections& sections) {
 }
 
 struct DoctorOptions {
-  SimulatedGpu simulate_gpu{};
+  std::string simulate_gpu = kRealGpus;
   bool json = false;
 };
 
@@ -43,8 +43,8 @@ CommandLine command_line(DoctorOptions& options) {
   return {.command = "gradring doctor",
           .purpose = "features of this program and this machine, and remedies for what is missing",
           .usage = {"gradring doctor [OPTIONS]"},
-          .options = {choice_option("simulate-gpu", "card whose simulated GPU is examined as the device (default none)",
-                                    options.simulate_gpu),
+          .options = {simulated_gpu_option("card whose simulated GPU is examined as the device (default none)",
+                                           options.simulate_gpu),
                       json_switch(options.json)}};
 }
 

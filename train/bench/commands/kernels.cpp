@@ -114,8 +114,8 @@ void check_options(const KernelsBenchOptions& options) {
   if (!options.shapes.front().empty() && options.operation.empty())
     throw UsageError("--shape needs --op, the operation whose extents it gives");
   if (options.ncu && is_simulated(options.simulated.card))
-    throw UsageError(fmt::format("--ncu profiles a GPU, and --simulate-gpu {} needs none: leave one out",
-                                 word_of(options.simulated.card)));
+    throw UsageError(
+        fmt::format("--ncu profiles a GPU, and --simulate-gpu {} needs none: leave one out", options.simulated.card));
   if (!options.common.files.csv.empty() && is_simulated(options.simulated.card) && !options.simulated.counters)
     throw UsageError("--csv-file is a table of times, which a simulated GPU does not have: add --counters, or use -J");
   if (options.ncu && options.operation.empty())

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "data/datasets/known_datasets.h"
+#include "train/core/config/simulated_gpu_option.h"
 #include "train/core/config/train_config.h"
 #include "train/core/setup/named_output.h"
 #include "train/options/commands.h"
@@ -35,10 +36,10 @@ std::vector<Option> with_common_options(std::vector<Option> own, CommonBenchOpti
 }
 
 Option simulate_gpu_option(SimulatedGpuOptions& options) {
-  return choice_option("simulate-gpu",
-                       "card that is simulated instead of using a GPU, with --device cuda: slow, and without times "
-                       "(default none)",
-                       options.card);
+  return simulated_gpu_option(
+      "card that is simulated instead of using a GPU, with --device cuda: slow, and without times "
+      "(default none)",
+      options.card);
 }
 
 Option simulate_seed_option(SimulatedGpuOptions& options) {
@@ -76,7 +77,7 @@ std::string missing_gpu() {
 }
 
 std::string kind_of(const Compute& compute) {
-  if (compute.simulator) return fmt::format("simulated {}", word_of(compute.simulated));
+  if (compute.simulator) return fmt::format("simulated {}", compute.simulated);
   return compute.device->id().kind == kernels::DeviceKind::cuda ? "cuda" : "cpu";
 }
 

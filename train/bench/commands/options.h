@@ -25,7 +25,7 @@ std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir,
 
 /// --simulate-gpu, --simulate-seed and --counters.
 struct SimulatedGpuOptions {
-  SimulatedGpu card{};
+  std::string card = kRealGpus;
   std::uint64_t seed = 0;
   bool counters = false;
 };

@@ -49,11 +49,6 @@ enum class Precision : std::uint8_t { automatic, fp32, fp16, bf16 };
 template <>
 inline constexpr auto kWords<Precision> = std::to_array<std::string_view>({"auto", "fp32", "fp16", "bf16"});
 
-/// The card whose GPUs are simulated.
-enum class SimulatedGpu : std::uint8_t { none, a100, h100 };
-template <>
-inline constexpr auto kWords<SimulatedGpu> = std::to_array<std::string_view>({"none", "a100", "h100"});
-
 /// The implementation of the layers.
 enum class BackendKind : std::uint8_t { automatic, reference, cpu, cuda };
 template <>

@@ -5,6 +5,7 @@
 
 #include "kernels/runtime/device.h"
 #include "train/core/config/option_rows.h"
+#include "train/core/config/simulated_gpu_option.h"
 #include "train/core/faults/fault.h"
 #include "train/options/usage_error.h"
 #include "train/records/metrics/progress.h"
@@ -170,11 +171,11 @@ Options device_options() {
                    quoted)),
       changing(
           Changes::rounding,
-          choice_option<SimulatedGpu>(
-              "simulate-gpu",
+          option(
+              "simulate-gpu", simulated_gpu_values(),
               "card that is simulated instead of using a GPU, with --device cuda: executes the PTX of our kernels on "
-              "the CPU, checks every access, and is slow; none: real GPUs",
-              &TrainConfig::simulate_gpu)),
+              "the CPU, checks every access, and is slow; none: real GPUs; FILE.card: a card that a file describes",
+              &TrainConfig::simulate_gpu, parse_simulated_gpu, quoted)),
       seed_option("simulate-seed", "seed of the order in which simulated GPUs do what CUDA leaves unordered",
                   &TrainConfig::simulate_seed),
       changing(Changes::rounding,

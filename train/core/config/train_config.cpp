@@ -8,6 +8,7 @@
 
 #include "comm/process_group.h"
 #include "data/datasets/open_folder.h"
+#include "kernels/simulated_gpu/cards/card.h"
 #include "train/core/config/train_config.h"
 #include "train/options/parse_value.h"
 #include "train/options/usage_error.h"
@@ -51,13 +52,14 @@ void validate_data_parallel(const TrainConfig& config) {
 
 }  // namespace
 
-void check_simulated_gpu(SimulatedGpu card, const std::string& device) {
+void check_simulated_gpu(const std::string& card, const std::string& device) {
   if (is_simulated(card) && !device.starts_with("cuda"))
-    throw UsageError(fmt::format("--simulate-gpu {} requires --device cuda, found {}", word_of(card), device));
+    throw UsageError(fmt::format("--simulate-gpu {} requires --device cuda, found {}", card, device));
+  if (is_simulated(card)) simulated_gpu::card_of(card);
 }
 
-std::string shown_device(const std::string& id, SimulatedGpu simulated) {
-  return is_simulated(simulated) ? fmt::format("{}, simulated {}", id, word_of(simulated)) : id;
+std::string shown_device(const std::string& id, const std::string& card) {
+  return is_simulated(card) ? fmt::format("{}, simulated {}", id, card) : id;
 }
 
 data::DatasetFacts facts_of(const TrainConfig& config) {

@@ -16,6 +16,7 @@
 #include "nn/program/activation_memory.h"
 #include "train/core/config/choices.h"
 #include "train/core/config/normalize_option.h"
+#include "train/core/config/simulated_gpu_option.h"
 #include "train/core/ddp/buckets.h"
 #include "train/core/faults/fault.h"
 #include "train/core/optim/optimizer.h"
@@ -83,9 +84,9 @@ struct TrainConfig {
   double loss_scale = 65536;                ///< initial, in fp16
   std::int64_t loss_scale_interval = 2000;  ///< steps without overflow before it doubles
 
-  std::string device = "auto";  ///< auto, cpu, cuda, cuda:<index>
-  SimulatedGpu simulate_gpu{};
-  std::uint64_t simulate_seed = 0;  ///< of the order of work on simulated GPUs
+  std::string device = "auto";           ///< auto, cpu, cuda, cuda:<index>
+  std::string simulate_gpu = kRealGpus;  ///< or the card that is simulated: a name, or a file
+  std::uint64_t simulate_seed = 0;       ///< of the order of work on simulated GPUs
   BackendKind backend{};
   std::string conv = "auto";    ///< convolution kernel: auto, or a name that the backend knows
   std::string gemm = "auto";    ///< the same for matrix products
@@ -134,19 +135,19 @@ struct TrainConfig {
   std::int64_t data_parallel = 1;  ///< devices of this process, which split each micro-batch
 };
 
-inline bool is_simulated(SimulatedGpu card) { return card != SimulatedGpu::none; }
+inline bool is_simulated(const std::string& card) { return card != kRealGpus; }
 inline bool is_simulated(const TrainConfig& config) { return is_simulated(config.simulate_gpu); }
 
 /// The default of --timeout; a step on a simulated GPU may take minutes.
-inline std::chrono::milliseconds default_timeout(SimulatedGpu card) {
+inline std::chrono::milliseconds default_timeout(const std::string& card) {
   return is_simulated(card) ? std::chrono::hours(1) : TrainConfig().timeout;
 }
 
-/// Errors    UsageError if a GPU is to be simulated on another device than cuda.
-void check_simulated_gpu(SimulatedGpu card, const std::string& device);
+/// Errors    UsageError if a GPU is to be simulated on another device than cuda; InvalidArgument if its file is wrong.
+void check_simulated_gpu(const std::string& card, const std::string& device);
 
 /// "cuda:1", or "cuda:1, simulated h100": nobody may take a result for a GPU's.
-std::string shown_device(const std::string& id, SimulatedGpu simulated);
+std::string shown_device(const std::string& id, const std::string& card);
 
 /// The options that require --dataset folder.
 inline constexpr const char* kFolderOptions[] = {"image-size", "resize", "broken"};

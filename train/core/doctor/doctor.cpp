@@ -10,6 +10,7 @@
 #include "kernels/lib/variant.h"
 #include "kernels/ops/kernel_set.h"
 #include "kernels/runtime/cpu_level.h"
+#include "kernels/simulated_gpu/cards/card.h"
 #include "nn/backend/cpu/onednn.h"
 #include "train/core/cuda_module/cuda_module.h"
 #include "train/core/setup/compute.h"
@@ -79,7 +80,7 @@ Finding simulated_gpu_module() {
             "to build it, configure with GRADRING_CUDA=ON and the CUDA toolkit, 12.8 or later"};
   try {
     open_simulated_gpus(file);
-    return {"simulated GPU", file.string() + ", for --device cuda --simulate-gpu h100 or a100"};
+    return {"simulated GPU", file.string() + ", for --device cuda --simulate-gpu " + simulated_gpu::card_names()};
   } catch (const DeviceError& error) {
     return {"simulated GPU", "does not open", error.what()};
   }
@@ -108,7 +109,7 @@ std::vector<Finding> built_in() {
           cuda_module(),       simulated_gpu_module()};
 }
 
-std::vector<Finding> used_here(const VariableLookup& environment, SimulatedGpu simulate_gpu) {
+std::vector<Finding> used_here(const VariableLookup& environment, const std::string& simulate_gpu) {
   const unsigned threads = threads_of_rank(0, WorkerEnvironment{}, environment);
   const Compute compute = make_compute(
       {.device = is_simulated(simulate_gpu) ? "cuda" : "auto", .simulate_gpu = simulate_gpu, .threads = threads});
@@ -165,7 +166,7 @@ std::vector<Finding> launched(const VariableLookup& environment) {
 
 }  // namespace
 
-std::vector<Section> examine(const VariableLookup& environment, SimulatedGpu simulate_gpu) {
+std::vector<Section> examine(const VariableLookup& environment, const std::string& simulate_gpu) {
   return {{"Built in", built_in()},
           {"Found", found_here(environment)},
           {"Used", used_here(environment, simulate_gpu)},

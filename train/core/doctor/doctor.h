@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "train/core/config/choices.h"
+#include "train/core/config/simulated_gpu_option.h"
 #include "train/options/environment_variable.h"
 
 namespace gradring::train::doctor {
@@ -27,7 +27,7 @@ struct Section {
 /// launcher has started this process. Starts every Python on PATH until one imports torch, which takes seconds. Changes
 /// nothing. `simulate_gpu`: the card whose simulated GPU a training would use; none: the device that it would choose
 /// itself.
-std::vector<Section> examine(const VariableLookup& environment, SimulatedGpu simulate_gpu = SimulatedGpu::none);
+std::vector<Section> examine(const VariableLookup& environment, const std::string& simulate_gpu = kRealGpus);
 
 /// The first processor of /proc/cpuinfo.
 struct Processor {

@@ -102,8 +102,7 @@ SimulatedModule simulated_gpus(const ComputeSpec& spec) {
     throw DeviceError(
         "this build cannot simulate GPUs (no libgradring_simulated_gpu.so beside the program, or in "
         "../" GRADRING_MODULE_DIR "): build with GRADRING_CUDA=ON and the CUDA toolkit, 12.8 or later");
-  return open_simulated_gpus(
-      file, {.card = std::string(word_of(spec.simulate_gpu)), .seed = spec.simulate_seed, .threads = spec.threads});
+  return open_simulated_gpus(file, {.card = spec.simulate_gpu, .seed = spec.simulate_seed, .threads = spec.threads});
 }
 
 /// Errors    DeviceError if the module or the device is missing.

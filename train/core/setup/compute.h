@@ -43,8 +43,8 @@ std::filesystem::path simulated_gpu_module_file();
 
 /// The options that select device, backend and kernels.
 struct ComputeSpec {
-  std::string device = "auto";  ///< auto, cpu, cuda, cuda:<index>
-  SimulatedGpu simulate_gpu{};  ///< with the device cuda
+  std::string device = "auto";           ///< auto, cpu, cuda, cuda:<index>
+  std::string simulate_gpu = kRealGpus;  ///< with the device cuda
   std::uint64_t simulate_seed = 0;
   BackendKind backend{};
   std::string conv = "auto";
@@ -66,7 +66,7 @@ struct Compute {
   std::unique_ptr<kernels::Device> device;
   std::unique_ptr<nn::Backend> backend;
   const simulated_gpu::SimulatedGpu* simulator = nullptr;  ///< of the GPU; null if it is real
-  SimulatedGpu simulated{};                                ///< the card of a simulated GPU
+  std::string simulated = kRealGpus;                       ///< the card of a simulated GPU
   unsigned threads = 1;                                    ///< of a CPU backend
   std::vector<std::string> remarks;                        ///< for the log: why no GPU is used, missing libraries
 };
