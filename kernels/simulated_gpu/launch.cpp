@@ -87,7 +87,13 @@ Executable::Executable(const ptx::Module& module, const ptx::Kernel& kernel) : p
   program.kernel = &kernel;
   FrameLayout frame(program);
   std::vector<Rejected> rejected;
+  const auto begin_code_at = [&](std::size_t position) {
+    if (position == kernel.entry) frame.begin_code_of(nullptr);
+    for (const ptx::Function& function : kernel.functions)
+      if (function.is_defined && function.begin == position) frame.begin_code_of(&function);
+  };
   for (std::size_t i = 0; i < kernel.code.size(); ++i) try {
+      begin_code_at(i);
       program.operations.push_back(translate(frame, kernel.code[i]));
     } catch (const Unsupported& reason) {
       add(rejected, reason.what(), kernel.code[i].opcode, i);
@@ -164,6 +170,9 @@ class Grid {
         kernel.most_threads != 0 ? std::min<std::uint64_t>(kernel.most_threads, kMostThreads) : kMostThreads;
     if (threads == 0 || threads > most) refuse(joined("a block has ", threads, " threads; expected 1 to ", most));
     if (blocks_ == 0) refuse("the grid has no blocks");
+    for (const ptx::Function& function : kernel.functions)
+      if (!function.is_defined && (options_.functions == nullptr || !options_.functions->contains(function.name)))
+        refuse(joined("it calls ", function_label(function), ", which is not defined in its module, nor a function of the runtime"));
     if (launch_.parameters.size() < kernel.parameter_bytes)
       refuse(joined("the parameters have ", launch_.parameters.size(), " bytes; expected ", kernel.parameter_bytes));
   }

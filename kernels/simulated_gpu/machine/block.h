@@ -15,6 +15,7 @@
 #include "kernels/simulated_gpu/machine/warp.h"
 #include "kernels/simulated_gpu/machine/warpgroups.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
+#include "kernels/simulated_gpu/machine/runtime_functions.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
 
 namespace gradring::simulated_gpu {
@@ -47,6 +48,8 @@ class Block {
   Counters& counters() { return counters_; }
   /// Null if races are not looked for.
   GlobalAccesses* accesses() { return accesses_ ? &*accesses_ : nullptr; }
+  /// Null if there are none.
+  const RuntimeFunctions* runtime_functions() const { return options_.functions; }
   FindingLog* findings() const { return options_.findings; }
   /// Whether the sectors that are touched are counted.
   bool counts_sectors() const { return options_.counted_multiprocessors > 0; }

@@ -85,6 +85,9 @@ Slot Decoder::source(const Operand& operand, Type type) {
     case Operand::Kind::immediate: return frame_.of_constant(bits_as(operand, type), width);
     case Operand::Kind::special: return frame_.of_special(operand.name, width);
     case Operand::Kind::symbol: return frame_.of_symbol(operand.name, operand.offset, width);
+    case Operand::Kind::parameter: return frame_.of_call_parameter(operand.target, operand.offset, width);
+    case Operand::Kind::function:
+      return frame_.of_constant(frame_.program().kernel->functions[operand.target].address, width);
     default: reject("an operand is not a register, a constant or a symbol");
   }
 }

@@ -40,14 +40,23 @@ class FrameLayout {
   Slot of_special(std::string_view name, unsigned width);
   /// The address of a parameter or variable, in its state space.
   Slot of_symbol(std::string_view name, std::int64_t offset, unsigned width);
+  /// The address of a parameter of functions or calls, in the host's memory.
+  Slot of_call_parameter(std::size_t index, std::int64_t offset, unsigned width);
+
+  /// The function whose code is translated from now on; null for the kernel itself.
+  void begin_code_of(const ptx::Function* function) { function_ = function; }
+  const ptx::Function* function() const { return function_; }
 
   Program& program() { return program_; }
 
  private:
   Slot new_row(unsigned width);
   Slot add_special(const SpecialRow& row);
+  Slot of_local(std::uint64_t offset, unsigned width);
+  void lay_out_stack();
 
   Program& program_;
+  const ptx::Function* function_ = nullptr;
   Slot end_ = 0;
   std::vector<Slot> registers_;
   Slot true_ = 0;

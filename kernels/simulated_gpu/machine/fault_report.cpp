@@ -96,6 +96,10 @@ std::string kernel_label(const ptx::Kernel& kernel) {
   return simt::short_name_of(simt::demangled(std::string(kernel.name).c_str()));
 }
 
+std::string function_label(const ptx::Function& function) {
+  return simt::short_name_of(simt::demangled(std::string(function.name).c_str()));
+}
+
 std::string describe_instruction(const Program& program, std::size_t position) {
   const std::string line = source_line(program, position);
   return (line.empty() ? "" : line + ": ") + instruction_text(program, position);
@@ -127,9 +131,12 @@ std::string describe_finding(const Warp& warp, const SharedFinding& finding, con
 std::string describe_location(const Warp& warp, std::size_t position, unsigned lane) {
   const Program& program = warp.block().program();
   const std::string line = source_line(program, position);
-  return describe_thread_of_block(warp, warp.thread_index(lane)) + " of block " + text_of(warp.block().index()) +
-         "\n   in " + kernel_label(*program.kernel) + (line.empty() ? "" : ", " + line) + "\n   " +
-         instruction_text(program, position);
+  std::string text = describe_thread_of_block(warp, warp.thread_index(lane)) + " of block " +
+                     text_of(warp.block().index()) + "\n   in " + kernel_label(*program.kernel) +
+                     (line.empty() ? "" : ", " + line) + "\n   " + instruction_text(program, position);
+  for (const std::size_t next : warp.calls().return_positions(lane))
+    text += "\n   called from " + describe_instruction(program, next - 1);
+  return text;
 }
 
 }  // namespace gradring::simulated_gpu

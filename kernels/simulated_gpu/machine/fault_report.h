@@ -39,6 +39,7 @@ std::string text_of(const Extent& at);
 
 /// "gemm_mma_kernel<__half>"
 std::string kernel_label(const ptx::Kernel& kernel);
+std::string function_label(const ptx::Function& function);
 /// "kernels/ops/gemm/4_mma.cu:118: bar.sync 0;"
 std::string describe_instruction(const Program& program, std::size_t position);
 /// "thread (3, 0, 0)", by its index in the block

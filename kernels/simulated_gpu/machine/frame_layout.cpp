@@ -70,6 +70,10 @@ SpecialRow special_register(std::string_view name) {
 
 std::uint64_t same(const Warp&, unsigned, std::uint64_t argument) { return argument; }
 
+std::uint64_t call_parameter_address(const Warp& warp, unsigned lane, std::uint64_t offset) {
+  return warp.calls().parameter_address(lane, offset);
+}
+
 std::uint64_t parameter_address(const Warp& warp, unsigned, std::uint64_t offset) {
   return reinterpret_cast<std::uint64_t>(warp.block().launch().parameters.data()) + offset;
 }
@@ -102,6 +106,24 @@ FrameLayout::FrameLayout(Program& program) : program_(program) {
   for (std::size_t reg = 0; reg < types.size(); ++reg)
     if (types[reg] != ptx::Type::pred) registers_[reg] = new_row(static_cast<unsigned>(ptx::bytes_of(types[reg])));
   sink_ = new_row(8);
+  for (const ptx::Function& function : program.kernel->functions) {
+    FunctionRows& rows = program.functions.emplace_back();
+    for (std::size_t reg = function.first_register; reg < function.end_register; ++reg)
+      rows.registers.push_back({registers_[reg], static_cast<unsigned>(ptx::bytes_of(types[reg]))});
+  }
+  lay_out_stack();
+}
+
+/// Without recursion, a thread is in each function at most once.
+void FrameLayout::lay_out_stack() {
+  constexpr std::size_t kAlignment = 16;
+  constexpr std::size_t kBytesForRecursion = 64 << 10;
+  program_.stack_begin = (program_.kernel->local_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  for (const ptx::Function& function : program_.kernel->functions) {
+    program_.stack_bytes += function.local_bytes;
+    if (function.is_recursive && function.local_bytes > 0) program_.stack_bytes += kBytesForRecursion;
+  }
+  program_.local_bytes = program_.stack_bytes == 0 ? program_.kernel->local_bytes : program_.stack_begin + program_.stack_bytes;
 }
 
 Slot FrameLayout::new_row(unsigned width) {
@@ -139,7 +161,24 @@ Slot FrameLayout::of_special(std::string_view name, unsigned width) {
   return add_special(row);
 }
 
+Slot FrameLayout::of_local(std::uint64_t offset, unsigned width) {
+  if (width != 8) throw Unsupported("addresses have 64 bits");
+  FunctionRows& rows = program_.functions[static_cast<std::size_t>(function_ - program_.kernel->functions.data())];
+  const auto known = std::ranges::find(rows.local, offset, &FunctionRows::LocalAddress::offset);
+  if (known != rows.local.end()) return known->row.slot;
+  return rows.local.emplace_back(FunctionRows::Row{new_row(width), width}, offset).row.slot;
+}
+
+Slot FrameLayout::of_call_parameter(std::size_t index, std::int64_t offset, unsigned width) {
+  return add_special({.width = width,
+                      .value = call_parameter_address,
+                      .argument = program_.kernel->call_parameters[index].offset + static_cast<std::uint64_t>(offset)});
+}
+
 Slot FrameLayout::of_symbol(std::string_view name, std::int64_t offset, unsigned width) {
+  if (function_ != nullptr)
+    if (const ptx::Variable* variable = find(function_->local, name))
+      return of_local(variable->offset + static_cast<std::uint64_t>(offset), width);
   SpecialRow row = address_of_symbol(*program_.kernel, name);
   row.argument += static_cast<std::uint64_t>(offset);
   row.width = width;

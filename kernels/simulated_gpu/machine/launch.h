@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -86,6 +88,10 @@ struct LaunchSpec {
   int device = 0;
 };
 
+class RuntimeCall;
+/// Functions that the runtime provides for kernels, by name (runtime_functions.h).
+using RuntimeFunctions = std::map<std::string, std::function<void(RuntimeCall&)>, std::less<>>;
+
 struct ExecutionOptions {
   std::uint64_t seed = 0;  ///< of the order in which the warps of a block, and blocks, are executed
   unsigned threads = 1;    ///< of the host; blocks are shared out over them
@@ -94,6 +100,7 @@ struct ExecutionOptions {
   std::uint64_t most_instructions = std::uint64_t{1} << 33;
   /// Above 0: Counters also has what costs time to count, by multiprocessor: block i is on the i-th, modulo this.
   unsigned counted_multiprocessors = 0;
+  const RuntimeFunctions* functions = nullptr;  ///< a kernel that calls another one is rejected
   /// Where findings go that a GPU would let pass, after which execution goes on; null: the first one is thrown.
   FindingLog* findings = nullptr;
 };

@@ -54,6 +54,21 @@ struct SpecialRow {
   std::uint64_t argument = 0;
 };
 
+/// The rows that belong to a device function.
+struct FunctionRows {
+  struct Row {
+    Slot slot = 0;
+    unsigned width = 0;  ///< bytes of a lane; 0: a predicate
+  };
+  /// A row of addresses of a local variable, which differ by activation.
+  struct LocalAddress {
+    Row row;
+    std::uint64_t offset = 0;  ///< in the activation's local memory
+  };
+  std::vector<Row> registers;
+  std::vector<LocalAddress> local;
+};
+
 /// Which parameters of a kernel point to allocations that its earlier launches wrote.
 ///
 /// Threads   any.
@@ -82,6 +97,9 @@ struct Program {
   std::size_t frame_bytes = 0;
   std::vector<ConstantRow> constants;
   std::vector<SpecialRow> specials;
+  std::vector<FunctionRows> functions;  ///< in the order of Kernel::functions
+  std::size_t local_bytes = 0;          ///< of a thread: of the kernel itself, then the stack of functions
+  std::size_t stack_begin = 0, stack_bytes = 0;
   std::size_t smallest_access = 16;  ///< bytes, of the accesses that may reach shared memory
 
   std::set<std::size_t> strong_accesses;  ///< positions of ld and st that are volatile, relaxed, acquire or release

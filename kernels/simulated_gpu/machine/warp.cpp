@@ -35,8 +35,9 @@ Warp::Warp(Block& block, unsigned index)
       program_(block.program()),
       index_(index),
       memory_(std::make_unique<std::byte[]>(program_.frame_bytes + kFrameAlignment)),
-      local_bytes_(program_.kernel->local_bytes),
-      local_(kWarpSize * local_bytes_) {
+      local_bytes_(program_.local_bytes),
+      local_(kWarpSize * local_bytes_),
+      calls_(program_) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
   frame_ = memory_.get() + (kFrameAlignment - address % kFrameAlignment) % kFrameAlignment;
 }
@@ -60,11 +61,12 @@ void Warp::begin_block() {
         fill(frame_, row.slot, row.width, lane, row.value(*this, lane, row.argument));
   const std::uint64_t threads = std::min<std::uint64_t>(block_.launch().block.count() - index_ * kWarpSize, kWarpSize);
   living_ = threads == kWarpSize ? kAllLanes : (Mask{1} << threads) - 1;
-  position_ = 0;
+  position_ = program_.kernel->entry;
   lanes_ = living_;
   limit_ = kNoLimit;
   others_.clear();
   copies_.clear();
+  calls_.clear();
 }
 
 Extent Warp::thread(unsigned lane) const { return extent_at(block_.launch().block, thread_index(lane)); }

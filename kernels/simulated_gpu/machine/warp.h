@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/machine/asynchronous_copies.h"
+#include "kernels/simulated_gpu/machine/call_stack.h"
 #include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/lanes.h"
 #include "kernels/simulated_gpu/machine/launch.h"
@@ -83,6 +84,8 @@ class Warp {
     lanes_ = active;
     position_ = target;
   }
+  /// The same for a part that is not compared with the rest: several of them may go to targets of their own.
+  void go_to(Mask lanes, std::size_t target) { leave({target, lanes, Fragment::State::ready}); }
   void end(Mask active) {
     living_ &= ~active;
     lanes_ &= ~active;
@@ -107,6 +110,8 @@ class Warp {
   std::size_t local_bytes() const { return local_bytes_; }
 
   ThreadCopies& copies() { return copies_; }
+  CallStack& calls() { return calls_; }
+  const CallStack& calls() const { return calls_; }
 
   /// Throws the Fault that names this operation and a lane's thread.
   [[noreturn]] void fail(const Operation& operation, unsigned lane, const std::string& what,
@@ -147,6 +152,7 @@ class Warp {
   std::size_t limit_ = kNoLimit;  ///< from this position on, fragments are compared before the next instruction
   std::vector<Fragment> others_;
   ThreadCopies copies_;
+  CallStack calls_;
 };
 
 }  // namespace gradring::simulated_gpu

@@ -59,24 +59,44 @@ void SourceLines::read(Lexer& lexer) {
   lines_of_kernel_[here] = called_from_;
 }
 
-class KernelReader {
+class BodyReader {
  public:
-  KernelReader(std::string_view module, std::size_t begin, std::size_t end, const ModuleVariables& variables)
-      : lexer_(module, begin, end), scopes_(kernel_.registers), variables_(variables, kernel_) {}
+  /// `function`: null for the kernel itself.
+  BodyReader(std::string_view module, std::size_t begin, std::size_t end, Kernel& kernel, KernelVariables& variables,
+             Function* function)
+      : kernel_(kernel), function_(function), lexer_(module, begin, end), variables_(variables) {
+    variables_.begin_body();
+  }
 
-  Kernel read() {
+  Body read_kernel() {
     kernel_.name = lexer_.expect(Token::Kind::identifier, "the name of a kernel").text;
     if (lexer_.accept("(")) parameters();
     while (!lexer_.peek().is("{")) limit();
-    lexer_.next();
-    while (statement()) {
-    }
-    variables_.finish();
-    for (Instruction& instruction : kernel_.code) resolve_labels(instruction.operands);
-    return std::move(kernel_);
+    read_statements();
+    return std::move(body_);
+  }
+
+  Body read_function() {
+    function_->own_begin = kernel_.call_parameter_bytes;
+    function_->first_register = kernel_.registers.size();
+    if (lexer_.accept("(")) function_->results = function_parameters();
+    lexer_.expect(Token::Kind::identifier, "the name of a function");
+    if (lexer_.accept("(")) function_->parameters = function_parameters();
+    while (lexer_.peek().kind == Token::Kind::directive) limit();
+    if (!lexer_.accept(";")) read_statements();
+    function_->own_end = kernel_.call_parameter_bytes;
+    function_->end_register = kernel_.registers.size();
+    return std::move(body_);
   }
 
  private:
+  void read_statements() {
+    lexer_.expect("{");
+    while (statement()) {
+    }
+    for (Instruction& instruction : body_.code) resolve_labels(instruction.operands);
+  }
+
   void parameters() {
     if (lexer_.accept(")")) return;
     do {
@@ -84,6 +104,25 @@ class KernelReader {
       declare(read_declaration(lexer_, true), kernel_.parameters, kernel_.parameter_bytes);
     } while (lexer_.accept(","));
     lexer_.expect(")");
+  }
+
+  /// Of a function: their indexes.
+  std::vector<std::size_t> function_parameters() {
+    std::vector<std::size_t> made;
+    if (lexer_.accept(")")) return made;
+    do {
+      if (!lexer_.accept(".param")) lexer_.fail("parameters of functions must be .param here");
+      made.push_back(declare_call_parameter(read_declaration(lexer_, true)));
+    } while (lexer_.accept(","));
+    lexer_.expect(")");
+    return made;
+  }
+
+  std::size_t declare_call_parameter(const Declaration& declaration) {
+    check_size(declaration);
+    const std::size_t index = variables_.add_call_parameter(declaration);
+    if (!scopes_.declare_parameter(declaration.name, index)) fail_twice(declaration);
+    return index;
   }
 
   /// A directive between the parameters and the body.
@@ -95,6 +134,8 @@ class KernelReader {
     } else if (word.is(".minnctapersm") || word.is(".maxnreg")) {  // for ptxas
       lexer_.next();
       lexer_.expect_integer();
+    } else if (word.is(".noreturn")) {
+      lexer_.next();
     } else if (word.is(".pragma")) {
       pragma();
     } else {
@@ -153,7 +194,7 @@ class KernelReader {
       else
         break;
     }
-    Instruction& made = kernel_.code.emplace_back();
+    Instruction& made = body_.code.emplace_back();
     made.guard = guard;
     made.source = lines_.source();
     made.called_from = lines_.called_from();
@@ -166,11 +207,18 @@ class KernelReader {
     made.operands = operands_.read(made.words);
     lexer_.expect(";");
     made.text = lexer_.text_from(begin);
+    for (const Operand& operand : made.operands)
+      if (operand.kind == Operand::Kind::function) body_.callees.push_back(operand.target);
+    body_.calls_indirectly |= made.words[0] == "call" && made.operands[1].kind == Operand::Kind::reg;
   }
 
   void label(std::string_view name) {
+    if (lexer_.accept(".callprototype") || lexer_.accept(".calltargets")) {
+      while (!lexer_.peek().is(";") && lexer_.peek().kind != Token::Kind::end) lexer_.next();
+      return lexer_.expect(";");
+    }
     const bool is_new = lexer_.accept(".branchtargets") ? scopes_.declare_targets(name, labels())
-                                                        : scopes_.declare_label(name, kernel_.code.size());
+                                                        : scopes_.declare_label(name, body_.code.size());
     if (!is_new) lexer_.fail_at(name, joined("label ", name, " is declared twice"));
   }
 
@@ -188,21 +236,34 @@ class KernelReader {
     if (lexer_.accept(".loc")) return lines_.read(lexer_);
     if (lexer_.accept(".reg")) return registers();
     if (lexer_.accept(".shared"))
-      declare(read_declaration(lexer_), kernel_.shared, kernel_.static_shared_bytes);
+      declare_shared(read_declaration(lexer_));
     else if (lexer_.accept(".local"))
-      declare(read_declaration(lexer_), kernel_.local, kernel_.local_bytes);
-    else if (lexer_.peek().is(".param"))
-      lexer_.fail("function calls are not known here");
+      declare(read_declaration(lexer_), function_ == nullptr ? kernel_.local : function_->local,
+              function_ == nullptr ? kernel_.local_bytes : function_->local_bytes);
+    else if (lexer_.accept(".param"))
+      declare_call_parameter(read_declaration(lexer_));
     else
       lexer_.fail(joined("directive '", lexer_.peek().text, "' in a kernel is not known here"));
     lexer_.expect(";");
   }
 
   void declare(const Declaration& declaration, std::vector<Variable>& list, std::size_t& end) {
+    check_size(declaration);
+    if (!variables_.add(declaration, list, end)) fail_twice(declaration);
+  }
+
+  void check_size(const Declaration& declaration) const {
     if (declaration.has_open_end)
       lexer_.fail_at(declaration.name, joined("variable ", declaration.name, " has no size"));
-    if (!variables_.add(declaration, list, end))
-      lexer_.fail_at(declaration.name, joined("variable ", declaration.name, " is declared twice"));
+  }
+
+  [[noreturn]] void fail_twice(const Declaration& declaration) const {
+    lexer_.fail_at(declaration.name, joined("variable ", declaration.name, " is declared twice"));
+  }
+
+  void declare_shared(const Declaration& declaration) {
+    check_size(declaration);
+    if (!variables_.add_shared(declaration)) fail_twice(declaration);
   }
 
   /// ".b32 %r<77>;", ".pred p, q;"
@@ -241,18 +302,26 @@ class KernelReader {
     }
   }
 
-  Kernel kernel_;
+  Kernel& kernel_;
+  Function* function_;
+  Body body_;
   Lexer lexer_;
-  Scopes scopes_;
-  KernelVariables variables_;
+  Scopes scopes_{kernel_.registers};
+  KernelVariables& variables_;
   OperandReader operands_{lexer_, scopes_, variables_};
   SourceLines lines_;
 };
 
 }  // namespace
 
-Kernel read_kernel(std::string_view module, std::size_t begin, std::size_t end, const ModuleVariables& variables) {
-  return KernelReader(module, begin, end, variables).read();
+Body read_kernel_body(std::string_view module, std::size_t begin, std::size_t end, Kernel& kernel,
+                      KernelVariables& variables) {
+  return BodyReader(module, begin, end, kernel, variables, nullptr).read_kernel();
+}
+
+Body read_function_body(std::string_view module, const FunctionText& text, Kernel& kernel, KernelVariables& variables,
+                        Function& function) {
+  return BodyReader(module, text.begin, text.end, kernel, variables, &function).read_function();
 }
 
 }  // namespace gradring::ptx

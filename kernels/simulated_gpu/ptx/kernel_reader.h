@@ -27,6 +27,7 @@ class Scopes {
   void close() {
     // What only this scope saw is not looked up again; labels are, from instructions above them.
     scopes_[current_].registers.clear();
+    scopes_[current_].parameters.clear();
     current_ = scopes_[current_].parent;
   }
   std::size_t current() const { return current_; }
@@ -49,6 +50,11 @@ class Scopes {
 
   std::optional<unsigned> register_named(std::string_view name);
   Type type_of(unsigned number) const { return registers_[number]; }
+  /// A .param of a function or of a call, by its index of Kernel::call_parameters.
+  bool declare_parameter(std::string_view name, std::size_t index) {
+    return scopes_[current_].parameters.try_emplace(name, index).second;
+  }
+  std::optional<std::size_t> parameter_named(std::string_view name) const;
   std::optional<std::size_t> label_named(std::string_view name, std::size_t scope) const;
   /// The labels of a .branchtargets; null for an unknown name.
   const std::vector<std::string_view>* targets_named(std::string_view name) const;
@@ -67,6 +73,7 @@ class Scopes {
     std::size_t parent = 0;
     std::unordered_map<std::string_view, Register> registers;
     std::vector<Range> ranges;
+    std::unordered_map<std::string_view, std::size_t> parameters;
     std::unordered_map<std::string_view, std::size_t> labels;
     std::unordered_map<std::string_view, std::vector<std::string_view>> targets;
   };
@@ -88,29 +95,47 @@ struct Declaration : Variable {
 /// `is_parameter`: also ".u64 .ptr .global .align 16 name", which tells of what a pointer points to.
 Declaration read_declaration(Lexer& lexer, bool is_parameter = false);
 
+/// The text of a device function, from what follows .func to its end.
+struct FunctionText {
+  std::size_t begin = 0, end = 0;
+  bool is_defined = false;  ///< it has a body
+  std::size_t number = 0;   ///< in the order of the module
+};
+
 /// What a module declares outside of its kernels.
 struct ModuleVariables {
   std::unordered_map<std::string_view, Declaration> shared;  ///< dynamic shared memory has an open end
   std::unordered_set<std::string_view> names;                ///< also of global and constant memory
+  std::unordered_map<std::string_view, FunctionText> functions;
+  std::vector<std::string_view> initial_functions;  ///< names in initial values of variables
 };
 
-/// The variables that a kernel may name, and their layout in its memories.
+/// The variables and functions that a kernel and its functions may name, and the layout of variables in memory.
 class KernelVariables {
  public:
   KernelVariables(const ModuleVariables& module, Kernel& kernel) : module_(module), kernel_(kernel) {}
 
-  /// Declares a parameter or variable of the kernel behind those of `list`, which end at `end`. False if the kernel has
+  /// Forgets the names of local variables and parameters: another body follows.
+  void begin_body() { names_of_body_.clear(); }
+  /// Declares a parameter or local variable of a body behind those of `list`, which end at `end`. False if the body has
   /// the name already.
   bool add(Variable variable, std::vector<Variable>& list, std::size_t& end);
+  /// The same for static shared memory, which all bodies of the kernel name.
+  bool add_shared(const Variable& variable);
+  /// Another parameter of functions, and its index.
+  std::size_t add_call_parameter(Variable variable);
   /// Whether there is a variable of this name. A shared variable of the module becomes one of the kernel.
   bool use(std::string_view name);
+  /// The index of a function of the module in Kernel::functions; the kernel may call it from now on.
+  std::optional<std::size_t> function_named(std::string_view name);
   /// Lays out dynamic shared memory behind static shared memory.
   void finish();
 
  private:
   const ModuleVariables& module_;
   Kernel& kernel_;
-  std::unordered_set<std::string_view> names_;
+  std::unordered_set<std::string_view> names_of_body_;
+  std::unordered_set<std::string_view> names_;  ///< of shared variables
   std::vector<Variable> dynamic_shared_;
 };
 
@@ -136,6 +161,9 @@ class OperandReader {
   unsigned predicate();
   Operand label(std::string_view name) const;
   Operand branch_target();
+  std::vector<Operand> call();
+  Operand call_list();
+  Operand call_target();
   std::int64_t offset();
   std::string_view special_register(std::string_view name);
 
@@ -144,7 +172,22 @@ class OperandReader {
   KernelVariables& variables_;
 };
 
-/// Reads a kernel, from its name at `begin` to the brace that ends it, before `end`.
+/// The code of a kernel or function, whose labels count from its own begin.
+struct Body {
+  std::vector<Instruction> code;
+  std::vector<std::size_t> callees;  ///< indexes of Kernel::functions
+  bool calls_indirectly = false;
+};
+/// Reads a kernel's head and body, from its name at `begin` to the brace that ends it, before `end`.
+///
+/// Errors    PtxError
+Body read_kernel_body(std::string_view module, std::size_t begin, std::size_t end, Kernel& kernel,
+                      KernelVariables& variables);
+/// The same for a function, from its results on. One that is only declared has no code.
+Body read_function_body(std::string_view module, const FunctionText& text, Kernel& kernel, KernelVariables& variables,
+                        Function& function);
+
+/// Reads a kernel as above, and the functions that it calls.
 ///
 /// Errors    PtxError
 Kernel read_kernel(std::string_view module, std::size_t begin, std::size_t end, const ModuleVariables& variables);

@@ -34,11 +34,6 @@ void skip_head(Lexer& lexer) {
   }
 }
 
-void skip_function(Lexer& lexer) {
-  skip_head(lexer);
-  if (!lexer.accept(";")) lexer.skip_braces();
-}
-
 }  // namespace
 
 std::string_view name_of(Type type) { return kTypes[static_cast<std::size_t>(type)].name; }
@@ -93,7 +88,7 @@ struct Module::Parts {
     } else if (lexer.accept(".entry")) {
       read_entry(lexer);
     } else if (lexer.accept(".func")) {
-      skip_function(lexer);
+      read_function(lexer);
     } else if (lexer.accept(".shared")) {
       read_shared(lexer);
     } else if (lexer.accept(".global") || lexer.accept(".const")) {
@@ -127,6 +122,25 @@ struct Module::Parts {
     if (!by_name.try_emplace(name, &entry).second) lexer.fail_at(name, joined("kernel ", name, " is defined twice"));
   }
 
+  /// A function is declared any number of times, and defined at most once.
+  void read_function(Lexer& lexer) {
+    FunctionText function{.begin = lexer.begin(), .number = variables.functions.size()};
+    if (lexer.accept("(")) {
+      while (!lexer.peek().is(")") && lexer.peek().kind != Token::Kind::end) lexer.next();
+      lexer.expect(")");
+    }
+    const std::string_view name = lexer.expect(Token::Kind::identifier, "the name of a function").text;
+    skip_head(lexer);
+    function.is_defined = !lexer.accept(";");
+    if (function.is_defined) lexer.skip_braces();
+    function.end = lexer.end_of_last();
+    const auto [known, is_new] = variables.functions.try_emplace(name, function);
+    if (is_new || !function.is_defined) return;
+    if (known->second.is_defined) lexer.fail_at(name, joined("function ", name, " is defined twice"));
+    function.number = known->second.number;
+    known->second = function;
+  }
+
   void read_shared(Lexer& lexer) {
     const Declaration declaration = read_declaration(lexer);
     declare(lexer, declaration.name);
@@ -137,7 +151,10 @@ struct Module::Parts {
   void read_global(Lexer& lexer) {
     declare(lexer, read_declaration(lexer).name);
     if (lexer.accept("="))
-      while (!lexer.peek().is(";") && lexer.peek().kind != Token::Kind::end) lexer.next();
+      while (!lexer.peek().is(";") && lexer.peek().kind != Token::Kind::end) {
+        const Token token = lexer.next();
+        if (token.kind == Token::Kind::identifier) variables.initial_functions.push_back(token.text);
+      }
     lexer.expect(";");
   }
 
@@ -156,6 +173,11 @@ std::string_view Module::version() const { return parts_->version; }
 std::string_view Module::target() const { return parts_->target; }
 
 const std::vector<std::string_view>& Module::files() const { return parts_->files; }
+
+std::uint64_t Module::function_address(std::string_view name) const {
+  const auto found = parts_->variables.functions.find(name);
+  return found == parts_->variables.functions.end() ? 0 : address_of_function(found->second.number);
+}
 
 std::vector<std::string_view> Module::kernel_names() const {
   std::vector<std::string_view> names;

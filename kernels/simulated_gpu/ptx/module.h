@@ -45,8 +45,10 @@ struct Operand {
     immediate,  ///< 3, 0f3F800000
     special,    ///< %tid.x, WARP_SZ
     symbol,     ///< the address of a variable or parameter, plus `offset`
+    parameter,  ///< the same of a parameter or result of a device function: `target`, of Kernel::call_parameters
+    function,   ///< a device function: `target`, an index of Kernel::functions
     address,    ///< [%rd1+16]: parts[0], plus `offset`; of a tensor copy [map, {x, y}]: the map, then the coordinates
-    vector,     ///< {%r1, %r2}: parts; also the labels of a .branchtargets
+    vector,     ///< {%r1, %r2}: parts; also the labels of a .branchtargets, the results or parameters of a call
     pair,       ///< %r1|%p1, a second result: parts
     label,      ///< a position in the code: `target`
     sink,       ///< _: the value is dropped
@@ -59,7 +61,7 @@ struct Operand {
   bool negated = false;     ///< of a predicate: !%p1
   std::string_view name;    ///< of a special register, symbol or label
   std::int64_t offset = 0;  ///< bytes
-  std::size_t target = 0;   ///< an index of Kernel::code; its size: the end
+  std::size_t target = 0;   ///< of a label: an index of Kernel::code; its size: the end
   std::vector<Operand> parts;
 };
 
@@ -93,6 +95,24 @@ struct Variable {
   std::size_t offset = 0;  ///< in the memory of its kind
 };
 
+/// A device function that a kernel calls, directly or through others.
+struct Function {
+  std::string_view name;  ///< mangled
+  /// What mov takes for its address, and an indirect call understands. The same for all kernels of a module.
+  std::uint64_t address = 0;
+  bool is_defined = false;                        ///< else the runtime provides it: vprintf, malloc
+  std::size_t begin = 0, end = 0;                 ///< its part of Kernel::code
+  std::vector<std::size_t> results, parameters;   ///< indexes of Kernel::call_parameters
+  std::size_t own_begin = 0, own_end = 0;         ///< bytes of call parameters: these, and those of its own calls
+  std::size_t first_register = 0, end_register = 0;  ///< its part of Kernel::registers
+  std::vector<Variable> local;                    ///< offsets from the begin of an activation's local memory
+  std::size_t local_bytes = 0;
+  bool is_recursive = false;  ///< it may be called again before it returns
+};
+
+/// Function::address of the function with this number, in the order of a module.
+constexpr std::uint64_t address_of_function(std::size_t number) { return 16 * (std::uint64_t{number} + 1); }
+
 struct Kernel {
   std::string_view name;  ///< mangled
   std::vector<Variable> parameters;
@@ -105,7 +125,12 @@ struct Kernel {
   std::vector<Variable> local;  ///< offsets from the begin of a thread's local memory
   std::size_t local_bytes = 0;
   unsigned most_threads = 0;  ///< .maxntid or .reqntid as a product; 0: not stated
-  std::vector<Instruction> code;
+  std::vector<Instruction> code;  ///< of the functions, those that are called before their callers, then the kernel's
+  std::size_t entry = 0;          ///< where the kernel's own code begins
+  std::vector<Function> functions;
+  /// Parameters and results of functions and of calls: offsets in a memory of each thread.
+  std::vector<Variable> call_parameters;
+  std::size_t call_parameter_bytes = 0;
 };
 
 /// The kernels of one PTX module. Their bodies are read when they are asked for: a program has hundreds, and a run
@@ -129,6 +154,8 @@ class Module {
   const std::vector<std::string_view>& files() const;
   /// Mangled names.
   std::vector<std::string_view> kernel_names() const;
+  /// Function::address; 0 for an unknown name.
+  std::uint64_t function_address(std::string_view name) const;
   /// Null for an unknown name. Valid as long as the module.
   const Kernel* kernel(std::string_view name) const;
 

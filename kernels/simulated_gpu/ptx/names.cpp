@@ -53,6 +53,12 @@ void read_extents(Lexer& lexer, Declaration& made) {
 
 std::size_t aligned(std::size_t offset, std::size_t alignment) { return (offset + alignment - 1) & ~(alignment - 1); }
 
+/// Behind what ends at `end`.
+void place(Variable& variable, std::size_t& end) {
+  variable.offset = aligned(end, variable.alignment);
+  end = variable.offset + variable.bytes;
+}
+
 }  // namespace
 
 Scopes::Register* Scopes::find(Scope& scope, std::string_view name) {
@@ -80,6 +86,13 @@ std::optional<unsigned> Scopes::register_named(std::string_view name) {
     registers_.push_back(found->type);
   }
   return found->number;
+}
+
+std::optional<std::size_t> Scopes::parameter_named(std::string_view name) const {
+  return find_outwards(*this, current_, [&](const Scope& in) {
+    const auto found = in.parameters.find(name);
+    return found == in.parameters.end() ? std::nullopt : std::optional(found->second);
+  });
 }
 
 std::optional<std::size_t> Scopes::label_named(std::string_view name, std::size_t scope) const {
@@ -111,14 +124,35 @@ Declaration read_declaration(Lexer& lexer, bool is_parameter) {
 }
 
 bool KernelVariables::add(Variable variable, std::vector<Variable>& list, std::size_t& end) {
-  variable.offset = aligned(end, variable.alignment);
-  end = variable.offset + variable.bytes;
+  place(variable, end);
   list.push_back(variable);
-  return names_.insert(variable.name).second;
+  return names_of_body_.insert(variable.name).second;
+}
+
+bool KernelVariables::add_shared(const Variable& variable) {
+  place(kernel_.shared.emplace_back(variable), kernel_.static_shared_bytes);
+  return names_.insert(variable.name).second && !names_of_body_.contains(variable.name);
+}
+
+std::size_t KernelVariables::add_call_parameter(Variable variable) {
+  place(variable, kernel_.call_parameter_bytes);
+  kernel_.call_parameters.push_back(variable);
+  return kernel_.call_parameters.size() - 1;
+}
+
+std::optional<std::size_t> KernelVariables::function_named(std::string_view name) {
+  const auto text = module_.functions.find(name);
+  if (text == module_.functions.end()) return std::nullopt;
+  const auto known = std::ranges::find(kernel_.functions, name, &Function::name);
+  if (known == kernel_.functions.end()) {
+    kernel_.functions.push_back({.name = name, .address = address_of_function(text->second.number)});
+    return kernel_.functions.size() - 1;
+  }
+  return static_cast<std::size_t>(known - kernel_.functions.begin());
 }
 
 bool KernelVariables::use(std::string_view name) {
-  if (names_.contains(name)) return true;
+  if (names_of_body_.contains(name) || names_.contains(name)) return true;
   if (!module_.names.contains(name)) return false;
   if (const auto found = module_.shared.find(name); found != module_.shared.end()) {
     if (found->second.has_open_end) {
@@ -126,7 +160,7 @@ bool KernelVariables::use(std::string_view name) {
       kernel_.uses_dynamic_shared = true;
       dynamic_shared_.push_back(found->second);
     } else {
-      add(found->second, kernel_.shared, kernel_.static_shared_bytes);
+      add_shared(found->second);
     }
   }
   return true;

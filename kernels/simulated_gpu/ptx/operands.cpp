@@ -51,7 +51,7 @@ bool parse_decimal_float(std::string_view text, Operand& made) {
 std::vector<Operand> OperandReader::read(const std::vector<std::string_view>& words) {
   std::vector<Operand> made;
   if (lexer_.peek().is(";")) return made;
-  if (words[0] == "call") lexer_.fail_at(words[0], "function calls are not known here");
+  if (words[0] == "call") return call();
   const bool is_branch = words[0] == "bra" || words[0] == "brx";
   do {
     made.push_back(is_branch ? branch_target() : operand());
@@ -139,8 +139,13 @@ Operand OperandReader::named() {
   const std::string_view name = lexer_.expect(Token::Kind::identifier, "a name").text;
   if (const auto number = scopes_.register_named(name)) return {.kind = Operand::Kind::reg, .reg = *number};
   if (is_special_register(name)) return {.kind = Operand::Kind::special, .name = special_register(name)};
-  if (!variables_.use(name))
+  if (const auto parameter = scopes_.parameter_named(name))
+    return {.kind = Operand::Kind::parameter, .name = name, .offset = offset(), .target = *parameter};
+  if (!variables_.use(name)) {
+    if (const auto function = variables_.function_named(name))
+      return {.kind = Operand::Kind::function, .name = name, .target = *function};
     lexer_.fail_at(name, joined((name.starts_with('%') ? "register " : "name "), name, " is not declared"));
+  }
   return {.kind = Operand::Kind::symbol, .name = name, .offset = offset()};
 }
 
@@ -160,6 +165,47 @@ Operand OperandReader::branch_target() {
   Operand made{.kind = Operand::Kind::vector};
   for (const std::string_view target : *targets) made.parts.push_back(label(target));
   return made;
+}
+
+/// "(results), function, (parameters), prototype" as results, target and parameters; each list and the prototype may be
+/// missing.
+std::vector<Operand> OperandReader::call() {
+  Operand results{.kind = Operand::Kind::vector};
+  if (lexer_.peek().is("(")) {
+    results = call_list();
+    lexer_.expect(",");
+  }
+  Operand target = call_target();
+  Operand parameters{.kind = Operand::Kind::vector};
+  if (lexer_.accept(",")) {
+    if (lexer_.peek().is("(")) parameters = call_list();
+    // The name of a prototype or of a list of targets, which tell nothing that the functions do not tell.
+    while (lexer_.accept(",") || lexer_.peek().kind == Token::Kind::identifier)
+      lexer_.expect(Token::Kind::identifier, "a prototype");
+  }
+  std::vector<Operand> made;
+  made.push_back(std::move(results));
+  made.push_back(std::move(target));
+  made.push_back(std::move(parameters));
+  return made;
+}
+
+Operand OperandReader::call_list() {
+  Operand made{.kind = Operand::Kind::vector};
+  lexer_.expect("(");
+  if (lexer_.accept(")")) return made;
+  do {
+    made.parts.push_back(element());
+  } while (lexer_.accept(","));
+  lexer_.expect(")");
+  return made;
+}
+
+Operand OperandReader::call_target() {
+  Operand target = named();
+  if (target.kind != Operand::Kind::function && target.kind != Operand::Kind::reg)
+    lexer_.fail_at(target.name, joined(target.name, " is not a function"));
+  return target;
 }
 
 Operand OperandReader::label(std::string_view name) const {

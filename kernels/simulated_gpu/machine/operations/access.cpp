@@ -185,6 +185,7 @@ void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Acc
   check_alignment(operation, warp, active, bytes, addresses, span, "parameter");
   if (access == Access::read && is_parameter(warp, span.first, span.last - span.first + bytes)) [[likely]]
     return;
+  if (warp.calls().holds(span.first, span.last - span.first + bytes)) return;
   for_each_lane(active, [&](unsigned lane) {
     if (access != Access::read || !is_parameter(warp, addresses.lane[lane], bytes))
       warp.fail(operation, lane,
@@ -207,7 +208,11 @@ void resolve_generic(const Operation& operation, Warp& warp, Mask active, Access
   const Mask shared = active & lanes_where(is_in_shared_window, addresses.lane);
   const Mask local = active & lanes_where(is_in_local_window, addresses.lane);
   const Mask parameters =
-      active & lanes_where([&](std::uint64_t address) { return is_parameter(warp, address, bytes); }, addresses.lane);
+      active & lanes_where(
+                   [&](std::uint64_t address) {
+                     return is_parameter(warp, address, bytes) || warp.calls().holds(address, bytes);
+                   },
+                   addresses.lane);
   part(shared, StateSpace::shared, kSharedWindow);
   part(local, StateSpace::local, kLocalWindow);
   part(parameters, StateSpace::param, 0);
@@ -292,13 +297,14 @@ Addresses resolve_operand(const Operation& operation, Warp& warp, Mask active, A
 }
 
 StateSpace take_state_space(Decoder& decoder) {
-  switch (decoder.take_one_of({"global", "shared", "shared::cta", "local", "param", "param::entry"})) {
+  switch (decoder.take_one_of({"global", "shared", "shared::cta", "local", "param", "param::entry", "param::func"})) {
     case 0: return StateSpace::global;
     case 1:
     case 2: return StateSpace::shared;
     case 3: return StateSpace::local;
     case 4:
-    case 5: return StateSpace::param;
+    case 5:
+    case 6: return StateSpace::param;
     default: return StateSpace::generic;
   }
 }

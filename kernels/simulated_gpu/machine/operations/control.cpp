@@ -43,7 +43,6 @@ void translate_bra(Decoder& decoder, Operation& operation) {
 }
 
 void translate_end(Decoder& decoder, Operation& operation) {
-  decoder.take("uni");
   decoder.finish(0);
   operation.execute = &end_threads;
 }
@@ -101,8 +100,8 @@ void translate_bar(Decoder& decoder, Operation& operation) {
 }
 
 constexpr Opcode kOpcodes[] = {
-    {"bra", translate_bra},   {"ret", translate_end}, {"exit", translate_end},
-    {"trap", translate_trap}, {"bar", translate_bar}, {"barrier", translate_bar},
+    {"bra", translate_bra}, {"exit", translate_end},    {"trap", translate_trap},
+    {"bar", translate_bar}, {"barrier", translate_bar},
 };
 
 }  // namespace

@@ -84,7 +84,6 @@ template <bool kLoads>
 void translate_access(Decoder& decoder, Operation& operation) {
   take_hints(decoder);
   const StateSpace space = take_state_space(decoder);
-  if (!kLoads && space == StateSpace::param) decoder.reject("parameters cannot be written");
   const unsigned elements = take_elements(decoder);
   const Type type = decoder.take_type();
   decoder.finish(2);

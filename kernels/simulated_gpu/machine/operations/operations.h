@@ -40,6 +40,7 @@ std::span<const Opcode> float_division_opcodes();
 std::span<const Opcode> move_opcodes();
 std::span<const Opcode> memory_opcodes();
 std::span<const Opcode> control_opcodes();
+std::span<const Opcode> call_opcodes();
 std::span<const Opcode> warp_opcodes();
 std::span<const Opcode> tensor_core_opcodes();   ///< mma, wmma, ldmatrix
 std::span<const Opcode> asynchronous_opcodes();  ///< cp.async, mbarrier

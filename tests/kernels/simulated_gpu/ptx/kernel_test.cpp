@@ -29,6 +29,8 @@ std::string show(const Kernel& kernel, const Operand& operand) {
     case Operand::Kind::immediate:
       return (operand.is_double ? "0d" : operand.is_float ? "0f" : "0x") + hexadecimal(operand.bits);
     case Operand::Kind::special: return std::string(operand.name);
+    case Operand::Kind::parameter:
+    case Operand::Kind::function:
     case Operand::Kind::symbol: return std::string(operand.name) + offset;
     case Operand::Kind::address: return "[" + parts + offset + "]";
     case Operand::Kind::vector: return "{" + parts + "}";

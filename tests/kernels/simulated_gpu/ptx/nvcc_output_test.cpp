@@ -94,6 +94,8 @@ class SecondReader {
         EXPECT_EQ(operand.name, text);
         EXPECT_TRUE(std::regex_match(text, std::regex(R"(%n?(tid|ctaid)\.[xyz])")));
         return;
+      case Operand::Kind::parameter:
+      case Operand::Kind::function:
       case Operand::Kind::symbol: EXPECT_EQ(operand.name, text); return;
       case Operand::Kind::vector: return compare_parts(operand, split(inside(text)));
       case Operand::Kind::address: return compare_address(operand, inside(text));
