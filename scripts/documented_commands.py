@@ -30,13 +30,14 @@ OTHERS = re.compile(r"^(sudo |apt-get |cmake |ctest |git |pip |scripts/|\S+/scri
 WITHIN = re.compile(r"(?<![\w/-])(?:\S*/)?(gradring|gradrun|gradring_old) +((?=[a-z-])(?![a-z-]+:)[^;|>&]*)")
 
 # Commands that have commands.
-GROUPS = [("bench",), ("ckpt",), ("data",), ("data", "cache"), ("model",), ("runs",), ("trace",)]
+GROUPS = [("bench",), ("ckpt",), ("cuda",), ("data",), ("data", "cache"), ("model",), ("runs",), ("trace",)]
 
 # Commands that are not run, and why. The first that matches counts.
 NOT_RUN = [
     (r"\.\.\.|<|\bFOLDER\b|\bDIR\b|=D$| D( |$)|\bHOST\b|\[-", "has a placeholder"),
     (r"\bdata (fetch|verify|info)\b|--dataset (mnist|cifar10)|--preset (mnist|fashion|cifar10)-", "needs a data set"),
     (r"--device cuda(?!.*--simulate-gpu)", "needs a GPU"),
+    (r"\bcuda (run|nvcc)\b", "needs nvcc, and a program that it compiled"),
     (r"bench kernels .*--simulate-gpu", "is run by scripts/simulated_gpu.sh and count_lessons.py"),
     (r" /tmp/", "writes outside of its folder"),
     (r"--ncu\b|^nsys ", "needs Nsight"),

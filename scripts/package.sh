@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Makes the packages: a .tar.gz and a Python wheel, which need no library but glibc and libgcc_s, and .deb files for this Debian.
+# Makes the packages: a .tar.gz and a Python wheel, which need no library but glibc and libgcc_s, and .deb files for this Debian;
+# and gradring-cuda-run, the command `gradring cuda` and its library alone, as a .tar.gz and a .deb for any Debian.
 #
 # Usage: scripts/package.sh [OPTION...] [PACKAGE...]
 #
-#   PACKAGE                tar, wheel, deb (default all three); tar and wheel hold one build
+#   PACKAGE                tar, wheel, deb (default all three), cuda; tar, wheel and cuda hold one build. cuda needs nvcc.
 #   --output DIR           folder of the packages (default dist)
 #   --check-reproducible   builds the packages a second time, from a clone in another folder with another umask and time
 #                          zone and an empty compiler cache, and compares their bytes
@@ -30,7 +31,7 @@ while (($#)); do
     --output) output=$(from_here "${2:?"--output needs a folder"}"); shift 2 ;;
     --check-reproducible) check=1; shift ;;
     --try) try=1; shift ;;
-    tar | wheel | deb) wanted+=("$1"); shift ;;
+    tar | wheel | deb | cuda) wanted+=("$1"); shift ;;
     *) die "unknown argument '$1'; --help lists the options" ;;
   esac
 done
@@ -55,7 +56,7 @@ build() {
     "-DGRADRING_CUDA=${GRADRING_CUDA-AUTO}" -DGRADRING_ARCH=portable "$@"
   say "Building build/$preset"
   cmake --build "build/$preset" --target "${targets[@]}"
-  [[ -f build/$preset/libgradring_cuda.so ]] || say "Without the CUDA module: no nvcc, or GRADRING_CUDA=OFF"
+  [[ ${targets[0]} != gradring || -f build/$preset/libgradring_cuda.so ]] || say "Without the CUDA module: no nvcc, or GRADRING_CUDA=OFF"
 }
 
 # The licenses of gradring and of the libraries that a portable program contains.
@@ -71,7 +72,7 @@ copy_licenses() {
 
 # The newest version of glibc's symbols that the staged files use: 2.34.
 needed_glibc() {
-  find "$stage" -type f \( -path '*/bin/*' -o -name '*.so' \) -exec readelf --version-info --wide {} + |
+  find "$stage" -type f \( -path '*/bin/*' -o -name '*.so' -o -name '*.so.*' \) -exec readelf --version-info --wide {} + |
     grep -oE 'Name: GLIBC_[0-9.]+' | sed 's/.*_//' | sort -uV | tail -n 1
 }
 
@@ -96,13 +97,38 @@ stage_portable() {
   write_readme
 }
 
-make_tar() {
+# make_tar_of PARENT FOLDER
+make_tar_of() {
   tar --create --format=gnu --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner \
-    --mode=u+rw,go=rX --directory=build/package "${stage##*/}" | gzip -9 --no-name >"$output/${stage##*/}.tar.gz"
+    --mode=u+rw,go=rX --directory="$1" "$2" | gzip -9 --no-name >"$output/$2.tar.gz"
 }
+
+make_tar() { make_tar_of build/package "${stage##*/}"; }
 
 make_wheel() {
   python3 scripts/package/wheel.py --version "$version" --readme "$stage/README.md" --output "$output" "$stage" >/dev/null
+}
+
+# The .tar.gz and the .deb of gradring-cuda-run. dpkg-deb makes the latter: it depends on nothing of this Debian.
+make_cuda() {
+  local targets=(gradring_cuda_program gradring_cudart) name=gradring-cuda-run root=build/package-cuda folder architecture
+  build portable -DGRADRING_CUDA=ON
+  folder=$name-$version-linux-$(uname -m)
+  rm -rf "$root"
+  stage=$root/tar/$folder
+  cmake --install build/portable --component cuda_run --prefix "$stage" --strip >/dev/null
+  find "$stage" -type f \( -name gradring -o -name '*.so.*' \) -print0 | xargs -0 -n 1 tests/rules/needs_libc_only.sh
+  copy_licenses "$stage/share/doc/$name/licenses"
+  make_tar_of "$root/tar" "$folder"
+
+  architecture=$(dpkg --print-architecture)
+  mkdir -p "$root/deb/DEBIAN" "$root/deb/usr"
+  cp -a "$stage/." "$root/deb/usr/"
+  cp scripts/package/debian/copyright "$root/deb/usr/share/doc/$name/"
+  sed -e "s/@version@/$version-1/; s/@architecture@/$architecture/; s/@glibc@/$(needed_glibc)/" \
+    -e "s/@maintainer@/${GRADRING_MAINTAINER:-gradring maintainers <maintainers@gradring.example>}/" \
+    scripts/package/debian/cuda_run.control >"$root/deb/DEBIAN/control"
+  dpkg-deb --root-owner-group --build "$root/deb" "$output/${name}_$version-1_$architecture.deb" >/dev/null
 }
 
 make_deb() {

@@ -60,7 +60,8 @@ std::set<std::string> dependency_for(const std::string& target) {
 
 /// Whether the files of a room must include something of a dependency that it states.
 bool must_be_included(const std::string& name) {
-  static const Pattern library("[:$]|^gradring_(commit|kernels|nn_bench)$");  // of others, or not a folder
+  static const Pattern library(
+      "[:$]|^gradring_(commit|gpu_cards|kernels|nn_bench|run_options)$");  // of others, or not a folder
   return !library.found_in(name);
 }
 

@@ -50,6 +50,7 @@ struct Command {
   std::span<const Command* const> subcommands = {};
   std::string_view usage = {};  ///< what follows the name of a command with subcommands
   std::string_view kind = {};   ///< what its subcommands are: "action"
+  std::string_view notes = {};  ///< a line below the list of its subcommands
 };
 
 /// Runs `body`. What it throws is printed once on stderr, behind the name that it has set then ("gradring eval"), or left

@@ -136,9 +136,8 @@ std::string decompress(const EntryHeader& header, std::span<const std::byte> pay
 }
 
 std::string text_of(const EntryHeader& header, std::span<const std::byte> payload) {
-  std::string text = is_compressed(header)
-                         ? decompress(header, payload)
-                         : std::string(reinterpret_cast<const char*>(payload.data()), payload.size());
+  std::string text = is_compressed(header) ? decompress(header, payload)
+                                           : std::string(reinterpret_cast<const char*>(payload.data()), payload.size());
   text.erase(std::min(text.find('\0'), text.size()));  // the end of a C string, and padding
   return text;
 }

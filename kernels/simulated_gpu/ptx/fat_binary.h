@@ -18,7 +18,7 @@ struct EmbeddedPtx {
 /// What ptxas made of a PTX text: an ELF file (a cubin).
 struct EmbeddedCode {
   int compute_capability = 0;
-  std::span<const std::byte> elf;                      ///< in the fat binary, or `decompressed`
+  std::span<const std::byte> elf;                        ///< in the fat binary, or `decompressed`
   std::shared_ptr<const std::string> decompressed = {};  ///< null if it was not compressed
 };
 

@@ -169,8 +169,8 @@ TEST_F(Zstandard, DecompressesMoreThanOnePiece) {
   std::string text;
   for (int line = 0; line < 8000; ++line) text += "mov.u32 %r1, %r2;\n";
   text.pop_back();
-  const std::string frame = from_hexadecimal(
-      "28b52ffd0058d40000906d6f762e753332202572312c202572323b0a0100d6ff2b9f61450000087201007b920742");
+  const std::string frame =
+      from_hexadecimal("28b52ffd0058d40000906d6f762e753332202572312c202572323b0a0100d6ff2b9f61450000087201007b920742");
   EXPECT_EQ(decompress(frame, text.size()), text);
 }
 

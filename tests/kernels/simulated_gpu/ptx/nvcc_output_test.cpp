@@ -200,8 +200,8 @@ TEST_F(NvccOutput, IsReadInEachCompression) {
   const std::string expected = nvcc({"-ptx", "-arch=compute_90"});
   for (const char* mode : {"default", "size", "speed", "balance", "none"}) {
     SCOPED_TRACE(mode);
-    const std::string binary = nvcc({"-fatbin", "-gencode=arch=compute_90,code=[sm_90,compute_90]",
-                                     std::string("--compress-mode=") + mode});
+    const std::string binary =
+        nvcc({"-fatbin", "-gencode=arch=compute_90,code=[sm_90,compute_90]", std::string("--compress-mode=") + mode});
     const auto texts = embedded_ptx(std::as_bytes(std::span(binary)));
     ASSERT_EQ(texts.size(), 1u);
     EXPECT_EQ(body(texts[0].text), body(expected));

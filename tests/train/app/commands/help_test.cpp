@@ -41,7 +41,7 @@ class HelpTexts : public testing::Test {
     std::vector<Words> all;
     for (const std::string& name : listed_by({"help"})) {
       all.push_back({name});
-      if (name != "bench" && name != "ckpt" && name != "data") continue;
+      if (name != "bench" && name != "ckpt" && name != "cuda" && name != "data") continue;
       for (const std::string& action : listed_by({"help", name})) all.push_back({name, action});
     }
     return all;

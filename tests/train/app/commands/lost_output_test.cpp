@@ -246,6 +246,9 @@ class LostResult : public tests::Trained {
       {"report", "run", "--no-pictures", "-o", "report.html"},
       {"doctor", "--json"},
       {"bench", "step", "--batch-size", "8", "--steps", "1", "--warmup", "0"},
+      {"cuda", "--help"},
+      {"cuda", "run", "--help"},
+      {"cuda", "nvcc", "--help"},
       {"bench", "compare", "--help"},
       {"bench", "allreduce", "--nprocs", "2", "--sizes", "1K"},
       {"bench", "launch", "--nprocs", "1", "--rounds", "1"},
@@ -275,7 +278,7 @@ class LostResult : public tests::Trained {
 
 TEST_F(LostResult, IsTestedForEveryCommand) {
   for (const std::string& command : listed_by({"--help"})) EXPECT_TRUE(holds({command})) << command;
-  for (const char* group : {"bench", "ckpt", "data", "model", "runs", "trace"})
+  for (const char* group : {"bench", "ckpt", "cuda", "data", "model", "runs", "trace"})
     for (const std::string& name : listed_by({group, "--help"}))
       EXPECT_TRUE(holds({group, name})) << group << " " << name;
 }

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: Apache-2.0
+// `gradring cuda run` and `gradring cuda nvcc`, as a person calls them.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "kernels/base/file.h"
+#include "kernels/simulated_gpu/run_options.h"
+#include "tests/train/app/commands/support/workplace.h"
+#include "train/app/cuda/cuda_program.h"
+
+namespace gradring::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using simulated_gpu::RunOptions;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::StartsWith;
+
+constexpr const char* kSource = GRADRING_RACE;
+
+class CudaCommand : public testing::Test {
+ protected:
+  ProgramEnd run(const Words& words, const Workplace::Variables& variables = {}) const {
+    return place_.run(joined({"cuda", "run"}, words), variables);
+  }
+
+  /// An executable file; returns its path.
+  std::string script(const std::string& name, const std::string& text) const {
+    std::ofstream(place_.path(name)) << text;
+    fs::permissions(place_.path(name), fs::perms::owner_all);
+    return place_.path(name);
+  }
+
+  ProgramEnd nvcc(const Words& words) const {
+    return run_program({.command = joined({GRADRING_NVCC}, words), .folder = place_.path("")});
+  }
+
+  void need_library() const {
+    if (!fs::exists(fs::path(GRADRING_BINARY).parent_path() / "cuda_program/libcudart.so.13"))
+      GTEST_SKIP() << "this build has no simulated GPUs for CUDA programs";
+  }
+
+  Workplace place_;
+};
+
+TEST_F(CudaCommand, RejectsOptionsThatCannotBe) {
+  const std::pair<Words, std::string> cases[] = {{{}, "expected a program"},
+                                                 {{"--"}, "expected a program"},
+                                                 {{"--gpu", "gtx580", "true"}, "--gpu is 'gtx580', but must be "},
+                                                 {{"--gpu", "none.card", "true"}, "none.card"},
+                                                 {{"--gpus", "0", "true"}, "--gpus"},
+                                                 {{"--kernel", "[", "true"}, "regular expression"},
+                                                 {{"--error-exitcode", "256", "true"}, "--error-exitcode"},
+                                                 {{"--time-limit", "soon", "true"}, "--time-limit"},
+                                                 {{"--suppressions", "none.txt", "true"}, "there is no such file"},
+                                                 {{"--json", "none/report.json", "true"}, "there is no folder"},
+                                                 {{"--gpuz", "h100", "true"}, "Did you mean '--gpu"}};
+  for (const auto& [words, message] : cases) {
+    SCOPED_TRACE(testing::PrintToString(words));
+    const ProgramEnd end = run(words);
+    EXPECT_EQ(end.code, 2);
+    EXPECT_THAT(end.err, AllOf(StartsWith("gradring cuda: "), HasSubstr(message)));
+  }
+  EXPECT_THAT(run({"--gpu", "gtx580", "true"}).err, AllOf(HasSubstr("a100"), HasSubstr("h100"), HasSubstr("t4")));
+}
+
+TEST_F(CudaCommand, NamesAProgramThatCannotBeExecuted) {
+  EXPECT_EQ(run({"./none"}).code, 127);
+  EXPECT_THAT(run({"no-such-program"}).err, HasSubstr("there is no program no-such-program"));
+  EXPECT_EQ(run({"./data"}).code, 126);
+  std::ofstream(place_.path("text")) << "echo\n";
+  need_library();
+  if (IsSkipped()) return;
+  EXPECT_EQ(run({"./text"}).code, 126);
+}
+
+TEST_F(CudaCommand, GivesScriptsTheEnvironmentAndReturnsTheirExitCode) {
+  need_library();
+  if (IsSkipped()) return;
+  const std::string show = script("show", "echo \"$LD_LIBRARY_PATH\"; echo \"$GRADRING_SIMULATED_GPU\"; exit 7\n");
+  const ProgramEnd end =
+      run({"--gpu=a100", "--gpus", "2", "--seed", "3", "-t", "2", "--counters", "--kernel", "^sum", "--time-limit",
+           "1m", "--json", "r.json", "--error-exitcode", "9", "--formal", "--", show},
+          {{"LD_LIBRARY_PATH", "/before"}});
+  EXPECT_EQ(end.code, 7) << end.err;
+  const std::size_t line = end.out.find('\n');
+  EXPECT_EQ(end.out.substr(0, line), (fs::path(GRADRING_BINARY).parent_path() / "cuda_program").string() + ":/before");
+  const RunOptions expected{.gpu = "a100",
+                            .gpus = 2,
+                            .seed = 3,
+                            .threads = 2,
+                            .counters = true,
+                            .kernel = "^sum",
+                            .time_limit_s = 60,
+                            .json = place_.path("r.json"),
+                            .error_exitcode = 9,
+                            .formal = true};
+  EXPECT_EQ(simulated_gpu::run_options_from(end.out.substr(line + 1)), expected);
+}
+
+TEST_F(CudaCommand, FindsProgramsAlongPathAndPassesArgumentsOn) {
+  need_library();
+  if (IsSkipped()) return;
+  script("print-words", "#!/bin/sh\nprintf '<%s>' \"$@\"\n");
+  const ProgramEnd end =
+      run({"print-words", "--gpu", "--", "a b", ""}, {{"PATH", place_.path("").string() + ":/usr/bin:/bin"}});
+  EXPECT_EQ(end.out, "<--gpu><--><a b><>") << end.err;
+}
+
+TEST_F(CudaCommand, AddsFlagsToNvccWithoutReadingItsOptions) {
+  const std::string fake = script("fake", "#!/bin/sh\nprintf '<%s>' \"$@\"\nexit 5\n");
+  need_library();
+  if (IsSkipped()) return;
+  const ProgramEnd end = place_.run({"cuda", "nvcc", "-arch=sm_90", "--", "-o", "a b", "--gpu"}, {{"CUDACXX", fake}});
+  EXPECT_EQ(end.code, 5);
+  EXPECT_THAT(end.out, StartsWith("<-arch=sm_90><--><-o><a b><--gpu><-cudart><shared><-lineinfo><-L><"));
+  const ProgramEnd missing = place_.run({"cuda", "nvcc"}, {{"CUDACXX", "/nowhere/nvcc"}});
+  EXPECT_EQ(missing.code, 127);
+  EXPECT_THAT(missing.err, HasSubstr("CUDACXX is /nowhere/nvcc"));
+}
+
+class CudaProgram : public CudaCommand {
+ protected:
+  void SetUp() override {
+    if (std::string_view(GRADRING_NVCC).empty()) GTEST_SKIP() << "this build has no nvcc";
+  }
+
+  /// docs/cuda/reverse.cu as a program.
+  fs::path compiled(const std::string& name, const Words& options) const {
+    const ProgramEnd end = nvcc(joined({kSource, "-o", name}, options));
+    EXPECT_EQ(end.code, 0) << end.err;
+    return place_.path(name);
+  }
+};
+
+TEST_F(CudaProgram, WithTheRuntimeInsideIsRejectedWithWhatToDo) {
+  const fs::path program = compiled("static", {"-cudart", "static"});
+  EXPECT_TRUE(train::read_program(program).has_static_runtime);
+  const fs::path stripped = compiled("stripped", {"-cudart", "static", "-Xlinker", "--strip-all"});
+  EXPECT_TRUE(train::read_program(stripped).has_static_runtime);
+  need_library();
+  if (IsSkipped()) return;
+  for (const char* name : {"./static", "./stripped"}) {
+    const ProgramEnd end = run({name});
+    EXPECT_EQ(end.code, 2);
+    EXPECT_THAT(end.err, AllOf(HasSubstr(std::string(name) + " contains the CUDA runtime"),
+                               HasSubstr("-cudart shared -lineinfo"), HasSubstr("NVCC_APPEND_FLAGS")));
+  }
+}
+
+TEST_F(CudaProgram, IsRecognisedByItsDynamicSection) {
+  const train::ProgramFile shared = train::read_program(compiled("shared", {"-cudart", "shared"}));
+  EXPECT_TRUE(shared.is_elf);
+  EXPECT_FALSE(shared.has_static_runtime);
+  EXPECT_THAT(shared.needed, Contains("libcudart.so.13"));
+  EXPECT_EQ(shared.rpath, "");
+  const Words old_tags = {"-cudart", "shared", "-Xlinker", "-rpath=/a:/b", "-Xlinker", "--disable-new-dtags"};
+  EXPECT_EQ(train::read_program(compiled("rpath", old_tags)).rpath, "/a:/b");
+  EXPECT_FALSE(train::read_program(kSource).is_elf);
+}
+
+TEST_F(CudaProgram, ThatIsDamagedIsReadOrRejected) {
+  const fs::path program = compiled("whole", {"-cudart", "shared"});
+  std::ifstream file(program, std::ios::binary);
+  const std::string whole{std::istreambuf_iterator<char>(file), {}};
+  const fs::path damaged = place_.path("damaged");
+  for (std::size_t size = 0; size < whole.size(); size += whole.size() / 100) {
+    std::ofstream(damaged, std::ios::binary | std::ios::trunc) << whole.substr(0, size);
+    try {
+      train::read_program(damaged);
+      EXPECT_LT(size, 64u) << "the section table is at the end";
+    } catch (const ReadError&) {
+    }
+  }
+  for (std::size_t byte = 16; byte < 64; ++byte) {
+    std::string flipped = whole;
+    flipped[byte] ^= '\x80';
+    std::ofstream(damaged, std::ios::binary | std::ios::trunc) << flipped;
+    try {
+      train::read_program(damaged);
+    } catch (const ReadError&) {
+    }
+  }
+}
+
+/// On simulated GPUs.
+class RaceProgram : public CudaProgram {
+ protected:
+  void SetUp() override {
+    CudaProgram::SetUp();
+    if (IsSkipped()) return;
+    need_library();
+    if (!IsSkipped()) compiled("race", {"-cudart", "shared", "-lineinfo"});
+  }
+};
+
+TEST_F(RaceProgram, GetsAFindingWithFileAndLine) {
+  const ProgramEnd end = run({"./race"});
+  EXPECT_EQ(end.code, 0);
+  EXPECT_THAT(end.out, HasSubstr("first "));
+  EXPECT_THAT(end.err, AllOf(HasSubstr("race in shared memory"), HasSubstr("reverse(int*)"), HasSubstr("reverse.cu:")));
+}
+
+TEST_F(RaceProgram, EndsWithTheExitCodeThatIsAskedFor) {
+  EXPECT_EQ(run({"--error-exitcode", "9", "./race"}).code, 9);
+  const ProgramEnd fixed = run({"--error-exitcode", "9", "sh", "-c", "exit 3"});
+  EXPECT_EQ(fixed.code, 3);
+}
+
+TEST_F(RaceProgram, WritesItsFindingsAsJson) {
+  const ProgramEnd end = run({"--counters", "--json", "report.json", "./race"});
+  ASSERT_EQ(end.code, 0) << end.err;
+  const ProgramEnd check = run_program({.command = {"/usr/bin/env", "python3", GRADRING_CHECK_REPORT,
+                                                    GRADRING_REPORT_SCHEMA, place_.path("report.json")},
+                                        .folder = place_.path("")});
+  if (check.code == 77) GTEST_SKIP() << check.out;
+  EXPECT_EQ(check.code, 0) << check.out << check.err;
+  EXPECT_THAT(check.out, AllOf(HasSubstr("shared-race"), HasSubstr("reverse.cu:")));
+}
+
+}  // namespace
+}  // namespace gradring::tests
