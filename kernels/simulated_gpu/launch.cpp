@@ -1,20 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Translation of a kernel, and its launch: machine/launch.h.
+// Translation of a kernel: machine/launch.h. Its launch is in machine/grid.cpp.
 #include <algorithm>
-#include <atomic>
-#include <exception>
-#include <mutex>
-#include <numeric>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <vector>
 
-#include "kernels/runtime/philox.h"
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/decoder.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
-#include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/units/fault.h"
 
@@ -132,113 +125,6 @@ Counters& Counters::operator+=(const Counters& other) {
   read_sectors.add(other.read_sectors);
   written_sectors.add(other.written_sectors);
   return *this;
-}
-
-/// A launch: host threads take blocks until none is left or one of them has found a fault.
-class Grid {
- public:
-  Grid(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options)
-      : program_(*executable.program_),
-        launch_(launch),
-        memory_(memory),
-        options_(options),
-        blocks_(launch.grid.count()) {
-    check_launch();
-    draw_order();
-  }
-
-  Counters run(AccessLog* accesses) {
-    {
-      std::vector<std::jthread> helpers;
-      const std::uint64_t threads = std::min<std::uint64_t>(std::max(options_.threads, 1u), blocks_);
-      for (std::uint64_t i = 1; i < threads; ++i) helpers.emplace_back([this] { work(); });
-      work();
-    }
-    if (error_) std::rethrow_exception(error_);
-    if (options_.checks_races) check_races();
-    if (accesses != nullptr) *accesses = std::move(accesses_);
-    return std::move(counters_);
-  }
-
- private:
-  void check_launch() const {
-    const ptx::Kernel& kernel = *program_.kernel;
-    const auto refuse = [&](const std::string& why) { throw Fault("launch of " + kernel_label(kernel) + ": " + why); };
-    constexpr std::uint64_t kMostThreads = 1024;
-    const std::uint64_t threads = launch_.block.count();
-    const std::uint64_t most =
-        kernel.most_threads != 0 ? std::min<std::uint64_t>(kernel.most_threads, kMostThreads) : kMostThreads;
-    if (threads == 0 || threads > most) refuse(joined("a block has ", threads, " threads; expected 1 to ", most));
-    if (blocks_ == 0) refuse("the grid has no blocks");
-    for (const ptx::Function& function : kernel.functions)
-      if (!function.is_defined && (options_.functions == nullptr || !options_.functions->contains(function.name)))
-        refuse(joined("it calls ", function_label(function), ", which is not defined in its module, nor a function of the runtime"));
-    if (launch_.parameters.size() < kernel.parameter_bytes)
-      refuse(joined("the parameters have ", launch_.parameters.size(), " bytes; expected ", kernel.parameter_bytes));
-  }
-
-  void check_races() {
-    if (blocks_ == 1) return;
-    accesses_.finish();
-    if (options_.findings == nullptr) {
-      if (const auto conflict = accesses_.between_blocks())
-        throw LocatedFault(finding_of(*conflict));
-      return;
-    }
-    for (const AccessLog::Conflict& conflict : accesses_.all_between_blocks()) {
-      const FindingPlace place{.kind = FindingKind::block_race,
-                               .kernel = program_.kernel,
-                               .position = conflict.earlier.position,
-                               .detail = std::to_string(conflict.later.position)};
-      if (options_.findings->is_new(place)) options_.findings->add(place, finding_of(conflict));
-    }
-  }
-
-  Finding finding_of(const AccessLog::Conflict& conflict) const {
-    return finding_of_launch(program_, launch_.device, FindingKind::block_race, conflict.earlier.position,
-                             describe_race(program_, launch_.grid, memory_, conflict));
-  }
-
-  void draw_order() {
-    if (options_.seed == 0 || blocks_ == 1) return;
-    const auto words = kernels::philox(options_.seed, 0, ~std::uint64_t{0});
-    first_ = words[0] % blocks_;
-    step_ = 1 + words[1] % (std::min<std::uint64_t>(blocks_, 1u << 31) - 1);
-    while (std::gcd(step_, blocks_) != 1) ++step_;
-  }
-
-  void work() {
-    try {
-      Block block(program_, launch_, memory_, options_);
-      for (std::uint64_t i = next_++; i < blocks_; i = next_++)
-        block.run(static_cast<std::uint64_t>((first_ + static_cast<__uint128_t>(i) * step_) % blocks_));
-      const std::lock_guard lock(mutex_);
-      counters_ += block.counters();
-      if (block.accesses() != nullptr) accesses_.append(block.accesses()->take());
-    } catch (...) {
-      next_ = blocks_;
-      const std::lock_guard lock(mutex_);
-      if (!error_) error_ = std::current_exception();
-    }
-  }
-
-  const Program& program_;
-  const LaunchSpec& launch_;
-  GlobalMemory& memory_;
-  const ExecutionOptions& options_;
-  std::uint64_t blocks_;
-  std::uint64_t first_ = 0;  ///< the i-th block to be executed is first_ + i * step_, modulo their number
-  std::uint64_t step_ = 1;
-  std::atomic<std::uint64_t> next_{0};
-  std::mutex mutex_;  ///< of the three below
-  Counters counters_;
-  AccessLog accesses_;
-  std::exception_ptr error_;
-};
-
-Counters run(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory,
-             const ExecutionOptions& options, AccessLog* accesses) {
-  return Grid(executable, launch, memory, options).run(accesses);
 }
 
 }  // namespace gradring::simulated_gpu

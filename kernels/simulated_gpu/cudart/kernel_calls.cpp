@@ -97,6 +97,15 @@ std::size_t allowed_shared(const Runtime& rt, const void* kernel, const LoadedKe
 /// Of a thread; 0: not known.
 int registers_of(const LoadedKernel& code) { return code.code ? code.code->registers : 0; }
 
+/// That the GPU holds at once.
+std::uint64_t most_resident_blocks(const Card& card, const LoadedKernel& code, const cudaLaunchConfig_t& config) {
+  const Occupancy occupancy =
+      occupancy_of(card, {.threads = config.blockDim.x * config.blockDim.y * config.blockDim.z,
+                          .registers = registers_of(code),
+                          .shared_bytes = code.kernel.static_shared_bytes + config.dynamicSmemBytes});
+  return static_cast<std::uint64_t>(std::max(occupancy.blocks(), 1)) * static_cast<unsigned>(card.multiprocessors);
+}
+
 double counted_seconds(const Counters& counters, const Card& card) {
   double instructions = 0;
   for (const Counters::Instruction& instruction : counters.instructions)
@@ -202,7 +211,9 @@ cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* ke
                                                                  .block = extent_of(config->blockDim),
                                                                  .dynamic_shared_bytes = config->dynamicSmemBytes,
                                                                  .parameters = {},
-                                                                 .device = device.index()},
+                                                                 .device = device.index(),
+                                                                 .most_resident_blocks =
+                                                                     most_resident_blocks(device.card(), code, *config)},
                                                         .parameters = packed(code.kernel, arguments)});
     launch->spec.parameters = {launch->parameters.front().bytes, code.kernel.parameter_bytes};
     call.rt.enqueue(stream, {.run = [&rt = call.rt, launch, &card = device.card()](CountedWork* counted) {

@@ -19,13 +19,14 @@ constexpr unsigned kMostIdleWakes = 1000;
 
 }  // namespace
 
-Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options)
+Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
+             Counters& counters)
     : program_(program),
       launch_(launch),
       options_(options),
+      counters_(counters),
       global_(memory, launch.device),
       mbarriers_(shared_.clocks(), [this] { note_progress(); }) {
-  counters_.instructions.resize(program.operations.size());
   if (options.checks_races) accesses_.emplace(program, launch, memory);
   const std::uint64_t warps = (launch.block.count() + kWarpSize - 1) / kWarpSize;
   for (unsigned warp = 0; warp < warps; ++warp) {
@@ -33,13 +34,9 @@ Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& mem
     warps_.back()->begin_launch();
   }
   states_.resize(warps);
-  if (options.counted_multiprocessors > 0) {
-    counters_.by_multiprocessor.resize(options.counted_multiprocessors);
-    executions_before_.resize(counters_.instructions.size());
-  }
 }
 
-void Block::run(std::uint64_t index) {
+void Block::begin(std::uint64_t index) {
   linear_index_ = index;
   index_ = extent_at(launch_.grid, index);
   shared_.begin_block(program_.kernel->static_shared_bytes + launch_.dynamic_shared_bytes, program_.smallest_access,
@@ -49,6 +46,8 @@ void Block::run(std::uint64_t index) {
   tensor_copies_.clear();
   warpgroups_.begin_block(warp_count());
   draws_ = executed_ = 0;
+  changes_ = known_progress_ = 0;
+  waiting_ = 0;
   last_chosen_ = warp_count() - 1;
   progress_ = progress_at_wake_ = 0;
   idle_wakes_ = 0;
@@ -56,44 +55,57 @@ void Block::run(std::uint64_t index) {
   for (const auto& warp : warps_) warp->begin_block();
   ++counters_.blocks;
   counters_.warps += warp_count();
+}
+
+Block::Outcome Block::run(std::uint64_t turn) {
+  const std::uint64_t end = executed_ + turn;
+  bool has_looked = false;  // at mbarriers, which other warps that wait may still complete
   for (;;) {
-    if (progress_ != progress_at_wake_ || in_state(State::ready) == 0) wake_polling();
-    const Mask ready = in_state(State::ready);
-    if (ready != 0)
+    Mask ready = in_state(State::ready) & ~waiting_;
+    if (progress_ != progress_at_wake_ || (ready == 0 && !has_looked)) {
+      has_looked = ready == 0 && waiting_ != 0;
+      wake_polling();
+      ready = in_state(State::ready) & ~waiting_;
+    }
+    if (ready != 0) {
       advance(choose(ready));
-    else if (in_state(State::at_barrier) != 0)
+    } else if (waiting_ != 0) {
+      waiting_ = 0;
+      return Outcome::waits;
+    } else if (in_state(State::at_barrier) != 0) {
       report_deadlock();
-    else
+    } else {
       break;
+    }
+    if (executed_ >= end) return Outcome::turn_over;
   }
   tensor_copies_.end_block();
   warpgroups_.end_block();
-  if (accesses_) accesses_->end_block(index);
-  if (options_.counted_multiprocessors > 0) count_for_multiprocessor();
+  if (accesses_) accesses_->end_block(linear_index_);
+  return Outcome::ended;
 }
 
-void Block::count_for_multiprocessor() {
-  std::vector<std::uint64_t>& sums = counters_.by_multiprocessor[linear_index_ % options_.counted_multiprocessors];
-  sums.resize(executions_before_.size());
-  for (std::size_t i = 0; i < sums.size(); ++i) {
-    const std::uint64_t now = counters_.instructions[i].executions;
-    sums[i] += now - std::exchange(executions_before_[i], now);
-  }
-}
-
-void Block::advance(unsigned warp) {
-  const std::uint64_t turn =
-      std::min<std::uint64_t>(options_.seed == 0 ? kLongTurn : 1 + draw(kShortTurn), options_.most_instructions);
-  switch (warps_[warp]->run(turn)) {
+void Block::advance(unsigned index) {
+  Warp& warp = *warps_[index];
+  const Warp::Stop stop = warp.run(
+      std::min<std::uint64_t>(options_.seed == 0 ? kLongTurn : 1 + draw(kShortTurn), options_.most_instructions));
+  executed_ += warp.executed();
+  if (stop == Warp::Stop::waiting)
+    waiting_ |= Mask{1} << index;
+  else if (stop != Warp::Stop::gave_way && stop != Warp::Stop::polling)
+    waiting_ = 0;
+  switch (stop) {
     case Warp::Stop::quantum_over:
-      executed_ += turn;
       if (executed_ >= options_.most_instructions)
-        warps_[warp]->fail_here(joined("the block does not end: its warps executed ", executed_, " instructions"));
+        warp.fail_here(joined("the block does not end: its warps executed ", executed_, " instructions"),
+                       FindingKind::deadlock);
       break;
-    case Warp::Stop::at_barrier: arrive(warp); break;
-    case Warp::Stop::polling: states_[warp] = State::polling; break;
+    case Warp::Stop::at_barrier: arrive(index); break;
+    case Warp::Stop::polling: states_[index] = State::polling; break;
+    case Warp::Stop::gave_way:
+    case Warp::Stop::waiting: break;
     case Warp::Stop::ended:
-      states_[warp] = State::ended;
+      states_[index] = State::ended;
       note_progress();
       for (Barrier& barrier : barriers_)
         if (barrier.warps != 0 && barrier.expected == 0) release_if_complete(barrier);
@@ -198,7 +210,7 @@ void Block::note_early_exit(const Barrier& barrier, std::uint64_t living) const 
 void Block::wake_polling() {
   const Mask polling = in_state(State::polling);
   if (polling == 0) return;
-  idle_wakes_ = progress_ == progress_at_wake_ ? idle_wakes_ + 1 : 0;
+  idle_wakes_ = progress_ == progress_at_wake_ && waiting_ == 0 ? idle_wakes_ + 1 : 0;
   progress_at_wake_ = progress_;
   if (idle_wakes_ > kMostIdleWakes) report_deadlock();
   for_each_lane(polling, [&](unsigned warp) {
@@ -215,7 +227,8 @@ void Block::report_deadlock() const {
                joined("deadlock: ", std::popcount(in_state(State::at_barrier)), " warps wait at barriers, ",
                       std::popcount(in_state(State::polling)), " for mbarriers, ",
                       std::popcount(in_state(State::ended)), " have ended, and none can go on; ",
-                      (polls ? "an mbarrier is waited for that never completes" : "a barrier is incomplete")));
+                      (polls ? "an mbarrier is waited for that never completes" : "a barrier is incomplete")),
+               FindingKind::deadlock);
 }
 
 Mask Block::in_state(State state) const {

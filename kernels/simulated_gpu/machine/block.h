@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "kernels/simulated_gpu/machine/asynchronous_copies.h"
@@ -31,15 +32,32 @@ struct BarrierDetails {
 };
 
 /// Executes blocks of a launch, one after another, on one host thread: their warps in turns, in an order drawn from
-/// the seed.
+/// the seed. A block that waits for another one stops, and is resumed later.
 class Block {
  public:
-  Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options);
+  /// `counters`: of all blocks that the host thread executes.
+  Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
+        Counters& counters);
 
-  /// Executes the block with this index of the grid to its end.
+  /// The block with this index of the grid, from its begin. The one before has ended.
+  void begin(std::uint64_t index);
+
+  enum class Outcome : std::uint8_t {
+    ended,
+    waits,  ///< each of its warps waits, one of them at least for what others write
+    turn_over
+  };
+  /// Executes it until it ends, until all of its warps wait, or until they have executed about `turn` instructions.
   ///
   /// Errors    Fault.
-  void run(std::uint64_t index);
+  Outcome run(std::uint64_t turn);
+
+  /// The index in the grid.
+  std::uint64_t linear_index() const { return linear_index_; }
+  /// Instructions of its warps until now.
+  std::uint64_t executed() const { return executed_; }
+  /// Whether it has changed memory, or completed a barrier, since the last call.
+  bool has_progressed() { return std::exchange(known_progress_, progress_ + changes_) != progress_ + changes_; }
 
   const Program& program() const { return program_; }
   const LaunchSpec& launch() const { return launch_; }
@@ -56,6 +74,7 @@ class Block {
   GlobalView& global() { return global_; }
   SharedMemory& shared() { return shared_; }
   Warp& warp(unsigned index) { return *warps_[index]; }
+  const Warp& warp(unsigned index) const { return *warps_[index]; }
   SynchronizedMbarriers& mbarriers() { return mbarriers_; }
   TensorCopies& tensor_copies() { return tensor_copies_; }
   Warpgroups& warpgroups() { return warpgroups_; }
@@ -73,7 +92,15 @@ class Block {
   void arrive_without_waiting(const Operation& operation, Warp& warp, Mask lanes);
 
   /// Something happened that a polling warp may wait for.
-  void note_progress() { ++progress_; }
+  void note_progress() {
+    ++progress_;
+    waiting_ = 0;
+  }
+  /// Memory has changed: by an atomic, or by a store if compares_stores() holds; else by any store.
+  void note_change() { ++changes_; }
+  /// Whether stores of the value that is in memory already are told from others: they are not, until blocks wait.
+  bool compares_stores() const { return compares_stores_; }
+  void compare_stores(bool compares) { compares_stores_ = compares; }
 
  private:
   enum class State : std::uint8_t { ready, at_barrier, polling, ended };
@@ -85,7 +112,6 @@ class Block {
   void release_if_complete(Barrier& barrier);
   void note_early_exit(const Barrier& barrier, std::uint64_t living) const;
   std::uint64_t living() const;
-  void count_for_multiprocessor();
   void wake_polling();
   [[noreturn]] void report_deadlock() const;
   Mask in_state(State state) const;
@@ -96,9 +122,8 @@ class Block {
   const LaunchSpec& launch_;
   const ExecutionOptions& options_;
   Extent index_;
-  Counters counters_;
+  Counters& counters_;
   std::optional<GlobalAccesses> accesses_;
-  std::vector<std::uint64_t> executions_before_;  ///< this block, by instruction; only if they are counted
   GlobalView global_;
   SharedMemory shared_;
   SynchronizedMbarriers mbarriers_;
@@ -109,11 +134,15 @@ class Block {
   std::array<Barrier, 16> barriers_;
   std::uint64_t linear_index_ = 0;
   std::uint64_t draws_ = 0;
-  std::uint64_t executed_ = 0;  ///< instructions, at least
+  std::uint64_t executed_ = 0;
   unsigned last_chosen_ = 0;
   std::uint64_t progress_ = 0;
   std::uint64_t progress_at_wake_ = 0;
   unsigned idle_wakes_ = 0;
+  Mask waiting_ = 0;                   ///< warps that are ready, and wait for what others write
+  std::uint64_t changes_ = 0;          ///< of memory
+  std::uint64_t known_progress_ = 0;   ///< to the caller of has_progressed()
+  bool compares_stores_ = false;
 };
 
 }  // namespace gradring::simulated_gpu

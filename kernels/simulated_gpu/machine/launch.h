@@ -86,6 +86,8 @@ struct LaunchSpec {
   /// As the kernel's parameters lie in memory (ptx::Variable::offset), at least 128-byte aligned.
   std::span<const std::byte> parameters;
   int device = 0;
+  /// Blocks that the GPU holds at once: others begin when one of these has ended. 0: all.
+  std::uint64_t most_resident_blocks = 0;
 };
 
 class RuntimeCall;
@@ -98,6 +100,9 @@ struct ExecutionOptions {
   bool checks_races = true;
   /// Instructions of a block's warps, after which it is taken to run for ever: a Fault. Several minutes.
   std::uint64_t most_instructions = std::uint64_t{1} << 33;
+  /// Instructions of waiting warps, without a change of memory and without a barrier that completes, after which a
+  /// launch is taken to wait for ever: a Fault. About two seconds.
+  std::uint64_t most_idle_instructions = std::uint64_t{1} << 26;
   /// Above 0: Counters also has what costs time to count, by multiprocessor: block i is on the i-th, modulo this.
   unsigned counted_multiprocessors = 0;
   const RuntimeFunctions* functions = nullptr;  ///< a kernel that calls another one is rejected
@@ -105,7 +110,8 @@ struct ExecutionOptions {
   FindingLog* findings = nullptr;
 };
 
-/// Executes a grid to its end.
+/// Executes a grid to its end. Resident blocks make progress whatever others do: a block that waits for another one
+/// is suspended, and resumed when the others have had their turns.
 ///
 /// Errors    Fault, the first one that ends the launch (ExecutionOptions::findings); what other blocks did until then stays
 ///           in memory.

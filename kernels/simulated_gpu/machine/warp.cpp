@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <utility>
 
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
@@ -12,6 +13,10 @@ namespace gradring::simulated_gpu {
 namespace {
 
 constexpr std::size_t kFrameAlignment = 64;
+/// Instructions that a fragment executes while another one that waits has given way.
+constexpr std::uint64_t kFairTurn = 512;
+/// Instructions of a warp after which its other fragments have a turn, whatever the one that runs does.
+constexpr std::uint64_t kLongestUnshared = std::uint64_t{1} << 22;
 
 void fill(std::byte* frame, Slot slot, unsigned width, unsigned lane, std::uint64_t bits) {
   std::byte* const row = frame + slot;
@@ -20,6 +25,11 @@ void fill(std::byte* frame, Slot slot, unsigned width, unsigned lane, std::uint6
     case 4: reinterpret_cast<std::uint32_t*>(row)[lane] = static_cast<std::uint32_t>(bits); break;
     default: reinterpret_cast<std::uint64_t*>(row)[lane] = bits; break;
   }
+}
+
+/// Whether a fragment that waited for others of its warp executes the instruction again.
+bool is_called_again(const Fragment& fragment) {
+  return fragment.state == Fragment::State::at_collective && fragment.lanes != fragment.waited;
 }
 
 std::string hexadecimal(Mask mask) {
@@ -65,6 +75,10 @@ void Warp::begin_block() {
   lanes_ = living_;
   limit_ = kNoLimit;
   others_.clear();
+  polls_.clear();
+  gives_way_ = is_fair_ = false;
+  turns_ = 0;
+  unshared_ = 0;
   copies_.clear();
   calls_.clear();
 }
@@ -72,11 +86,15 @@ void Warp::begin_block() {
 Extent Warp::thread(unsigned lane) const { return extent_at(block_.launch().block, thread_index(lane)); }
 
 Warp::Stop Warp::run(std::uint64_t quantum) {
+  const bool was_fair = is_fair_;
+  const std::uint64_t turn = was_fair ? std::min(quantum, kFairTurn) : quantum;
   const Operation* const operations = program_.operations.data();
   Counters::Instruction* const counters = block_.counters().instructions.data();
-  for (; quantum > 0; --quantum) {
-    if (position_ >= limit_ && !regroup()) [[unlikely]]
+  for (std::uint64_t rest = turn; rest > 0; --rest) {
+    if (position_ >= limit_ && !regroup()) [[unlikely]] {
+      executed_ = turn - rest;
       return why_stopped();
+    }
     const Operation& operation = operations[position_];
     const Mask active = lanes_ & (predicate(operation.guard) ^ operation.guard_flip);
     ++counters[position_].executions;
@@ -84,6 +102,9 @@ Warp::Stop Warp::run(std::uint64_t quantum) {
     ++position_;
     if (active != 0) operation.execute(operation, *this, active);
   }
+  executed_ = turn;
+  if (was_fair) end_fair_turn();
+  share_with_fragments();
   return Stop::quantum_over;
 }
 
@@ -109,36 +130,107 @@ void Warp::wait_for_lanes(Mask waiting, Mask active) {
   leave({position_ - 1, waiting, Fragment::State::at_collective, waiting});
 }
 
-/// Merges fragments, and chooses the one that runs; false if none can.
-bool Warp::regroup() {
-  if (lanes_ != 0) others_.push_back({position_, lanes_, Fragment::State::ready});
+/// The fragment that runs becomes one of the others.
+void Warp::leave_running() {
+  const Operation* const poll = polls_.latest();
+  const std::size_t waits_at = poll != nullptr ? program_.position_of(*poll) : position_ - 1;  // it sleeps
+  if (lanes_ != 0)
+    others_.push_back({.position = position_,
+                       .lanes = lanes_,
+                       .has_given_way = gives_way_,
+                       .turns = turns_,
+                       .waits_at = gives_way_ ? waits_at : Fragment::kNone});
   lanes_ = 0;
+}
+
+/// Merges fragments, and chooses the one that runs; false if none can, or if the one that ran gives way.
+bool Warp::regroup() {
+  leave_running();
   std::ranges::sort(others_, {}, [](const Fragment& fragment) { return std::pair(fragment.state, fragment.position); });
   std::size_t kept = 0;
   for (const Fragment& fragment : others_) {
-    if (kept > 0 && others_[kept - 1].state == fragment.state && others_[kept - 1].position == fragment.position)
-      others_[kept - 1].lanes |= fragment.lanes;
-    else
+    if (kept > 0 && others_[kept - 1].state == fragment.state && others_[kept - 1].position == fragment.position) {
+      Fragment& merged = others_[kept - 1];
+      merged.lanes |= fragment.lanes;
+      merged.has_given_way &= fragment.has_given_way;
+      merged.turns = std::max(merged.turns, fragment.turns);
+      merged.waits_at = std::min(merged.waits_at, fragment.waits_at);
+    } else {
       others_[kept++] = fragment;
+    }
   }
   others_.resize(kept);
+  if (gives_way_) {
+    is_fair_ = true;
+    limit_ = 0;
+    return false;
+  }
   return choose();
 }
 
 bool Warp::choose() {
+  if (is_fair_ && choose_fairly()) return true;
   auto chosen = others_.begin();
   if (chosen != others_.end() && chosen->state != Fragment::State::ready)
-    chosen = std::ranges::find_if(others_, [](const Fragment& fragment) {
-      return fragment.state == Fragment::State::at_collective && fragment.lanes != fragment.waited;
-    });
+    chosen = std::ranges::find_if(others_, is_called_again);
   limit_ = 0;
   if (chosen == others_.end()) return false;
+  start(chosen);
+  return true;
+}
+
+std::vector<Fragment>::iterator Warp::next_that_has_not_given_way() {
+  auto found = others_.end();
+  for (auto fragment = others_.begin(); fragment != others_.end(); ++fragment) {
+    if (fragment->has_given_way) continue;
+    if (fragment->state != Fragment::State::ready && !is_called_again(*fragment)) continue;
+    if (found == others_.end() || fragment->turns < found->turns) found = fragment;
+  }
+  return found;
+}
+
+/// Chooses among the fragments that have not given way; if there are none, all are equal again.
+bool Warp::choose_fairly() {
+  const auto chosen = next_that_has_not_given_way();
+  if (chosen == others_.end()) {
+    forget_who_gave_way();
+    return false;
+  }
+  start(chosen);
+  return true;
+}
+
+void Warp::start(std::vector<Fragment>::iterator chosen) {
   position_ = chosen->position;
   lanes_ = chosen->lanes;
+  turns_ = chosen->turns;
   others_.erase(chosen);
-  const bool has_next = !others_.empty() && others_.front().state == Fragment::State::ready;
-  limit_ = has_next ? others_.front().position : kNoLimit;
-  return true;
+  const auto next = std::ranges::find_if(others_, [&](const Fragment& fragment) {
+    return fragment.state == Fragment::State::ready && fragment.position > position_;
+  });
+  limit_ = next != others_.end() ? next->position : kNoLimit;
+}
+
+void Warp::forget_who_gave_way() {
+  for (Fragment& fragment : others_) fragment.has_given_way = false;
+  is_fair_ = false;
+  ++turns_;
+  limit_ = 0;
+}
+
+/// Threads of a warp make progress whatever the others do: after very many instructions, the fragment that runs lets
+/// the others run, too.
+void Warp::share_with_fragments() {
+  unshared_ += executed_;
+  if (unshared_ < kLongestUnshared || others_.empty()) return;
+  unshared_ = 0;
+  for (Fragment& fragment : others_)
+    if (fragment.state == Fragment::State::polling) fragment.state = Fragment::State::ready;
+  gives_way_ = true;
+  leave_running();
+  gives_way_ = false;
+  is_fair_ = true;
+  limit_ = 0;
 }
 
 /// Whether all threads wait at one barrier, by instructions that are not .aligned.
@@ -155,7 +247,12 @@ bool Warp::is_at_one_barrier() const {
   });
 }
 
-Warp::Stop Warp::why_stopped() const {
+Warp::Stop Warp::why_stopped() {
+  if (std::exchange(gives_way_, false)) {
+    for (Fragment& fragment : others_)
+      if (fragment.state == Fragment::State::polling) fragment.state = Fragment::State::ready;
+    return next_that_has_not_given_way() == others_.end() ? Stop::waiting : Stop::gave_way;
+  }
   if (others_.empty()) return Stop::ended;
   if (others_.back().state == Fragment::State::polling) return Stop::polling;
   const Fragment& first = others_.front();

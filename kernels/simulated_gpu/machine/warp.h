@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -31,13 +32,65 @@ struct Fragment {
   Mask lanes = 0;
   State state = State::ready;
   Mask waited = 0;  ///< at_collective: the lanes that have waited already; with more, it is tried again
+  bool has_given_way = false;    ///< ready, but others of the warp go first
+  std::uint32_t turns = 0;       ///< that it had while others had given way
+  std::size_t waits_at = kNone;  ///< where it waited when it gave way last
+
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+  /// The instruction at which a report says that it waits.
+  std::size_t waiting_position() const {
+    if (state == State::polling) return position - 1;
+    return state == State::ready && waits_at != kNone ? waits_at : position;
+  }
+};
+
+/// Recognises a thread that waits for another one: the same instruction returns from the same address what it returned
+/// before, again and again.
+class Polls {
+ public:
+  void clear() { *this = {}; }
+  /// `is_new`: it returned something else than the last time. Returns whether the thread has waited long enough to let
+  /// others go first.
+  bool add(const Operation& operation, std::uint64_t address, bool is_new) {
+    latest_ = is_new ? nullptr : &operation;
+    for (const Poll& poll : recent_)
+      if (poll.operation == &operation && poll.address == address) {
+        count_ = is_new ? 0 : count_ + 1;
+        return count_ % kOfATurn == kOfATurn - 1;
+      }
+    recent_[next_++ % recent_.size()] = {&operation, address};
+    count_ = 0;
+    return false;
+  }
+  /// The last one, if it saw nothing new; else null.
+  const Operation* latest() const { return latest_; }
+
+ private:
+  static constexpr unsigned kOfATurn = 8;
+  struct Poll {
+    const Operation* operation = nullptr;
+    std::uint64_t address = 0;
+  };
+  std::array<Poll, 4> recent_{};  ///< a loop may look at several addresses
+  const Operation* latest_ = nullptr;
+  unsigned next_ = 0;
+  unsigned count_ = 0;
 };
 
 /// 32 threads, or the last ones of a block. One fragment runs: the one with the smallest position among those that
-/// can, so that those that left a loop wait behind it, and fragments that come to one position go on as one.
+/// can, so that those that left a loop wait behind it, and fragments that come to one position go on as one. A fragment
+/// that waits for what other threads do gives way: another one runs until it has changed memory by an access that
+/// synchronises, or for a short turn.
 class Warp {
  public:
-  enum class Stop : std::uint8_t { quantum_over, at_barrier, polling, ended };
+  enum class Stop : std::uint8_t {
+    quantum_over,
+    at_barrier,
+    polling,   ///< of an mbarrier
+    gave_way,  ///< a fragment waits for what others write, or sleeps; another one can run
+    waiting,   ///< the same, and each fragment waits
+    ended
+  };
 
   Warp(Block& block, unsigned index);
 
@@ -47,6 +100,8 @@ class Warp {
   void begin_block();
   /// Executes up to `quantum` instructions.
   Stop run(std::uint64_t quantum);
+  /// How many it executed when it ran last.
+  std::uint64_t executed() const { return executed_; }
   /// After Stop::at_barrier or Stop::polling: all fragments can go on.
   void resume();
 
@@ -102,6 +157,22 @@ class Warp {
   /// A part of the lanes that execute an instruction waits for others, and will execute it again.
   void wait_for_lanes(Mask waiting, Mask active);
   void poll() { leave({position_, lanes_, Fragment::State::polling}); }
+  /// For an instruction that returns what other threads write, and may be a look at whether they have: polls that see
+  /// nothing new give way.
+  void note_poll(const Operation& operation, std::uint64_t address, bool is_new) {
+    if (polls_.add(operation, address, is_new)) [[unlikely]]
+      give_way();
+  }
+  /// The threads that run wait for others, which go first: other fragments of the warp, other warps, other blocks.
+  void give_way() {
+    gives_way_ = true;
+    limit_ = 0;
+  }
+  /// By an access that synchronises memory has changed: threads that have given way may go on.
+  void end_fair_turn() {
+    if (is_fair_) [[unlikely]]
+      forget_who_gave_way();
+  }
   /// The same, and the instruction will be executed again.
   void poll_again();
 
@@ -118,6 +189,8 @@ class Warp {
                          FindingKind kind = FindingKind::fault) const;
   /// The same for the next instruction of the fragment that runs.
   [[noreturn]] void fail_here(const std::string& what, FindingKind kind = FindingKind::fault) const {
+    if (lanes_ == 0 && !others_.empty())
+      fail_at(others_.front().waiting_position(), lowest_lane(others_.front().lanes), what, kind);
     fail_at(position_, lowest_lane(lanes_), what, kind);
   }
   /// The same for the instruction at a position.
@@ -135,8 +208,14 @@ class Warp {
   }
   bool regroup();
   bool choose();
+  bool choose_fairly();
+  std::vector<Fragment>::iterator next_that_has_not_given_way();
+  void start(std::vector<Fragment>::iterator chosen);
+  void leave_running();
+  void forget_who_gave_way();
+  void share_with_fragments();
   bool is_at_one_barrier() const;
-  Stop why_stopped() const;
+  Stop why_stopped();
 
   Block& block_;
   const Program& program_;
@@ -151,6 +230,12 @@ class Warp {
   Mask living_ = 0;
   std::size_t limit_ = kNoLimit;  ///< from this position on, fragments are compared before the next instruction
   std::vector<Fragment> others_;
+  Polls polls_;
+  bool gives_way_ = false;      ///< the fragment that runs
+  bool is_fair_ = false;        ///< a fragment has given way, and another one has its turn
+  std::uint32_t turns_ = 0;     ///< of the fragment that runs: Fragment::turns
+  std::uint64_t executed_ = 0;  ///< by the last run
+  std::uint64_t unshared_ = 0;  ///< instructions since fragments were compared for fairness
   ThreadCopies copies_;
   CallStack calls_;
 };

@@ -42,14 +42,16 @@ TestKernel::TestKernel(const std::string& body, std::size_t parameters, const st
     : module_(text_of(body, parameters, directives)), executable_(module_, *module_.kernel("test")) {}
 
 Counters TestKernel::run(GlobalMemory& memory, const std::vector<std::uint64_t>& parameters, Extent grid, Extent block,
-                         const ExecutionOptions& options, std::size_t dynamic_shared_bytes) const {
+                         const ExecutionOptions& options, std::size_t dynamic_shared_bytes,
+                         std::uint64_t most_resident_blocks) const {
   alignas(128) std::byte bytes[256];
   std::memcpy(bytes, parameters.data(), parameters.size() * sizeof(std::uint64_t));
   return simulated_gpu::run(executable_,
                             {.grid = grid,
                              .block = block,
                              .dynamic_shared_bytes = dynamic_shared_bytes,
-                             .parameters = {bytes, parameters.size() * sizeof(std::uint64_t)}},
+                             .parameters = {bytes, parameters.size() * sizeof(std::uint64_t)},
+                             .most_resident_blocks = most_resident_blocks},
                             memory, options);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bra, ret, exit, trap, bar.sync, bar.red, bar.warp.sync.
+// bra, ret, exit, trap, nanosleep, bar.sync, bar.red, bar.warp.sync.
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
@@ -22,6 +22,9 @@ void end_threads(const Operation&, Warp& warp, Mask active) { warp.end(active); 
 void trap(const Operation& operation, Warp& warp, Mask active) {
   warp.fail(operation, lowest_lane(active), "trap", FindingKind::trap);
 }
+
+/// nanosleep: others go first, and time is not simulated.
+void sleep(const Operation&, Warp& warp, Mask) { warp.give_way(); }
 
 void wait_at_barrier(const Operation&, Warp& warp, Mask active) { warp.wait_at_barrier(active); }
 
@@ -50,6 +53,14 @@ void translate_end(Decoder& decoder, Operation& operation) {
 void translate_trap(Decoder& decoder, Operation& operation) {
   decoder.finish(0);
   operation.execute = &trap;
+}
+
+/// nanosleep.u32 t
+void translate_nanosleep(Decoder& decoder, Operation& operation) {
+  if (decoder.take_type() != Type::u32) decoder.reject("type u32 is expected");
+  decoder.finish(1);
+  decoder.source(0, Type::u32);
+  operation.execute = &sleep;
 }
 
 /// bar.warp.sync mask
@@ -101,7 +112,7 @@ void translate_bar(Decoder& decoder, Operation& operation) {
 
 constexpr Opcode kOpcodes[] = {
     {"bra", translate_bra}, {"exit", translate_end},    {"trap", translate_trap},
-    {"bar", translate_bar}, {"barrier", translate_bar},
+    {"bar", translate_bar}, {"barrier", translate_bar}, {"nanosleep", translate_nanosleep},
 };
 
 }  // namespace

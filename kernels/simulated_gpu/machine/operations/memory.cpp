@@ -2,7 +2,9 @@
 // ld and st of all state spaces, also of vectors; atom and red, lane by lane, as atomics of the host, so that blocks on
 // other threads see them whole.
 #include <atomic>
+#include <utility>
 
+#include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/access.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
@@ -12,47 +14,89 @@ namespace {
 
 using ptx::Type;
 
-/// M in memory, extended to R in a register.
-template <class M, class R>
+/// Accesses of a kernel that synchronise (volatile, relaxed, acquire, release) are atomics of the host.
+template <class M, bool kSynchronises>
+M value_at(std::uint64_t address) {
+  if constexpr (kSynchronises)
+    return std::atomic_ref<M>(*reinterpret_cast<M*>(address)).load(std::memory_order_acquire);
+  else
+    return load_from<M>(address);
+}
+
+/// M in memory, extended to R in a register. `kSynchronises`: the value may be one that a thread waits for.
+template <class M, class R, bool kSynchronises>
 void load(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const AccessDetails*>(operation.details);
   Addresses addresses = addresses_of(details.address, warp, active);
+  const std::uint64_t polled = addresses.lane[lowest_lane(active)];
   const bool is_one_address = resolve(operation, warp, active, details.space, Access::read, details.bytes, addresses);
+  bool is_new = false;
   for (unsigned i = 0; i < details.elements; ++i) {
     R* const d = warp.row<R>(operation.slots[i]);
     const auto value = [&](unsigned lane) {
-      return static_cast<R>(load_from<M>(addresses.lane[lane] + i * sizeof(M)));
+      return static_cast<R>(value_at<M, kSynchronises>(addresses.lane[lane] + i * sizeof(M)));
     };
-    if (is_one_address)
+    if constexpr (kSynchronises)
+      for_each_lane(active, [&](unsigned lane) {
+        const R before = std::exchange(d[lane], value(lane));
+        is_new |= d[lane] != before;
+      });
+    else if (is_one_address)
       map_lanes(
           active, [one = value(0)] { return one; }, d);
     else
       for_lanes(active, [&](unsigned lane) { d[lane] = value(lane); });
   }
+  if constexpr (kSynchronises) warp.note_poll(operation, polled, is_new);
 }
 
 /// The lower bits of R as an M in memory.
-template <class M, class R>
+template <class M, class R, bool kSynchronises>
 void store(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const AccessDetails*>(operation.details);
   const Addresses addresses = resolve_operand(operation, warp, active, Access::write);
+  const bool compares = kSynchronises || warp.block().compares_stores();
+  bool changes = !compares;
   for (unsigned i = 0; i < details.elements; ++i) {
     const R* const value = warp.row<R>(operation.slots[i]);
-    for_lanes(active,
-              [&](unsigned lane) { store_to(addresses.lane[lane] + i * sizeof(M), static_cast<M>(value[lane])); });
+    const auto put = [&](unsigned lane) {
+      const std::uint64_t address = addresses.lane[lane] + i * sizeof(M);
+      const M stored = static_cast<M>(value[lane]);
+      if constexpr (kSynchronises)
+        std::atomic_ref<M>(*reinterpret_cast<M*>(address)).store(stored, std::memory_order_release);
+      else
+        store_to(address, stored);
+    };
+    if (compares) [[unlikely]]
+      for_each_lane(active, [&](unsigned lane) {
+        changes |= value_at<M, kSynchronises>(addresses.lane[lane] + i * sizeof(M)) != static_cast<M>(value[lane]);
+        put(lane);
+      });
+    else
+      for_lanes(active, put);
   }
+  if (!changes) return;
+  warp.block().note_change();
+  if constexpr (kSynchronises) warp.end_fair_turn();
 }
 
-/// Words that say how long data stays in a cache, or how an access is ordered: every access is immediate here.
-void take_hints(Decoder& decoder) {
+/// Words that say how long data stays in a cache, or how an access is ordered: every access is immediate here. Returns
+/// whether the access may be one by which threads wait for each other: it is strong, or passes by the L1 cache.
+bool take_hints(Decoder& decoder) {
   Program& program = decoder.frame().program();
+  bool synchronises = false;
   for (const std::string_view word : {"volatile", "relaxed", "acquire", "release"})
-    if (decoder.take(word)) program.strong_accesses.insert(program.operations.size());
+    if (decoder.take(word)) {
+      program.strong_accesses.insert(program.operations.size());
+      synchronises = true;
+    }
+  for (const std::string_view word : {"cg", "cv", "wt"}) synchronises |= decoder.take(word);
   for (const std::string_view word : {"weak", "gpu", "cta", "cluster", "sys"}) decoder.take(word);
-  for (const std::string_view word : {"ca", "cg", "cs", "lu", "cv", "wb", "wt", "nc"}) decoder.take(word);
+  for (const std::string_view word : {"ca", "cs", "lu", "wb", "nc"}) decoder.take(word);
   for (const std::string_view word : {"no_allocate", "evict_normal", "evict_first", "evict_last"})
     decoder.take(joined("L1::", word));
   for (const std::string_view word : {"64B", "128B", "256B"}) decoder.take(joined("L2::", word));
+  return synchronises;
 }
 
 unsigned take_elements(Decoder& decoder) {
@@ -80,9 +124,23 @@ unsigned decode_values(Decoder& decoder, Operation& operation, const ptx::Operan
   return width == 0 ? 8 : width;
 }
 
+template <bool kSynchronises>
+Handler load_of(Decoder& decoder, Type type, unsigned width) {
+  return choose_integer_or_byte(decoder, is_signed(type) ? type : bits_of(type), [&]<class M> {
+    return choose_register<M>(decoder, width, []<class R> { return &load<M, R, kSynchronises>; });
+  });
+}
+
+template <bool kSynchronises>
+Handler store_of(Decoder& decoder, Type type, unsigned width) {
+  return choose_type<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(decoder, bits_of(type), [&]<class M> {
+    return choose_register<M>(decoder, width, []<class R> { return &store<M, R, kSynchronises>; });
+  });
+}
+
 template <bool kLoads>
 void translate_access(Decoder& decoder, Operation& operation) {
-  take_hints(decoder);
+  const bool synchronises = take_hints(decoder);
   const StateSpace space = take_state_space(decoder);
   const unsigned elements = take_elements(decoder);
   const Type type = decoder.take_type();
@@ -91,13 +149,9 @@ void translate_access(Decoder& decoder, Operation& operation) {
   decode_access(decoder, operation, decoder.operand(kLoads ? 1 : 0),
                 {.space = space, .bytes = static_cast<unsigned>(bytes_of(type)) * elements, .elements = elements});
   if constexpr (kLoads)
-    operation.execute = choose_integer_or_byte(decoder, is_signed(type) ? type : bits_of(type), [&]<class M> {
-      return choose_register<M>(decoder, width, []<class R> { return &load<M, R>; });
-    });
+    operation.execute = synchronises ? load_of<true>(decoder, type, width) : load_of<false>(decoder, type, width);
   else
-    operation.execute = choose_type<std::uint8_t, std::uint16_t, std::uint32_t, std::uint64_t>(
-        decoder, bits_of(type),
-        [&]<class M> { return choose_register<M>(decoder, width, []<class R> { return &store<M, R>; }); });
+    operation.execute = synchronises ? store_of<true>(decoder, type, width) : store_of<false>(decoder, type, width);
 }
 
 using Add = decltype([]<class T>(T old, T b) { return static_cast<T>(old + b); });
@@ -109,18 +163,31 @@ using Exchange = decltype([](auto, auto b) { return b; });
 using Increment = decltype([](std::uint32_t old, std::uint32_t b) { return old >= b ? 0 : old + 1; });
 using Decrement = decltype([](std::uint32_t old, std::uint32_t b) { return old == 0 || old > b ? b : old - 1; });
 
+/// `is_new`: the instruction returned something else than the last time.
+void note_atomic(const Operation& operation, Warp& warp, std::uint64_t address, bool changes, bool is_new) {
+  if (changes) {
+    warp.block().note_change();
+    warp.end_fair_turn();
+  }
+  warp.note_poll(operation, address, changes || is_new);
+}
+
 template <class F, class T>
 void update(const Operation& operation, Warp& warp, Mask active) {
   const Addresses addresses = resolve_operand(operation, warp, active, Access::atomic);
   T* const d = warp.row<T>(operation.d);
   const T* const b = warp.row<T>(operation.b);
+  bool changes = false;
+  bool is_new = false;
   for_each_lane(active, [&](unsigned lane) {
     const std::atomic_ref<T> value(*reinterpret_cast<T*>(addresses.lane[lane]));
     T old = value.load();
-    while (!value.compare_exchange_weak(old, F{}(old, b[lane]))) {
-    }
-    d[lane] = old;
+    T updated = F{}(old, b[lane]);
+    while (!value.compare_exchange_weak(old, updated)) updated = F{}(old, b[lane]);
+    changes |= updated != old;
+    is_new |= std::exchange(d[lane], old) != old;
   });
+  note_atomic(operation, warp, addresses.lane[lowest_lane(active)], changes, is_new);
 }
 
 template <class T>
@@ -129,11 +196,16 @@ void compare_and_swap(const Operation& operation, Warp& warp, Mask active) {
   T* const d = warp.row<T>(operation.d);
   const T* const expected = warp.row<T>(operation.b);
   const T* const desired = warp.row<T>(operation.c);
+  bool changes = false;
+  bool is_new = false;
   for_each_lane(active, [&](unsigned lane) {
     T old = expected[lane];
-    std::atomic_ref<T>(*reinterpret_cast<T*>(addresses.lane[lane])).compare_exchange_strong(old, desired[lane]);
-    d[lane] = old;
+    const bool swaps =
+        std::atomic_ref<T>(*reinterpret_cast<T*>(addresses.lane[lane])).compare_exchange_strong(old, desired[lane]);
+    changes |= swaps && desired[lane] != old;
+    is_new |= std::exchange(d[lane], old) != old;
   });
+  note_atomic(operation, warp, addresses.lane[lowest_lane(active)], changes, is_new);
 }
 
 template <class F>

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// The blocks of a launch over host threads and in turns: machine/launch.h.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "kernels/runtime/philox.h"
+#include "kernels/simulated_gpu/machine/block.h"
+#include "kernels/simulated_gpu/machine/fault_report.h"
+#include "kernels/simulated_gpu/machine/findings.h"
+#include "kernels/simulated_gpu/machine/launch.h"
+#include "kernels/simulated_gpu/machine/progress_report.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+/// Instructions of a block until another one has its turn, although this one does not wait.
+constexpr std::uint64_t kLongTurn = std::uint64_t{1} << 24;
+/// The same at most, with a seed and once a block has waited: from then on blocks are known to work together.
+constexpr unsigned kShortTurn = 1u << 14;
+/// Turns of each resident block, all without progress, before the launch is taken to wait for ever.
+constexpr std::uint64_t kMostIdleTurns = 100;
+/// Turns of each resident block in which all of them wait, before stores are compared with what is in memory.
+constexpr std::uint64_t kTurnsUntilComparison = 4;
+
+/// How the launch goes on, as a host thread sees it.
+struct Idleness {
+  std::uint64_t progress = 0;  ///< Grid::progress_ when it was seen last
+  std::uint64_t turns = 0;     ///< of blocks of this thread since then
+  std::uint64_t instructions = 0;
+};
+
+/// What a host thread has of a launch.
+struct Worker {
+  unsigned index = 0;
+  Counters counters;
+  std::vector<std::uint64_t> attributed;  ///< executions that are counted by multiprocessor already, by instruction
+  std::vector<std::unique_ptr<Block>> ended;
+  std::vector<std::unique_ptr<Block>> suspended;  ///< the one that waits longest first
+  std::uint64_t draws = 0;
+  std::uint64_t turns_of_waiting = 0;  ///< since a block did something else
+  Idleness idle;
+};
+
+}  // namespace
+
+/// A launch. Each host thread executes a block to its end and then takes the next one, as long as blocks do not wait for
+/// each other. If one waits, the thread suspends it and takes another one that has not begun, up to the number of blocks
+/// that the GPU holds; then it gives those that are suspended their turns.
+class Grid {
+ public:
+  Grid(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options)
+      : program_(*executable.program_),
+        launch_(launch),
+        memory_(memory),
+        options_(options),
+        blocks_(launch.grid.count()),
+        most_resident_(launch.most_resident_blocks == 0 ? blocks_ : std::min(blocks_, launch.most_resident_blocks)),
+        threads_(static_cast<unsigned>(std::min<std::uint64_t>(std::max(options.threads, 1u), blocks_))),
+        idle_since_(threads_) {
+    check_launch();
+  }
+
+  Counters run(AccessLog* accesses) {
+    {
+      std::vector<std::jthread> helpers;
+      for (unsigned i = 1; i < threads_; ++i) helpers.emplace_back([this, i] { work(i); });
+      work(0);
+    }
+    if (error_) std::rethrow_exception(error_);
+    if (is_stuck_) report_no_progress();
+    if (options_.checks_races) check_races();
+    if (accesses != nullptr) *accesses = std::move(accesses_);
+    return std::move(counters_);
+  }
+
+ private:
+  void check_launch() const {
+    const ptx::Kernel& kernel = *program_.kernel;
+    const auto refuse = [&](const std::string& why) { throw Fault("launch of " + kernel_label(kernel) + ": " + why); };
+    constexpr std::uint64_t kMostThreads = 1024;
+    const std::uint64_t threads = launch_.block.count();
+    const std::uint64_t most =
+        kernel.most_threads != 0 ? std::min<std::uint64_t>(kernel.most_threads, kMostThreads) : kMostThreads;
+    if (threads == 0 || threads > most) refuse(joined("a block has ", threads, " threads; expected 1 to ", most));
+    if (blocks_ == 0) refuse("the grid has no blocks");
+    for (const ptx::Function& function : kernel.functions)
+      if (!function.is_defined && (options_.functions == nullptr || !options_.functions->contains(function.name)))
+        refuse(joined("it calls ", function_label(function),
+                      ", which is not defined in its module, nor a function of the runtime"));
+    if (launch_.parameters.size() < kernel.parameter_bytes)
+      refuse(joined("the parameters have ", launch_.parameters.size(), " bytes; expected ", kernel.parameter_bytes));
+  }
+
+  void check_races() {
+    if (blocks_ == 1) return;
+    accesses_.finish();
+    if (options_.findings == nullptr) {
+      if (const auto conflict = accesses_.between_blocks()) throw LocatedFault(finding_of(*conflict));
+      return;
+    }
+    for (const AccessLog::Conflict& conflict : accesses_.all_between_blocks()) {
+      const FindingPlace place{.kind = FindingKind::block_race,
+                               .kernel = program_.kernel,
+                               .position = conflict.earlier.position,
+                               .detail = std::to_string(conflict.later.position)};
+      if (options_.findings->is_new(place)) options_.findings->add(place, finding_of(conflict));
+    }
+  }
+
+  Finding finding_of(const AccessLog::Conflict& conflict) const {
+    return finding_of_launch(program_, launch_.device, FindingKind::block_race, conflict.earlier.position,
+                             describe_race(program_, launch_.grid, memory_, conflict));
+  }
+
+  void work(unsigned index) {
+    try {
+      Worker worker{.index = index};
+      worker.counters.instructions.resize(program_.operations.size());
+      if (options_.counted_multiprocessors > 0) {
+        worker.counters.by_multiprocessor.resize(options_.counted_multiprocessors);
+        worker.attributed.resize(program_.operations.size());
+      }
+      while (!is_over_)
+        if (std::unique_ptr<Block> block = next_block(worker))
+          give_turn(worker, std::move(block));
+        else if (next_ < blocks_)
+          wait_for_others(worker);
+        else
+          break;
+      finish(worker);
+    } catch (...) {
+      is_over_ = true;
+      const std::lock_guard lock(mutex_);
+      if (!error_) error_ = std::current_exception();
+    }
+  }
+
+  void finish(Worker& worker) {
+    const std::lock_guard lock(mutex_);
+    idle_since_[worker.index] = kDone;
+    for (const auto& block : worker.suspended) waits_.add(*block);
+    counters_ += worker.counters;
+    for (const auto& block : worker.ended)
+      if (block->accesses() != nullptr) accesses_.append(block->accesses()->take());
+  }
+
+  /// The block that has the next turn; null if all that are left are resident elsewhere, or wait for a place.
+  std::unique_ptr<Block> next_block(Worker& worker) {
+    const bool resumes = options_.seed != 0 && !worker.suspended.empty() && draw(worker, 4) == 0;
+    if (!resumes)
+      if (const auto index = take_index()) {
+        if (worker.ended.empty())
+          worker.ended.push_back(std::make_unique<Block>(program_, launch_, memory_, options_, worker.counters));
+        std::unique_ptr<Block> block = std::move(worker.ended.back());
+        worker.ended.pop_back();
+        block->begin(*index);
+        return block;
+      }
+    if (worker.suspended.empty()) return nullptr;
+    const std::size_t half = (worker.suspended.size() + 1) / 2;
+    const auto chosen =
+        worker.suspended.begin() + (options_.seed == 0 ? 0 : draw(worker, static_cast<unsigned>(half)));
+    std::unique_ptr<Block> block = std::move(*chosen);
+    worker.suspended.erase(chosen);
+    return block;
+  }
+
+  /// The index of a block that begins now; none if none is left, or if the GPU holds no more.
+  std::optional<std::uint64_t> take_index() {
+    if (next_ >= blocks_) return std::nullopt;
+    if (resident_.fetch_add(1) < most_resident_)
+      if (const std::uint64_t turn = next_++; turn < blocks_) return index_of(turn);
+    --resident_;
+    return std::nullopt;
+  }
+
+  /// Blocks begin in an order that is drawn from the seed, but none before all that a GPU which begins them by their
+  /// index would have held before: a kernel may rely on blocks of lower index having begun (a look-back scan).
+  std::uint64_t index_of(std::uint64_t turn) const {
+    if (options_.seed == 0 || blocks_ == 1) return turn;
+    const std::uint64_t wave = turn / most_resident_;
+    const std::uint64_t begin = wave * most_resident_;
+    const std::uint64_t count = std::min(most_resident_, blocks_ - begin);
+    if (count == 1) return begin;
+    const auto words = kernels::philox(options_.seed, wave, kOrderOfBlocks);
+    const std::uint64_t first = words[0] % count;
+    std::uint64_t step = 1 + words[1] % (std::min<std::uint64_t>(count, 1u << 31) - 1);
+    while (std::gcd(step, count) != 1) ++step;
+    return begin + static_cast<std::uint64_t>((first + static_cast<__uint128_t>(turn - begin) * step) % count);
+  }
+
+  void give_turn(Worker& worker, std::unique_ptr<Block> block) {
+    const std::uint64_t executed_before = block->executed();
+    const bool compares = worker.turns_of_waiting > kTurnsUntilComparison * (worker.suspended.size() + 1);
+    block->compare_stores(compares);
+    const Block::Outcome outcome = block->run(turn_of(worker));
+    attribute(worker, block->linear_index());
+    const bool waits = outcome == Block::Outcome::waits;
+    worker.turns_of_waiting = waits ? worker.turns_of_waiting + 1 : 0;
+    if (block->has_progressed() || !waits) ++progress_;
+    const std::uint64_t executed = block->executed() - executed_before;
+    if (outcome == Block::Outcome::ended) {
+      --resident_;
+      worker.ended.push_back(std::move(block));
+      return;
+    }
+    has_waited_ = true;
+    worker.suspended.push_back(std::move(block));
+    note_idle(worker, executed);
+  }
+
+  std::uint64_t turn_of(Worker& worker) {
+    return options_.seed == 0 || !has_waited_ ? kLongTurn : 1 + draw(worker, kShortTurn);
+  }
+
+  /// What was executed since the last time belongs to this block's multiprocessor.
+  void attribute(Worker& worker, std::uint64_t block) const {
+    if (options_.counted_multiprocessors == 0) return;
+    std::vector<std::uint64_t>& sums = worker.counters.by_multiprocessor[block % options_.counted_multiprocessors];
+    sums.resize(worker.attributed.size());
+    for (std::size_t i = 0; i < sums.size(); ++i) {
+      const std::uint64_t now = worker.counters.instructions[i].executions;
+      sums[i] += now - std::exchange(worker.attributed[i], now);
+    }
+  }
+
+  /// Nothing is left but blocks that other host threads execute, and blocks for which the GPU has no room yet.
+  void wait_for_others(Worker& worker) {
+    const std::uint64_t now = progress_;
+    if (std::exchange(worker.idle.progress, now) == now) note_stuck(worker);
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+
+  /// A block has had its turn, and is suspended.
+  void note_idle(Worker& worker, std::uint64_t executed) {
+    Idleness& idle = worker.idle;
+    if (const std::uint64_t now = progress_; idle.progress != now) {
+      idle = {.progress = now};
+      return;
+    }
+    ++idle.turns;
+    idle.instructions += executed;
+    if (threads_ > 1 && idle.turns > worker.suspended.size()) std::this_thread::yield();
+    if (idle.turns >= kMostIdleTurns * worker.suspended.size() &&
+        idle.instructions >= options_.most_idle_instructions / threads_)
+      note_stuck(worker);
+  }
+
+  /// This host thread's blocks wait for ever, unless those of another one do something: the launch is over if all say so
+  /// of the same state of it.
+  void note_stuck(Worker& worker) {
+    const std::lock_guard lock(mutex_);
+    idle_since_[worker.index] = worker.idle.progress;
+    const auto is_idle = [&](const std::optional<std::uint64_t>& since) {
+      return since == kDone || since == worker.idle.progress;
+    };
+    if (progress_ != worker.idle.progress || !std::ranges::all_of(idle_since_, is_idle)) return;
+    is_stuck_ = true;
+    is_over_ = true;
+  }
+
+  [[noreturn]] void report_no_progress() const {
+    const std::uint64_t begun = std::min<std::uint64_t>(next_, blocks_);
+    std::string what =
+        joined("no progress: memory did not change and no barrier completed for ", options_.most_idle_instructions,
+               " instructions and ", kMostIdleTurns, " turns of each of ", resident_.load(), " resident blocks");
+    if (begun < blocks_)
+      what += joined(", and ", blocks_ - begun, blocks_ - begun == 1 ? " block of the grid has" : " blocks of the grid have",
+                     " not begun, because the GPU holds ", most_resident_, " at once");
+    throw LocatedFault(waits_.finding(what));
+  }
+
+  unsigned draw(Worker& worker, unsigned below) const {
+    return kernels::philox(options_.seed, worker.draws++, kTurnsOfBlocks - worker.index)[0] % below;
+  }
+
+  // The upper halves of Philox counters; a block's own draws have its index.
+  static constexpr std::uint64_t kOrderOfBlocks = ~std::uint64_t{0};
+  static constexpr std::uint64_t kTurnsOfBlocks = ~std::uint64_t{1};
+  static constexpr std::uint64_t kDone = ~std::uint64_t{0};
+
+  const Program& program_;
+  const LaunchSpec& launch_;
+  GlobalMemory& memory_;
+  const ExecutionOptions& options_;
+  const std::uint64_t blocks_;
+  const std::uint64_t most_resident_;
+  const unsigned threads_;
+  std::atomic<std::uint64_t> next_{0};
+  std::atomic<std::uint64_t> resident_{0};
+  std::atomic<std::uint64_t> progress_{0};  ///< changes with whatever others may wait for
+  std::atomic<bool> has_waited_{false};
+  std::atomic<bool> is_over_{false};
+  std::mutex mutex_;  ///< of what follows
+  std::vector<std::optional<std::uint64_t>> idle_since_;  ///< progress_ since when a host thread has been idle; kDone
+  bool is_stuck_ = false;
+  WaitReport waits_;
+  Counters counters_;
+  AccessLog accesses_;
+  std::exception_ptr error_;
+};
+
+Counters run(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory,
+             const ExecutionOptions& options, AccessLog* accesses) {
+  return Grid(executable, launch, memory, options).run(accesses);
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "kernels/simulated_gpu/machine/progress_report.h"
+
+#include <bit>
+
+#include "kernels/simulated_gpu/machine/fault_report.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+constexpr std::size_t kMostGroups = 8;
+
+std::string count_of(std::uint64_t count, const char* what) {
+  return joined(count, ' ', what, count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+WaitReport::For WaitReport::waits_for(const Fragment& fragment) {
+  switch (fragment.state) {
+    case Fragment::State::ready: break;
+    case Fragment::State::polling: return For::mbarrier;
+    case Fragment::State::at_collective: return For::lanes;
+    case Fragment::State::at_barrier: return For::barrier;
+  }
+  return For::memory;
+}
+
+void WaitReport::add(const Block& block) {
+  for (unsigned index = 0; index < block.warp_count(); ++index) {
+    const Warp& warp = block.warp(index);
+    for (const Fragment& fragment : warp.waiting()) {
+      Group& group = groups_[{waits_for(fragment), fragment.waiting_position()}];
+      if (group.threads == 0) {
+        group.first =
+            finding_at(warp, FindingKind::deadlock, fragment.waiting_position(), lowest_lane(fragment.lanes), "");
+        group.instruction = describe_instruction(block.program(), fragment.waiting_position());
+      }
+      if (group.threads == 0 || group.last_block != block.linear_index()) ++group.blocks;
+      group.last_block = block.linear_index();
+      group.threads += static_cast<unsigned>(std::popcount(fragment.lanes));
+    }
+  }
+}
+
+Finding WaitReport::finding(const std::string& what) const {
+  constexpr const char* kNames[] = {"wait for memory to change", "wait for an mbarrier", "wait for lanes of their warp",
+                                    "wait at a barrier"};
+  Finding finding;
+  std::string text = what;
+  std::size_t named = 0;
+  for (const auto& [key, group] : groups_) {
+    if (++named > kMostGroups) {
+      text += joined("\n   and threads at ", groups_.size() - kMostGroups, " more instructions wait");
+      break;
+    }
+    const char* const name = kNames[static_cast<std::size_t>(key.first)];
+    if (named == 1) {
+      finding = group.first;
+      text += joined(finding.text, "\n   where ", count_of(group.threads, "thread"), " of ",
+                     count_of(group.blocks, "block"), ' ', name);
+    } else {
+      text += joined("\n   ", count_of(group.threads, "thread"), " of ", count_of(group.blocks, "block"), ' ', name, ": ",
+                     group.instruction);
+    }
+  }
+  finding.text = std::move(text);
+  return finding;
+}
+
+}  // namespace gradring::simulated_gpu

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "kernels/simulated_gpu/machine/block.h"
+#include "kernels/simulated_gpu/machine/findings.h"
+
+namespace gradring::simulated_gpu {
+
+/// Where the blocks of a launch wait that makes no progress.
+class WaitReport {
+ public:
+  void add(const Block& block);
+
+  /// `what`, and where: "..., by thread (0, 0, 0) of block (3, 0, 0)\n   in <kernel>, <line>\n   <instruction>\n   where
+  /// 131 threads of 131 blocks wait for memory to change\n   255 threads of 8 blocks wait at a barrier: ..."
+  Finding finding(const std::string& what) const;
+
+ private:
+  /// In the order of what is named first.
+  enum class For : std::uint8_t { memory, mbarrier, lanes, barrier };
+  struct Group {
+    Finding first;  ///< of the first thread, without `what`
+    std::string instruction;
+    std::uint64_t threads = 0;
+    std::uint64_t blocks = 0;
+    std::uint64_t last_block = 0;
+  };
+  static For waits_for(const Fragment& fragment);
+
+  std::map<std::pair<For, std::size_t>, Group> groups_;  ///< by position
+};
+
+}  // namespace gradring::simulated_gpu
