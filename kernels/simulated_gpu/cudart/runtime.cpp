@@ -71,9 +71,8 @@ HostThread& this_thread() {
 Runtime::Runtime(const SimulationOptions& wanted)
     : options(wanted),
       card(card_of(wanted.card)),
-      faults(wanted.findings, [](const Finding& finding) {
-        std::fprintf(stderr, "simulated GPU: %s\n", text_of(finding).c_str());
-      }),
+      faults(wanted.findings,
+             [](const Finding& finding) { std::fprintf(stderr, "simulated GPU: %s\n", text_of(finding).c_str()); }),
       memory(wanted.checks_races, wanted.pageable),
       copy_targets([this](const CopyTargets::Target& target) {
         Device& failing = device(target.device);
@@ -85,9 +84,8 @@ Runtime::Runtime(const SimulationOptions& wanted)
       scheduler(wanted.seed, wanted.hold) {
   if (faults.goes_on())
     memory.report_races([this](const std::string& users, const std::string& text) {
-      const FindingPlace place{.kind = FindingKind::stream_race, .detail = users};
-      if (faults.is_new(place))
-        faults.add(place, {.kind = place.kind, .severity = severity_of(place.kind), .text = text});
+      const FindingKey key{.kind = FindingKind::stream_race, .detail = users};
+      if (faults.is_new(key)) faults.add(key, {.kind = key.kind, .severity = severity_of(key.kind), .text = text});
     });
   for (const int number : visible(options.devices))
     devices.emplace_back(card, static_cast<int>(devices.size()), number, faults);

@@ -47,7 +47,7 @@ void ThreadCopies::land(Warp& warp, const Pending& pending) {
       shared.note_late_write(copy.to, copy.bytes, thread, shared.clocks().stamp(thread), start.knowledge);
   if (finding.problem != SharedFinding::Problem::none)
     note_shared_finding(warp, *start.operation, copy.lane, finding, joined(copy.bytes, " bytes at ", copy.to),
-                        "written");
+                        "written", kind_of(finding.problem));
   std::byte* const to = shared.at(copy.to);
   std::memcpy(to, reinterpret_cast<const void*>(copy.from), copy.filled);
   std::memset(to + copy.filled, 0, copy.bytes - copy.filled);
@@ -95,7 +95,8 @@ void TensorCopies::land_chunk(const Copy& copy, const BoxChunk& chunk, Stamp sta
   const SharedFinding finding =
       shared.note_late_write(chunk.shared, kChunkBytes, warp.thread_index(copy.lane), stamp, copy.knowledge);
   if (finding.problem != SharedFinding::Problem::none)
-    note_shared_finding(warp, *copy.operation, copy.lane, finding, joined("16 bytes at ", chunk.shared), "written");
+    note_shared_finding(warp, *copy.operation, copy.lane, finding, joined("16 bytes at ", chunk.shared), "written",
+                        kind_of(finding.problem));
   std::byte* const to = shared.at(chunk.shared);
   std::memset(to, 0, kChunkBytes);
   if (chunk.bytes == 0) return;

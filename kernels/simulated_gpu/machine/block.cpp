@@ -20,14 +20,14 @@ constexpr unsigned kMostIdleWakes = 1000;
 }  // namespace
 
 Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
-             Counters& counters)
+             Counters& counters, BlockOrder& order)
     : program_(program),
       launch_(launch),
       options_(options),
       counters_(counters),
       global_(memory, launch.device),
       mbarriers_(shared_.clocks(), [this] { note_progress(); }) {
-  if (options.checks_races) accesses_.emplace(program, launch, memory);
+  if (options.checks_races) accesses_.emplace(program, launch, memory, order);
   const std::uint64_t warps = (launch.block.count() + kWarpSize - 1) / kWarpSize;
   for (unsigned warp = 0; warp < warps; ++warp) {
     warps_.push_back(std::make_unique<Warp>(*this, warp));
@@ -53,6 +53,7 @@ void Block::begin(std::uint64_t index) {
   idle_wakes_ = 0;
   std::ranges::fill(states_, State::ready);
   for (const auto& warp : warps_) warp->begin_block();
+  if (accesses_) accesses_->begin_block(index);
   ++counters_.blocks;
   counters_.warps += warp_count();
 }
@@ -81,7 +82,7 @@ Block::Outcome Block::run(std::uint64_t turn) {
   }
   tensor_copies_.end_block();
   warpgroups_.end_block();
-  if (accesses_) accesses_->end_block(linear_index_);
+  if (accesses_) accesses_->end_block();
   return Outcome::ended;
 }
 

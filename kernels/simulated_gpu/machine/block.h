@@ -12,11 +12,11 @@
 #include "kernels/simulated_gpu/machine/global_accesses.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/machine/program.h"
+#include "kernels/simulated_gpu/machine/runtime_functions.h"
 #include "kernels/simulated_gpu/machine/synchronized_mbarriers.h"
 #include "kernels/simulated_gpu/machine/warp.h"
 #include "kernels/simulated_gpu/machine/warpgroups.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
-#include "kernels/simulated_gpu/machine/runtime_functions.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
 
 namespace gradring::simulated_gpu {
@@ -35,9 +35,9 @@ struct BarrierDetails {
 /// the seed. A block that waits for another one stops, and is resumed later.
 class Block {
  public:
-  /// `counters`: of all blocks that the host thread executes.
+  /// `counters`: of all blocks that the host thread executes. `order`: of the launch.
   Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
-        Counters& counters);
+        Counters& counters, BlockOrder& order);
 
   /// The block with this index of the grid, from its begin. The one before has ended.
   void begin(std::uint64_t index);
@@ -139,9 +139,9 @@ class Block {
   std::uint64_t progress_ = 0;
   std::uint64_t progress_at_wake_ = 0;
   unsigned idle_wakes_ = 0;
-  Mask waiting_ = 0;                   ///< warps that are ready, and wait for what others write
-  std::uint64_t changes_ = 0;          ///< of memory
-  std::uint64_t known_progress_ = 0;   ///< to the caller of has_progressed()
+  Mask waiting_ = 0;                  ///< warps that are ready, and wait for what others write
+  std::uint64_t changes_ = 0;         ///< of memory
+  std::uint64_t known_progress_ = 0;  ///< to the caller of has_progressed()
   bool compares_stores_ = false;
 };
 

@@ -32,7 +32,7 @@ std::string instruction_text(const Program& program, std::size_t position) {
 
 FindingLog* findings_of(const Warp& warp) { return warp.block().findings(); }
 
-FindingPlace place_of(const Warp& warp, FindingKind kind, std::size_t position) {
+FindingKey key_of(const Warp& warp, FindingKind kind, std::size_t position) {
   return {.kind = kind, .kernel = warp.block().program().kernel, .position = position};
 }
 
@@ -70,17 +70,15 @@ Finding finding_at(const Warp& warp, FindingKind kind, std::size_t position, uns
 FindingKind kind_of(SharedFinding::Problem problem) {
   switch (problem) {
     case SharedFinding::Problem::not_written: return FindingKind::not_written;
+    case SharedFinding::Problem::partly_written: return FindingKind::padding;
     case SharedFinding::Problem::not_fenced: return FindingKind::missing_fence;
     default: return FindingKind::shared_race;
   }
 }
 
 void note_shared_finding(const Warp& warp, const Operation& operation, unsigned lane, const SharedFinding& finding,
-                         const std::string& bytes, const std::string& verb) {
-  if (finding.problem == SharedFinding::Problem::none) [[likely]]
-    return;
-  note_finding(warp, kind_of(finding.problem), operation, lane,
-               [&] { return describe_finding(warp, finding, bytes, verb); });
+                         const std::string& bytes, const std::string& verb, FindingKind kind) {
+  note_finding(warp, kind, operation, lane, [&] { return describe_finding(warp, finding, bytes, verb); });
 }
 
 std::string text_of(const Extent& at) { return joined("(", at.x, ", ", at.y, ", ", at.z, ")"); }
@@ -118,6 +116,8 @@ std::string describe_finding(const Warp& warp, const SharedFinding& finding, con
                                                                       : "several threads of a warp";
   switch (finding.problem) {
     case SharedFinding::Problem::not_written: return "shared memory is read before it is written: " + bytes;
+    case SharedFinding::Problem::partly_written:
+      return "shared memory is read before it is written: " + bytes + ", some of which were written";
     case SharedFinding::Problem::not_fenced:
       return "shared memory is " + verb + " asynchronously without fence.proxy.async after " + by +
              " wrote it: " + bytes;

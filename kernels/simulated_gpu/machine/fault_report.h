@@ -27,7 +27,7 @@ class LocatedFault : public Fault {
 
 /// Null if the first finding ends the launch.
 FindingLog* findings_of(const Warp& warp);
-FindingPlace place_of(const Warp& warp, FindingKind kind, std::size_t position);
+FindingKey key_of(const Warp& warp, FindingKind kind, std::size_t position);
 std::size_t position_in(const Warp& warp, const Operation& operation);
 
 /// "kernels/ops/gemm/4_mma.cu": nvcc writes paths from the root of the file system, or of a build folder. Other files keep
@@ -51,8 +51,7 @@ std::string describe_location(const Warp& warp, std::size_t position, unsigned l
 /// The finding with what happened, and where.
 Finding finding_at(const Warp& warp, FindingKind kind, std::size_t position, unsigned lane, const std::string& what);
 /// The same of an instruction of a launch, by no thread in particular; `text` is the whole message.
-Finding finding_of_launch(const Program& program, int device, FindingKind kind, std::size_t position,
-                          std::string text);
+Finding finding_of_launch(const Program& program, int device, FindingKind kind, std::size_t position, std::string text);
 
 /// Notes what a GPU would let pass, once for each kernel, instruction and kind; `what()` describes it without its
 /// location.
@@ -62,8 +61,8 @@ template <class What>
 void note_finding(const Warp& warp, FindingKind kind, std::size_t position, unsigned lane, const What& what) {
   FindingLog* const findings = findings_of(warp);
   if (findings == nullptr) warp.fail_at(position, lane, what(), kind);
-  const FindingPlace place = place_of(warp, kind, position);
-  if (findings->is_new(place)) findings->add(place, finding_at(warp, kind, position, lane, what()));
+  const FindingKey key = key_of(warp, kind, position);
+  if (findings->is_new(key)) findings->add(key, finding_at(warp, kind, position, lane, what()));
 }
 template <class What>
 void note_finding(const Warp& warp, FindingKind kind, const Operation& operation, unsigned lane, const What& what) {
@@ -75,9 +74,9 @@ FindingKind kind_of(SharedFinding::Problem problem);
 std::string describe_finding(const Warp& warp, const SharedFinding& finding, const std::string& bytes,
                              const std::string& verb);
 
-/// Notes it, if it is one.
+/// `verb`: what the operation does.
 void note_shared_finding(const Warp& warp, const Operation& operation, unsigned lane, const SharedFinding& finding,
-                         const std::string& bytes, const std::string& verb);
+                         const std::string& bytes, const std::string& verb, FindingKind kind);
 
 /// Calls f(); a Fault that does not say where it happened gets the location of this operation and lane.
 template <class F>

@@ -21,24 +21,15 @@ struct Kind {
 };
 
 constexpr std::array<Kind, kFindingKinds> kKinds = {{
-    {"fault", Severity::error},
-    {"out-of-bounds", Severity::error},
-    {"misaligned", Severity::error},
-    {"trap", Severity::error},
-    {"deadlock", Severity::error},
-    {"shared-race", Severity::error},
-    {"block-race", Severity::error},
-    {"stream-race", Severity::error},
-    {"not-written", Severity::error},
-    {"padding", Severity::warning},
-    {"missing-fence", Severity::error},
-    {"undefined-value", Severity::error},
-    {"read-only-load", Severity::error},
-    {"unfinished-copy", Severity::error},
-    {"early-exit", Severity::formal},
-    {"same-value", Severity::formal},
-    {"leak", Severity::error},
-    {"misuse", Severity::error},
+    {"fault", Severity::error},          {"out-of-bounds", Severity::error},
+    {"misaligned", Severity::error},     {"trap", Severity::error},
+    {"deadlock", Severity::error},       {"shared-race", Severity::error},
+    {"block-race", Severity::error},     {"stream-race", Severity::error},
+    {"not-written", Severity::error},    {"padding", Severity::formal},
+    {"missing-fence", Severity::error},  {"undefined-value", Severity::error},
+    {"read-only-load", Severity::error}, {"unfinished-copy", Severity::error},
+    {"early-exit", Severity::formal},    {"same-value", Severity::formal},
+    {"leak", Severity::error},           {"misuse", Severity::error},
     {"mistake", Severity::warning},
 }};
 
@@ -65,10 +56,11 @@ std::string numbers(const std::optional<Extent>& at) {
 std::string json_of(const Finding& finding) {
   return joined("{\"kind\": ", quoted(name_of(finding.kind)), ", \"severity\": ", quoted(name_of(finding.severity)),
                 ", \"count\": ", finding.count, ", \"suppressed\": ", finding.is_suppressed ? "true" : "false",
-                ", \"device\": ", finding.device, ", \"kernel\": ", quoted(finding.kernel), ", \"file\": ",
-                quoted(finding.file), ", \"line\": ", finding.line, ", \"called_from\": ", quoted(finding.called_from),
-                ", \"instruction\": ", quoted(finding.instruction), ", \"thread\": ", numbers(finding.thread),
-                ", \"block\": ", numbers(finding.block), ", \"text\": ", quoted(finding.text), "}");
+                ", \"device\": ", finding.device, ", \"kernel\": ", quoted(finding.kernel),
+                ", \"file\": ", quoted(finding.file), ", \"line\": ", finding.line,
+                ", \"called_from\": ", quoted(finding.called_from), ", \"instruction\": ", quoted(finding.instruction),
+                ", \"thread\": ", numbers(finding.thread), ", \"block\": ", numbers(finding.block),
+                ", \"text\": ", quoted(finding.text), "}");
 }
 
 std::string counted(std::size_t count, const std::string& what) {
@@ -152,20 +144,20 @@ bool FindingLog::is_suppressed(const Finding& finding) const {
   return std::ranges::any_of(suppressions_, [&](const Suppression& one) { return one.matches(finding); });
 }
 
-bool FindingLog::is_new(const FindingPlace& place) {
-  if (!formal_ && severity_of(place.kind) == Severity::formal) return false;
+bool FindingLog::is_new(const FindingKey& key) {
+  if (!formal_ && severity_of(key.kind) == Severity::formal) return false;
   const std::lock_guard lock(mutex_);
-  const auto found = indices_.find(place);
+  const auto found = indices_.find(key);
   if (found == indices_.end()) return true;
   ++findings_[found->second].count;
   return false;
 }
 
-void FindingLog::add(const FindingPlace& place, Finding finding) {
+void FindingLog::add(const FindingKey& key, Finding finding) {
   if (!formal_ && finding.severity == Severity::formal) return;
   finding.is_suppressed = is_suppressed(finding);
   const std::lock_guard lock(mutex_);
-  const auto [known, is_new] = indices_.try_emplace(place, findings_.size());
+  const auto [known, is_new] = indices_.try_emplace(key, findings_.size());
   if (!is_new) {
     ++findings_[known->second].count;
     return;
@@ -175,8 +167,8 @@ void FindingLog::add(const FindingPlace& place, Finding finding) {
 }
 
 void FindingLog::add(Finding finding) {
-  const FindingPlace place{.kind = finding.kind, .detail = text_of(finding)};
-  add(place, std::move(finding));
+  const FindingKey key{.kind = finding.kind, .detail = text_of(finding)};
+  add(key, std::move(finding));
 }
 
 std::vector<Finding> FindingLog::all() const {
@@ -198,8 +190,7 @@ std::size_t FindingLog::count(Severity severity) const {
 
 std::string FindingLog::summary() const {
   std::string text = counted(count(Severity::error), "error") + ", " + counted(count(Severity::warning), "warning");
-  if (const std::size_t formal = count(Severity::formal); formal > 0)
-    text += ", " + counted(formal, "formal finding");
+  if (const std::size_t formal = count(Severity::formal); formal > 0) text += ", " + counted(formal, "formal finding");
   struct Sum {
     std::size_t findings = 0;
     std::uint64_t times = 0;

@@ -70,13 +70,13 @@ struct Finding {
 std::string text_of(const Finding& finding);
 
 /// What is one finding, however often it happens.
-struct FindingPlace {
+struct FindingKey {
   FindingKind kind = FindingKind::fault;
   const void* kernel = nullptr;
   std::size_t position = 0;  ///< of the instruction
   std::string detail{};      ///< the other side of a race, or the whole text
 
-  auto operator<=>(const FindingPlace&) const = default;
+  auto operator<=>(const FindingKey&) const = default;
 };
 
 /// The findings of a process, or of a test.
@@ -99,8 +99,8 @@ class FindingLog {
 
   bool goes_on() const { return goes_on_; }
   /// Whether this has to be described and added. If not, it is known and counted, or nobody asked for formal findings.
-  bool is_new(const FindingPlace& place);
-  void add(const FindingPlace& place, Finding finding);
+  bool is_new(const FindingKey& key);
+  void add(const FindingKey& key, Finding finding);
   /// Adds one that is known by its text.
   void add(Finding finding);
   /// The same for one of the host.
@@ -128,8 +128,8 @@ class FindingLog {
   bool formal_;
   Show show_;
   std::vector<Suppression> suppressions_;
-  mutable std::mutex mutex_;                     // of the two below
-  std::map<FindingPlace, std::size_t> indices_;  // into findings_
+  mutable std::mutex mutex_;                   // of the two below
+  std::map<FindingKey, std::size_t> indices_;  // into findings_
   std::vector<Finding> findings_;
 };
 

@@ -23,10 +23,20 @@ const char* verb(AccessLog::Kind kind) {
 
 }  // namespace
 
-GlobalAccesses::GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory)
-    : program_(program), launch_(launch), memory_(memory), used_(program.operations.size()) {
+GlobalAccesses::GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory,
+                               BlockOrder& order)
+    : program_(program), launch_(launch), memory_(memory), used_(program.operations.size()), order_(order) {
+  for (const auto& [position, access] : program.orders) used_[position].order = access;
   for (const std::size_t offset : program.written_parameters->offsets())
     if (const std::uint64_t allocation = allocation_at(offset); allocation != 0) written_.push_back(allocation);
+}
+
+void GlobalAccesses::begin_block(std::uint64_t block) {
+  block_ = block;
+  segment_ = fenced_segments_ = 0;
+  known_ = fenced_ = nullptr;
+  observed_before_fence_.clear();
+  observed_.clear();
 }
 
 std::uint64_t GlobalAccesses::allocation_at(std::size_t offset) const {
@@ -47,27 +57,96 @@ void GlobalAccesses::begin(Used& used, std::size_t position, AccessLog::Kind kin
   const bool is_known = std::ranges::find(written_, allocation) != written_.end();
   if (kind != AccessLog::Kind::read && !is_known) add_written(allocation);
   used.kind = kind;
-  used.is_strong = kind == AccessLog::Kind::atomic || program_.strong_accesses.contains(position);
+  used.is_silent = true;
   used.is_exact = kind != AccessLog::Kind::read || (is_known && log_.size() < kMostAccesses);
-  if (!std::exchange(used.is_in_block, true)) in_block_.push_back(position);
+  if (!std::exchange(used.is_in_segment, true)) in_segment_.push_back(position);
 }
 
-void GlobalAccesses::end_block(std::uint64_t block) {
-  for (const std::size_t position : in_block_) {
+void GlobalAccesses::end_segment() {
+  if (in_segment_.empty()) return;
+  std::uint32_t weak = 0;
+  std::uint32_t strong = 0;
+  // A strong access after a fence belongs to what it publishes: whoever observes it comes after it.
+  if (segment_ != 0 || known_ != nullptr) {
+    weak = log_.add_segment({.number = segment_, .known = known_});
+    strong = fenced_ == nullptr ? weak : log_.add_segment({.number = fenced_segments_ - 1, .known = known_});
+  }
+  for (const std::size_t position : in_segment_) {
     Used& used = used_[position];
+    const bool is_strong = used.order.is_strong;
     used.bytes.take([&](const ByteSet::Range& range) {
       log_.add({.first = range.first,
                 .end = range.end,
-                .block = block,
+                .block = block_,
                 .position = static_cast<std::uint32_t>(position),
                 .kind = used.kind,
-                .is_strong = used.is_strong,
-                .is_fenced = is_fenced_});
+                .is_strong = is_strong,
+                .is_swap = used.order.is_swap,
+                .is_read_only = used.kind == AccessLog::Kind::read && program_.read_only_loads.contains(position),
+                .is_silent = used.is_silent,
+                .segment = is_strong ? strong : weak});
     });
-    used.is_in_block = false;
+    used.is_in_segment = false;
   }
-  in_block_.clear();
-  is_fenced_ = false;
+  in_segment_.clear();
+}
+
+BlockOrder::Clock GlobalAccesses::known_and_own() const {
+  BlockClock clock = BlockClock::of(block_, segment_ + 1);
+  if (known_ != nullptr) clock.add(*known_);
+  return std::make_shared<const BlockClock>(std::move(clock));
+}
+
+void GlobalAccesses::note_fence(unsigned warp) {
+  take_over();
+  BlockClock known = known_ == nullptr ? BlockClock{} : *known_;
+  bool learns = false;
+  if (const auto observed = observed_before_fence_.find(warp); observed != observed_before_fence_.end()) {
+    learns = known.add(observed->second);
+    observed_before_fence_.erase(observed);
+  }
+  if (in_segment_.empty() && !learns && fenced_ != nullptr && fenced_segments_ == segment_) return;
+  end_segment();
+  if (learns) known_ = std::make_shared<const BlockClock>(std::move(known));
+  fenced_ = known_and_own();
+  fenced_segments_ = ++segment_;
+}
+
+void GlobalAccesses::synchronize(const Used& used, unsigned warp, Mask active, const std::uint64_t* addresses) {
+  const bool writes = used.kind != AccessLog::Kind::read;
+  const bool is_update = used.kind == AccessLog::Kind::atomic;
+  BlockOrder::Clock published = fenced_;
+  const MemoryOrder order = used.order;  // the segment ends below
+  if (writes && order.is_release) {
+    end_segment();
+    published = known_and_own();
+    ++segment_;
+  }
+  if (published == nullptr && !order_.is_used()) return;
+  std::uint64_t last = 0;
+  for_each_lane(active, [&](unsigned lane) {
+    if (std::exchange(last, addresses[lane]) == addresses[lane]) return;
+    if (writes) order_.publish(addresses[lane], published, is_update);
+    if (!writes || (is_update && !order.returns_none)) observed_.push_back({addresses[lane], warp, order.is_acquire});
+  });
+}
+
+void GlobalAccesses::take_over() {
+  if (observed_.empty()) return;
+  BlockClock known = known_ == nullptr ? BlockClock{} : *known_;
+  bool learns = false;
+  for (const Observed& observed : observed_)
+    if (const BlockOrder::Clock published = order_.published(observed.address); published != nullptr) {
+      if (observed.is_acquire)
+        learns |= known.add(*published);
+      else
+        observed_before_fence_[observed.warp].add(*published);
+    }
+  observed_.clear();
+  if (!learns) return;
+  end_segment();
+  ++segment_;
+  known_ = std::make_shared<const BlockClock>(std::move(known));
 }
 
 /// What was read of an allocation by all blocks together.
@@ -82,15 +161,28 @@ void GlobalAccesses::add_range(Used& used, std::size_t position) {
   used.end = 0;
 }
 
+FindingKind kind_of(const AccessLog::Conflict& conflict) {
+  const AccessLog::Access& write = conflict.earlier;
+  const AccessLog::Access& other = conflict.later;
+  if (other.is_read_only) return FindingKind::read_only_load;
+  const bool both_write = write.kind == AccessLog::Kind::write && other.kind == AccessLog::Kind::write;
+  return both_write && (write.is_silent || other.is_silent) ? FindingKind::same_value : FindingKind::block_race;
+}
+
 std::string describe_race(const Program& program, const Extent& grid, const GlobalMemory& memory,
                           const AccessLog::Conflict& conflict) {
   const auto by = [&](const AccessLog::Access& access) {
     return joined(verb(access.kind), " by block ", text_of(extent_at(grid, access.block)), "\n   ",
                   describe_instruction(program, access.position));
   };
-  return "race in global memory: " + memory.describe(conflict.first, conflict.end - conflict.first) + ", are " +
-         by(conflict.earlier) + "\n   and " + by(conflict.later) + "\n   of the same launch of " +
-         kernel_label(*program.kernel) + ": nothing orders blocks";
+  const FindingKind kind = kind_of(conflict);
+  const bool is_read_only = kind == FindingKind::read_only_load;
+  return (is_read_only ? "a read-only load of what the launch writes: " : "race in global memory: ") +
+         memory.describe(conflict.first, conflict.end - conflict.first) + ", are " + by(conflict.earlier) +
+         "\n   and " + by(conflict.later) + "\n   of the same launch of " + kernel_label(*program.kernel) +
+         (is_read_only                      ? ": ld.global.nc may return what was there before"
+          : kind == FindingKind::same_value ? ": both write the same value, and nothing orders them"
+                                            : ": nothing orders blocks");
 }
 
 }  // namespace gradring::simulated_gpu

@@ -4,12 +4,15 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
+#include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/memory/access_log.h"
+#include "kernels/simulated_gpu/memory/block_order.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
 
 namespace gradring::simulated_gpu {
@@ -20,28 +23,41 @@ namespace gradring::simulated_gpu {
 /// from an earlier launch of the kernel that wrote through the same parameter.
 class GlobalAccesses {
  public:
-  GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory);
+  /// `order`: of the launch.
+  GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory, BlockOrder& order);
 
-  /// The lanes of `active` access `bytes` bytes each, all within an allocation. `first` to `end`: all of them.
-  void note(const Operation& operation, AccessLog::Kind kind, Mask active, unsigned bytes,
+  void begin_block(std::uint64_t block);
+
+  /// The lanes of `active` access `bytes` bytes each, all within an allocation. `first` to `end`: all of them. `is_silent`:
+  /// a write of what is there already. To be called before the access itself.
+  void note(const Operation& operation, unsigned warp, AccessLog::Kind kind, Mask active, unsigned bytes,
             const std::uint64_t* addresses, std::uint64_t first, std::uint64_t end, bool is_consecutive,
-            std::uint64_t allocation) {
+            std::uint64_t allocation, bool is_silent = false) {
+    if (!observed_.empty()) [[unlikely]]
+      take_over();
     Used& used = use(operation, kind, allocation);
+    used.is_silent &= is_silent;
     if (!used.is_exact) {
       used.first = std::min(used.first, first);
       used.end = std::max(used.end, end);
-      return;
+    } else if (is_consecutive && active == kAllLanes) {
+      used.bytes.add(first, end);
+    } else {
+      for_each_lane(active, [&](unsigned lane) { used.bytes.add(addresses[lane], addresses[lane] + bytes); });
     }
-    if (is_consecutive && active == kAllLanes) return used.bytes.add(first, end);
-    for_each_lane(active, [&](unsigned lane) { used.bytes.add(addresses[lane], addresses[lane] + bytes); });
+    if (used.order.is_strong && addresses != nullptr) [[unlikely]]
+      synchronize(used, warp, active, addresses);
   }
   /// One range is read.
   void note_read(const Operation& operation, std::uint64_t first, std::uint64_t end, std::uint64_t allocation) {
-    note(operation, AccessLog::Kind::read, kAllLanes, 1, nullptr, first, end, true, allocation);
+    note(operation, 0, AccessLog::Kind::read, kAllLanes, 1, nullptr, first, end, true, allocation);
   }
-  /// A fence for the whole GPU.
-  void note_fence() { is_fenced_ = true; }
-  void end_block(std::uint64_t block);
+  /// A fence for the whole GPU, by a warp.
+  void note_fence(unsigned warp);
+  void end_block() {
+    take_over();
+    end_segment();
+  }
   /// After the last block.
   AccessLog take() {
     for (std::size_t position = 0; position < used_.size(); ++position) add_range(used_[position], position);
@@ -52,18 +68,19 @@ class GlobalAccesses {
   /// By an instruction.
   struct Used {
     AccessLog::Kind kind = AccessLog::Kind::read;
-    bool is_strong = false;
+    MemoryOrder order;
     std::uint64_t allocation = 0;
-    bool is_in_block = false;
+    bool is_in_segment = false;
     bool is_exact = false;
+    bool is_silent = true;
     std::uint64_t first = ~std::uint64_t{0};  ///< in the launch, while it is not exact
     std::uint64_t end = 0;
-    ByteSet bytes;  ///< in the block, while it is exact
+    ByteSet bytes;  ///< in the segment, while it is exact
   };
 
   Used& use(const Operation& operation, AccessLog::Kind kind, std::uint64_t allocation) {
     Used& used = used_[program_.position_of(operation)];
-    if (!used.is_in_block || used.allocation != allocation) [[unlikely]]
+    if (!used.is_in_segment || used.allocation != allocation) [[unlikely]]
       begin(used, program_.position_of(operation), kind, allocation);
     return used;
   }
@@ -74,16 +91,41 @@ class GlobalAccesses {
   std::uint64_t allocation_at(std::size_t offset) const;
   void begin(Used& used, std::size_t position, AccessLog::Kind kind, std::uint64_t allocation);
 
+  // The order of blocks (PTX ISA, Memory Consistency Model: release and acquire patterns, causality order), as that of
+  // vector clocks. What a block does between two fences, releases or acquires is a segment of it.
+  /// A strong access of these lanes publishes what was fenced before, and may observe what others published.
+  void synchronize(const Used& used, unsigned warp, Mask active, const std::uint64_t* addresses);
+  /// Of locations that were observed. They are looked up later than the read, so that no write that it saw is missing.
+  void take_over();
+  /// Puts what was accessed into the log.
+  void end_segment();
+  /// What the block knows, and its own segments until now.
+  BlockOrder::Clock known_and_own() const;
+
   const Program& program_;
   const LaunchSpec& launch_;
   const GlobalMemory& memory_;
   std::vector<Used> used_;  ///< by position
-  std::vector<std::size_t> in_block_;
+  std::vector<std::size_t> in_segment_;
   std::vector<std::uint64_t> written_;  ///< allocations
-  bool is_fenced_ = false;
+  struct Observed {
+    std::uint64_t address = 0;
+    unsigned warp = 0;
+    bool is_acquire = false;
+  };
+  BlockOrder& order_;
+  std::uint64_t block_ = 0;
+  std::uint32_t segment_ = 0;          ///< the number of the one that is open
+  std::uint32_t fenced_segments_ = 0;  ///< of this block, before its last fence
+  BlockOrder::Clock known_;            ///< of other blocks; null: nothing
+  BlockOrder::Clock fenced_;  ///< what a relaxed write publishes: what was known before the last fence; null: nothing
+  std::map<unsigned, BlockClock>
+      observed_before_fence_;  ///< by relaxed reads of each warp: known from its next fence on
+  std::vector<Observed> observed_;
   AccessLog log_;
 };
 
+FindingKind kind_of(const AccessLog::Conflict& conflict);
 /// "race in global memory: 4 bytes at 0x7f... are written by block (1, 0, 0), ... and read by block (0, 0, 0), ..."
 std::string describe_race(const Program& program, const Extent& grid, const GlobalMemory& memory,
                           const AccessLog::Conflict& conflict);

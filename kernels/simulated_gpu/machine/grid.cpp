@@ -102,23 +102,22 @@ class Grid {
   }
 
   void check_races() {
-    if (blocks_ == 1) return;
     accesses_.finish();
     if (options_.findings == nullptr) {
       if (const auto conflict = accesses_.between_blocks()) throw LocatedFault(finding_of(*conflict));
       return;
     }
     for (const AccessLog::Conflict& conflict : accesses_.all_between_blocks()) {
-      const FindingPlace place{.kind = FindingKind::block_race,
-                               .kernel = program_.kernel,
-                               .position = conflict.earlier.position,
-                               .detail = std::to_string(conflict.later.position)};
-      if (options_.findings->is_new(place)) options_.findings->add(place, finding_of(conflict));
+      const FindingKey key{.kind = kind_of(conflict),
+                           .kernel = program_.kernel,
+                           .position = conflict.earlier.position,
+                           .detail = std::to_string(conflict.later.position)};
+      if (options_.findings->is_new(key)) options_.findings->add(key, finding_of(conflict));
     }
   }
 
   Finding finding_of(const AccessLog::Conflict& conflict) const {
-    return finding_of_launch(program_, launch_.device, FindingKind::block_race, conflict.earlier.position,
+    return finding_of_launch(program_, launch_.device, kind_of(conflict), conflict.earlier.position,
                              describe_race(program_, launch_.grid, memory_, conflict));
   }
 
@@ -160,7 +159,8 @@ class Grid {
     if (!resumes)
       if (const auto index = take_index()) {
         if (worker.ended.empty())
-          worker.ended.push_back(std::make_unique<Block>(program_, launch_, memory_, options_, worker.counters));
+          worker.ended.push_back(
+              std::make_unique<Block>(program_, launch_, memory_, options_, worker.counters, order_));
         std::unique_ptr<Block> block = std::move(worker.ended.back());
         worker.ended.pop_back();
         block->begin(*index);
@@ -168,8 +168,7 @@ class Grid {
       }
     if (worker.suspended.empty()) return nullptr;
     const std::size_t half = (worker.suspended.size() + 1) / 2;
-    const auto chosen =
-        worker.suspended.begin() + (options_.seed == 0 ? 0 : draw(worker, static_cast<unsigned>(half)));
+    const auto chosen = worker.suspended.begin() + (options_.seed == 0 ? 0 : draw(worker, static_cast<unsigned>(half)));
     std::unique_ptr<Block> block = std::move(*chosen);
     worker.suspended.erase(chosen);
     return block;
@@ -275,7 +274,8 @@ class Grid {
         joined("no progress: memory did not change and no barrier completed for ", options_.most_idle_instructions,
                " instructions and ", kMostIdleTurns, " turns of each of ", resident_.load(), " resident blocks");
     if (begun < blocks_)
-      what += joined(", and ", blocks_ - begun, blocks_ - begun == 1 ? " block of the grid has" : " blocks of the grid have",
+      what += joined(", and ", blocks_ - begun,
+                     blocks_ - begun == 1 ? " block of the grid has" : " blocks of the grid have",
                      " not begun, because the GPU holds ", most_resident_, " at once");
     throw LocatedFault(waits_.finding(what));
   }
@@ -301,7 +301,8 @@ class Grid {
   std::atomic<std::uint64_t> progress_{0};  ///< changes with whatever others may wait for
   std::atomic<bool> has_waited_{false};
   std::atomic<bool> is_over_{false};
-  std::mutex mutex_;  ///< of what follows
+  BlockOrder order_;
+  std::mutex mutex_;                                      ///< of what follows
   std::vector<std::optional<std::uint64_t>> idle_since_;  ///< progress_ since when a host thread has been idle; kDone
   bool is_stuck_ = false;
   WaitReport waits_;

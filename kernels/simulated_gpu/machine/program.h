@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -69,6 +70,17 @@ struct FunctionRows {
   std::vector<LocalAddress> local;
 };
 
+/// How a memory access takes part in the order of blocks: by its words in PTX.
+struct MemoryOrder {
+  bool is_strong = false;  ///< volatile, relaxed, acquire, release or atomic, with a scope of more than the block
+  bool is_acquire = false;
+  bool is_release = false;
+  bool is_swap = false;       ///< atom.cas
+  bool returns_none = false;  ///< red
+
+  bool operator==(const MemoryOrder&) const = default;
+};
+
 /// Which parameters of a kernel point to allocations that its earlier launches wrote.
 ///
 /// Threads   any.
@@ -102,7 +114,8 @@ struct Program {
   std::size_t stack_begin = 0, stack_bytes = 0;
   std::size_t smallest_access = 16;  ///< bytes, of the accesses that may reach shared memory
 
-  std::set<std::size_t> strong_accesses;  ///< positions of ld and st that are volatile, relaxed, acquire or release
+  std::map<std::size_t, MemoryOrder> orders;  ///< by position, of accesses; those that are missing: MemoryOrder{}
+  std::set<std::size_t> read_only_loads;      ///< positions of ld.global.nc
 
   std::set<Slot> warpgroup_rows;  ///< of wgmma: accumulators, and A
   std::vector<Handler> handlers;  ///< of the operations: execute is another one where such rows are accessed

@@ -47,6 +47,7 @@ Warp::Warp(Block& block, unsigned index)
       memory_(std::make_unique<std::byte[]>(program_.frame_bytes + kFrameAlignment)),
       local_bytes_(program_.local_bytes),
       local_(kWarpSize * local_bytes_),
+      local_written_(kWarpSize * local_bytes_),
       calls_(program_) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
   frame_ = memory_.get() + (kFrameAlignment - address % kFrameAlignment) % kFrameAlignment;
@@ -81,6 +82,7 @@ void Warp::begin_block() {
   unshared_ = 0;
   copies_.clear();
   calls_.clear();
+  std::ranges::fill(local_written_, std::uint8_t{0});
 }
 
 Extent Warp::thread(unsigned lane) const { return extent_at(block_.launch().block, thread_index(lane)); }
@@ -128,6 +130,22 @@ void Warp::wait_for_lanes(Mask waiting, Mask active) {
   if (waiting == active) --counted.executions;
   counted.lanes -= static_cast<unsigned>(std::popcount(waiting));
   leave({position_ - 1, waiting, Fragment::State::at_collective, waiting});
+}
+
+void Warp::end_waiting(Mask lanes) {
+  for (std::size_t i = 0; i < others_.size(); ++i) {
+    Fragment& fragment = others_[i];
+    const Mask part = fragment.lanes & lanes;
+    if (part == 0 || fragment.state != Fragment::State::at_collective) continue;
+    Counters::Instruction& counted = block_.counters().instructions[fragment.position];
+    ++counted.executions;
+    counted.lanes += static_cast<unsigned>(std::popcount(part));
+    fragment.lanes &= ~part;
+    const std::size_t next = fragment.position + 1;
+    others_.push_back({.position = next, .lanes = part});
+  }
+  std::erase_if(others_, [](const Fragment& fragment) { return fragment.lanes == 0; });
+  limit_ = 0;
 }
 
 /// The fragment that runs becomes one of the others.

@@ -31,7 +31,7 @@ struct Fragment {
   std::size_t position = 0;
   Mask lanes = 0;
   State state = State::ready;
-  Mask waited = 0;  ///< at_collective: the lanes that have waited already; with more, it is tried again
+  Mask waited = 0;               ///< at_collective: the lanes that have waited already; with more, it is tried again
   bool has_given_way = false;    ///< ready, but others of the warp go first
   std::uint32_t turns = 0;       ///< that it had while others had given way
   std::size_t waits_at = kNone;  ///< where it waited when it gave way last
@@ -156,6 +156,8 @@ class Warp {
   }
   /// A part of the lanes that execute an instruction waits for others, and will execute it again.
   void wait_for_lanes(Mask waiting, Mask active);
+  /// Lanes that wait so have executed it after all.
+  void end_waiting(Mask lanes);
   void poll() { leave({position_, lanes_, Fragment::State::polling}); }
   /// For an instruction that returns what other threads write, and may be a look at whether they have: polls that see
   /// nothing new give way.
@@ -178,6 +180,8 @@ class Warp {
 
   /// The bytes of a thread's local memory.
   std::byte* local_memory(unsigned lane) { return local_.data() + lane * local_bytes_; }
+  /// Of each of these bytes, whether the thread wrote it: 0 or 1.
+  std::uint8_t* local_written(unsigned lane) { return local_written_.data() + lane * local_bytes_; }
   std::size_t local_bytes() const { return local_bytes_; }
 
   ThreadCopies& copies() { return copies_; }
@@ -224,6 +228,7 @@ class Warp {
   std::byte* frame_;
   std::size_t local_bytes_;
   std::vector<std::byte> local_;
+  std::vector<std::uint8_t> local_written_;
 
   std::size_t position_ = 0;  ///< of the next instruction of the fragment that runs
   Mask lanes_ = 0;

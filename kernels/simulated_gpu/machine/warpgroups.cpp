@@ -79,7 +79,8 @@ void Warpgroups::read_shared(const Product& product, Warp& warp, const AccessClo
       warp.fail(operation, 0, joined("shared memory is read out of bounds by wgmma: 16 bytes at ", address));
     const SharedFinding finding = shared.note_late_read(address, kChunkBytes, stamp, knowledge);
     if (finding.problem != SharedFinding::Problem::none) [[unlikely]]
-      note_shared_finding(warp, operation, 0, finding, joined("16 bytes at ", address), "read");
+      note_shared_finding(warp, operation, 0, finding, joined("16 bytes at ", address), "read",
+                          kind_of(finding.problem));
     std::memcpy(chunks_[i].data(), shared.at(address), kChunkBytes);
   }
 }

@@ -10,6 +10,8 @@ namespace {
 
 /// Looked at for all races of a launch; those behind them are mostly of the same instructions.
 constexpr std::size_t kMostConflicts = std::size_t{1} << 20;
+/// Strong writes of the same bytes, by blocks that publish, with which other accesses are compared.
+constexpr std::size_t kMostEqualWrites = 64;
 
 }  // namespace
 
@@ -42,19 +44,48 @@ void AccessLog::finish() {
   }
 }
 
-/// Calls visit(conflict) for writes and `others` that overlap and are not ordered, until it returns false; whether it never did.
+void AccessLog::append(const AccessLog& other) {
+  const auto shift = static_cast<std::uint32_t>(segments_.size() - 1);
+  segments_.insert(segments_.end(), other.segments_.begin() + 1, other.segments_.end());
+  const auto copy = [&](const std::vector<Access>& from, std::vector<Access>& to) {
+    const std::size_t begin = to.size();
+    to.insert(to.end(), from.begin(), from.end());
+    if (shift == 0) return;
+    for (std::size_t i = begin; i < to.size(); ++i)
+      if (to[i].segment != 0) to[i].segment += shift;
+  };
+  copy(other.reads_, reads_);
+  copy(other.writes_, writes_);
+}
+
+/// Whether the block of a plain read updates the same bytes by atom.cas: it read what it expects, as the loop of the
+/// CUDA C++ Programming Guide for atomicAdd(double) does. If another block changed it, atom.cas fails.
+bool AccessLog::swaps_later(const Access& read) const {
+  auto i = static_cast<std::size_t>(std::ranges::lower_bound(writes_, read.end, {}, &Access::first) - writes_.begin());
+  for (; i > 0 && furthest_[i - 1] > read.first; --i) {
+    const Access& write = writes_[i - 1];
+    if (write.is_swap && write.block == read.block && write.first <= read.first && read.end <= write.end) return true;
+  }
+  return false;
+}
+
+/// Calls visit(conflict) for writes and `others` that overlap and are not ordered, until it returns false; whether it
+/// never did. `all`: the log of which this is a part.
 template <class Visit>
-bool AccessLog::visit_overlaps(const std::vector<Access>& others, const Visit& visit) const {
-  const auto counts = [](const Access& write, const Access& other) {
-    return write.block != other.block && other.block != kAllBlocks && !(write.is_strong && other.is_strong) &&
-           !(write.is_fenced && other.is_fenced);
+bool AccessLog::visit_overlaps(const std::vector<Access>& others, const AccessLog& all, const Visit& visit) const {
+  const auto is_conflict = [&](const Access& write, const Access& other) {
+    if (other.block == kAllBlocks) return false;
+    if (other.is_read_only) return true;
+    if (write.block == other.block || (write.is_strong && other.is_strong) || all.is_ordered(write, other))
+      return false;
+    return !(write.kind == Kind::atomic && other.kind == Kind::read && all.swaps_later(other));
   };
   for (const Access& other : others) {
     auto i =
         static_cast<std::size_t>(std::ranges::lower_bound(writes_, other.end, {}, &Access::first) - writes_.begin());
     for (; i > 0 && furthest_[i - 1] > other.first; --i) {
       const Access& write = writes_[i - 1];
-      if (write.end > other.first && counts(write, other) &&
+      if (write.end > other.first && is_conflict(write, other) &&
           !visit(Conflict{write, other, std::max(write.first, other.first), std::min(write.end, other.end)}))
         return false;
     }
@@ -65,22 +96,23 @@ bool AccessLog::visit_overlaps(const std::vector<Access>& others, const Visit& v
 /// The same for all of the log.
 template <class Visit>
 bool AccessLog::visit_conflicts(const Visit& visit) const {
-  if (!writes_overlap_) return visit_overlaps(reads_, visit);
-  // Of strong writes of the same bytes, those of two blocks say as much as all: with thousands of blocks, pairs would
-  // be too many.
+  if (!writes_overlap_) return visit_overlaps(reads_, *this, visit);
+  // Of strong writes of the same bytes, those of two blocks that publish nothing say as much as all, and of the others
+  // some do: with thousands of blocks, pairs would be too many.
   AccessLog distinct;
   std::size_t equal = 0;  // strong writes of the bytes of the last one that are kept
   for (const Access& write : writes_) {
     const Access* const last = distinct.writes_.empty() ? nullptr : &distinct.writes_.back();
     const bool is_equal = last != nullptr && write.is_strong && last->is_strong && last->first == write.first &&
-                          last->end == write.end && last->is_fenced == write.is_fenced;
+                          last->end == write.end && (last->segment == 0) == (write.segment == 0);
     equal = is_equal ? equal : 0;
-    if (is_equal && (equal == 2 || last->block == write.block)) continue;
+    const std::size_t most = write.segment == 0 ? 2 : kMostEqualWrites;
+    if (is_equal && (equal >= most || last->block == write.block)) continue;
     ++equal;
     distinct.writes_.push_back(write);
   }
   distinct.finish();
-  return distinct.visit_overlaps(distinct.writes_, visit) && distinct.visit_overlaps(reads_, visit);
+  return distinct.visit_overlaps(distinct.writes_, *this, visit) && distinct.visit_overlaps(reads_, *this, visit);
 }
 
 std::optional<AccessLog::Conflict> AccessLog::between_blocks() const {

@@ -7,7 +7,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
+
+#include "kernels/simulated_gpu/memory/block_order.h"
 
 namespace gradring::simulated_gpu {
 
@@ -108,8 +111,17 @@ class AccessLog {
     std::uint64_t block = 0;     ///< of the grid
     std::uint32_t position = 0;  ///< of the instruction
     Kind kind = Kind::read;
-    bool is_strong = false;  ///< an atomic, or volatile, relaxed, acquire or release
-    bool is_fenced = false;  ///< the block executed a fence for the whole GPU
+    bool is_strong = false;     ///< an atomic, or volatile, relaxed, acquire or release
+    bool is_swap = false;       ///< atom.cas
+    bool is_read_only = false;  ///< ld.global.nc
+    bool is_silent = false;     ///< every byte that was written had its value already
+    std::uint32_t segment =
+        0;  ///< an index of add_segment(); 0: the block published nothing before, and knows of no other
+  };
+  /// Accesses of a block that are published together, and what the block knew of others when it made them.
+  struct Segment {
+    std::uint32_t number = 0;  ///< in the block
+    BlockOrder::Clock known;   ///< null: nothing
   };
   struct Conflict {
     Access earlier, later;  ///< at least one of them writes
@@ -117,10 +129,11 @@ class AccessLog {
   };
 
   void add(const Access& access) { (access.kind == Kind::read ? reads_ : writes_).push_back(access); }
-  void append(const AccessLog& other) {
-    reads_.insert(reads_.end(), other.reads_.begin(), other.reads_.end());
-    writes_.insert(writes_.end(), other.writes_.begin(), other.writes_.end());
+  std::uint32_t add_segment(Segment segment) {
+    segments_.push_back(std::move(segment));
+    return static_cast<std::uint32_t>(segments_.size() - 1);
   }
+  void append(const AccessLog& other);
   const std::vector<Access>& reads() const { return reads_; }
   /// Atomics, too.
   const std::vector<Access>& writes() const { return writes_; }
@@ -128,8 +141,8 @@ class AccessLog {
   /// Where nothing more is added: makes between_blocks() fast.
   void finish();
 
-  /// Two blocks of the launch access the same bytes, one of them writes them, not both by strong accesses; blocks that
-  /// executed fences for the whole GPU are taken to be ordered by them. After finish().
+  /// Two blocks of the launch access the same bytes, one of them writes them, not both by strong accesses, and neither
+  /// had published its access to the other; or ld.global.nc reads bytes that the launch writes. After finish().
   std::optional<Conflict> between_blocks() const;
   /// The same for each two instructions once.
   std::vector<Conflict> all_between_blocks() const;
@@ -138,9 +151,18 @@ class AccessLog {
   template <class Visit>
   bool visit_conflicts(const Visit& visit) const;
   template <class Visit>
-  bool visit_overlaps(const std::vector<Access>& others, const Visit& visit) const;
+  bool visit_overlaps(const std::vector<Access>& others, const AccessLog& all, const Visit& visit) const;
+
+  bool is_ordered(const Access& a, const Access& b) const {
+    const Segment& one = segments_[a.segment];
+    const Segment& other = segments_[b.segment];
+    return (other.known != nullptr && other.known->knows(a.block, one.number)) ||
+           (one.known != nullptr && one.known->knows(b.block, other.number));
+  }
+  bool swaps_later(const Access& read) const;
 
   std::vector<Access> reads_;
+  std::vector<Segment> segments_ = {{}};
   std::vector<Access> writes_;           ///< atomics, too
   std::vector<std::uint64_t> furthest_;  ///< the largest end of these writes up to each
   bool writes_overlap_ = false;

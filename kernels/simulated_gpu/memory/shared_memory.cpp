@@ -76,8 +76,10 @@ SharedFinding SharedMemory::note_use(std::uint64_t address, std::size_t bytes, u
                                      const Rows& others, Problem problem) {
   const Range range = range_of(address, bytes);
   const Access access{.warp = thread / kWarpSize, .self = thread};
-  for (std::size_t i = range.first; i < range.end; ++i)
-    if (writes_[i] < clocks_.block_begin()) return {Problem::not_written, {}};
+  std::size_t unwritten = 0;
+  for (std::size_t i = range.first; i < range.end; ++i) unwritten += writes_[i] < clocks_.block_begin() ? 1 : 0;
+  if (unwritten != 0)
+    return {unwritten == range.end - range.first ? Problem::not_written : Problem::partly_written, {}};
   mark(own, range, thread);
   const SharedFinding finding = find_unordered(writes_.data(), range, access, Problem::unordered_write);
   return finding.problem != Problem::none ? finding : find_unordered(others, range, access, problem);

@@ -30,6 +30,7 @@ struct SharedFinding {
   enum class Problem : std::uint8_t {
     none,
     not_written,
+    partly_written,  ///< some of the bytes that are read were never written
     unordered_write,
     unordered_read,
     not_fenced,  ///< an asynchronous access to what was written without fence.proxy.async

@@ -236,11 +236,20 @@ TEST(WarpOperation, GroupsWaitForTheirOwnMembersAlone) {
 
 TEST(WarpOperation, IsAFaultIfALaneNeverComes) {
   const std::string text = fault_of([] {
-    words_of(
-        "setp.ge.u32 %q1, %thread, 8; @%q1 bra $wait; bar.warp.sync 0xffffffff; ret; $wait: bar.warp.sync 0xffffffff;",
-        32);
+    words_of("setp.ge.u32 %q1, %thread, 8; @%q1 bra $wait; bar.warp.sync 0xffffffff; ret; $wait: bar.sync 0;", 32);
   });
   EXPECT_NE(text.find("never come"), text.npos) << text;
+}
+
+TEST(WarpOperation, BarriersWithTheSameMaskAreOne) {
+  const auto body = [](const std::string& masks) {
+    return ".shared .align 4 .b32 word; setp.ge.u32 %q1, %thread, 8; @%q1 bra $wait; setp.eq.u32 %q2, %thread, 3;"
+           "@%q2 st.shared.u32 [word], 6; bar.warp.sync 0xffffffff; bra $end; $wait: bar.warp.sync " +
+           masks + "; $end: ld.shared.u32 %r1, [word]; st.global.u32 [%address], %r1;";
+  };
+  EXPECT_EQ(words_of(body("0xffffffff"), 32), std::vector<U32>(32, 6));
+  const std::string text = fault_of([&] { words_of(body("0xffffff00"), 32); });
+  EXPECT_NE(text, "");
 }
 
 TEST(Grid, EndsAKernelThatDoesNot) {

@@ -16,7 +16,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-
 void launch(FindingLog& log, const std::string& body, Extent grid = {}, Extent block = {64}) {
   GlobalMemory memory;
   DeviceArray<U32> array(memory, numbered(256));
@@ -56,7 +55,8 @@ TEST(Findings, WhatAGpuFailsOnEndsTheLaunch) {
 
 TEST(Findings, AreNamedByWarpOperationsToo) {
   FindingLog log({.goes_on = true});
-  launch(log, kThread + "setp.lt.u32 %q1, %thread, 16; @!%q1 ret; shfl.sync.idx.b32 %r1, %thread, 20, 31, 65535;", {}, {32});
+  launch(log, kThread + "setp.lt.u32 %q1, %thread, 16; @!%q1 ret; shfl.sync.idx.b32 %r1, %thread, 20, 31, 65535;", {},
+         {32});
   ASSERT_EQ(log.all().size(), 1u);
   EXPECT_EQ(log.all()[0].kind, FindingKind::undefined_value);
 }
@@ -72,7 +72,8 @@ TEST(Findings, OfRacesBetweenBlocksAreOneForEachTwoInstructions) {
 TEST(Findings, AreSuppressedByKindKernelFileAndLine) {
   const auto errors = [](const std::string& suppressions) {
     FindingLog log({.goes_on = true, .suppressions = suppressions});
-    log.add({}, {.kind = FindingKind::shared_race, .kernel = "sum<float>", .file = "src/sum.cu", .line = 31, .text = "x"});
+    log.add({},
+            {.kind = FindingKind::shared_race, .kernel = "sum<float>", .file = "src/sum.cu", .line = 31, .text = "x"});
     return log.count(Severity::error);
   };
   EXPECT_EQ(errors(""), 1u);
@@ -80,7 +81,7 @@ TEST(Findings, AreSuppressedByKindKernelFileAndLine) {
   EXPECT_EQ(errors("kind=shared-race kernel=sum<.*> file=sum.cu line=31  # known"), 0u);
   EXPECT_EQ(errors("kernel=sum"), 1u) << "the whole name";
   EXPECT_EQ(errors("line=32\nline=31"), 0u);
-  for (const char* const wrong : {"kind=none", "kernel=(", "line=x", "line=0", "place=3", "file="})
+  for (const char* const wrong : {"kind=none", "kernel=(", "line=x", "line=0", "key=3", "file="})
     EXPECT_THROW(FindingLog({.suppressions = wrong}), InvalidArgument) << wrong;
 }
 

@@ -2,6 +2,7 @@
 #include "kernels/simulated_gpu/machine/operations/access.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
 
@@ -45,6 +46,60 @@ bool all_written(const std::uint8_t* written, std::size_t bytes) {
   return std::memchr(written, 0, bytes) == nullptr;
 }
 
+/// Of bytes that were written in part, the others may be padding of a struct, which its copies read and write: the PTX
+/// does not say.
+template <class Describe>
+void note_unwritten(const Operation& operation, Warp& warp, unsigned lane, const std::uint8_t* written, unsigned bytes,
+                    const char* space, const Describe& describe) {
+  const bool is_padding = std::memchr(written, 1, bytes) != nullptr;
+  note_finding(warp, is_padding ? FindingKind::padding : FindingKind::not_written, operation, lane, [&] {
+    return joined(space, " memory is read before it is written: ", describe(),
+                  is_padding ? ", some of which were written" : "");
+  });
+}
+
+/// What a lane of st writes.
+std::array<std::byte, 16> stored_bytes(const Operation& operation, Warp& warp, const AccessDetails& stored,
+                                       unsigned lane) {
+  std::array<std::byte, 16> bytes{};
+  const unsigned element = stored.bytes / stored.elements;
+  for (unsigned i = 0; i < stored.elements; ++i)
+    std::memcpy(&bytes[i * element], warp.row<std::byte>(operation.slots[i]) + lane * stored.register_bytes, element);
+  return bytes;
+}
+
+/// Whether st writes what is in global memory already. Not looked for where lanes write one row of bytes.
+bool is_silent(const Operation& operation, Warp& warp, Mask active, const Addresses& addresses,
+               const AccessDetails* stored) {
+  if (stored == nullptr) return false;
+  Mask silent = 0;
+  for_each_lane(active, [&](unsigned lane) {
+    const std::array<std::byte, 16> bytes = stored_bytes(operation, warp, *stored, lane);
+    if (std::memcmp(bytes.data(), reinterpret_cast<const void*>(addresses.lane[lane]), stored->bytes) == 0)
+      silent |= kLaneBits[lane];
+  });
+  return silent == active;
+}
+
+/// Whether a lane of st writes to shared memory what all other lanes of it write there, and, if `other` is none of these,
+/// what is there already.
+bool is_same_value(const Operation& operation, Warp& warp, Mask active, unsigned lane, const Addresses& addresses,
+                   const AccessDetails* stored, const Accessor& other) {
+  if (stored == nullptr) return false;
+  const std::array<std::byte, 16> bytes = stored_bytes(operation, warp, *stored, lane);
+  Mask same = kLaneBits[lane];
+  bool differs = false;
+  for_each_lane(active & ~same, [&](unsigned others) {
+    if (addresses.lane[others] != addresses.lane[lane]) return;
+    same |= kLaneBits[others];
+    differs |= stored_bytes(operation, warp, *stored, others) != bytes;
+  });
+  if (differs) return false;
+  const bool is_of_these = other.is_thread() && other.warp() == warp.index() &&
+                           (same & ~kLaneBits[lane] & kLaneBits[other.who % kWarpSize]) != 0;
+  return is_of_these || std::memcmp(bytes.data(), warp.block().shared().at(addresses.lane[lane]), stored->bytes) == 0;
+}
+
 [[noreturn]] void fail_outside(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
                                std::uint64_t address) {
   const GlobalMemory& memory = warp.block().global().memory();
@@ -62,9 +117,8 @@ void touch_global(const Operation& operation, Warp& warp, unsigned lane, Access 
                   const GlobalMemory::Block& block, std::uint64_t address) {
   std::uint8_t* const written = block.written.get() + (address - block.address);
   if (access != Access::write && !all_written(written, bytes))
-    note_finding(warp, FindingKind::not_written, operation, lane, [&] {
-      return "global memory is read before it is written: " + warp.block().global().memory().describe(address, bytes);
-    });
+    note_unwritten(operation, warp, lane, written, bytes, "global",
+                   [&] { return warp.block().global().memory().describe(address, bytes); });
   if (access != Access::read) std::memset(written, 1, bytes);
 }
 
@@ -77,14 +131,16 @@ void note_watched(const Operation& operation, Warp& warp, Mask active, unsigned 
 }
 
 void note_access(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                 const Addresses& addresses, const Span& span, std::uint64_t allocation) {
+                 const Addresses& addresses, const Span& span, std::uint64_t allocation, const AccessDetails* stored) {
   GlobalAccesses* const accesses = warp.block().accesses();
   if (accesses == nullptr) return;
   const auto kind = access == Access::read    ? AccessLog::Kind::read
                     : access == Access::write ? AccessLog::Kind::write
                                               : AccessLog::Kind::atomic;
-  accesses->note(operation, kind, active, bytes, addresses.lane, span.first, span.last + bytes, span.is_consecutive,
-                 allocation);
+  const bool is_row = span.is_consecutive && active == kAllLanes;
+  const bool silent = access == Access::write && !is_row && is_silent(operation, warp, active, addresses, stored);
+  accesses->note(operation, warp.index(), kind, active, bytes, addresses.lane, span.first, span.last + bytes,
+                 span.is_consecutive, allocation, silent);
 }
 
 bool is_parameter(const Warp& warp, std::uint64_t address, std::size_t bytes) {
@@ -109,7 +165,7 @@ void count_global(const Operation& operation, Warp& warp, Mask active, Access ac
 }
 
 bool resolve_global(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                    Addresses& addresses) {
+                    Addresses& addresses, const AccessDetails* stored) {
   const Span span = span_of(addresses, bytes);
   check_alignment(operation, warp, active, bytes, addresses, span, "global");
   const std::size_t extent = span.last - span.first + bytes;
@@ -124,12 +180,12 @@ bool resolve_global(const Operation& operation, Warp& warp, Mask active, Access 
       if (own == nullptr) fail_outside(operation, warp, lane, access, bytes, address);
       touch_global(operation, warp, lane, access, bytes, *own, address);
       note_access(operation, warp, kLaneBits[lane], access, bytes, addresses, {.first = address, .last = address},
-                  own->address);
+                  own->address, stored);
     });
     return false;
   }
   const bool is_one_address = span.first == span.last;
-  note_access(operation, warp, active, access, bytes, addresses, span, block->address);
+  note_access(operation, warp, active, access, bytes, addresses, span, block->address, stored);
   std::uint8_t* const written = block->written.get() + (span.first - block->address);
   const bool is_dense = extent <= std::size_t{kWarpSize} * bytes;
   if (access == Access::read) {
@@ -145,7 +201,7 @@ bool resolve_global(const Operation& operation, Warp& warp, Mask active, Access 
 }
 
 void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                    Addresses& addresses) {
+                    Addresses& addresses, const AccessDetails* stored) {
   check_shared(operation, warp, active, access, bytes, addresses);
   SharedMemory& shared = warp.block().shared();
   shared.clocks().begin_access(warp.index());
@@ -158,8 +214,12 @@ void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access 
     const SharedFinding finding = access == Access::read    ? shared.note_read(address, bytes, thread)
                                   : access == Access::write ? shared.note_write(address, bytes, thread)
                                                             : shared.note_atomic(address, bytes, thread);
-    if (finding.problem != SharedFinding::Problem::none) [[unlikely]]
-      note_shared_finding(warp, operation, lane, finding, bytes_at(bytes, address), verb(access));
+    if (finding.problem == SharedFinding::Problem::none) [[likely]]
+      return;
+    const bool is_same = access == Access::write && finding.problem == SharedFinding::Problem::unordered_write &&
+                         is_same_value(operation, warp, active, lane, addresses, stored, finding.other);
+    note_shared_finding(warp, operation, lane, finding, bytes_at(bytes, address), verb(access),
+                        is_same ? FindingKind::same_value : kind_of(finding.problem));
   });
   const std::uint64_t host = reinterpret_cast<std::uint64_t>(shared.at(kFirstSharedAddress)) - kFirstSharedAddress;
   for (std::uint64_t& address : addresses.lane) address += host;
@@ -175,6 +235,11 @@ void resolve_local(const Operation& operation, Warp& warp, Mask active, Access a
                 joined("local memory is ", verb(access), " out of bounds: ", bytes_at(bytes, addresses.lane[lane]),
                        "; expected ", kFirstLocalAddress, " to ", kFirstLocalAddress + warp.local_bytes()),
                 FindingKind::out_of_bounds);
+    std::uint8_t* const written = warp.local_written(lane) + offset;
+    if (access == Access::read && !all_written(written, bytes))
+      note_unwritten(operation, warp, lane, written, bytes, "local",
+                     [&] { return bytes_at(bytes, addresses.lane[lane]); });
+    if (access != Access::read) std::memset(written, 1, bytes);
     addresses.lane[lane] = reinterpret_cast<std::uint64_t>(warp.local_memory(lane) + offset);
   });
 }
@@ -196,13 +261,13 @@ void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Acc
 
 /// Each lane's address says which space it is in; the lanes of a space go together.
 void resolve_generic(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                     Addresses& addresses) {
+                     Addresses& addresses, const AccessDetails* stored) {
   const auto part = [&](Mask lanes, StateSpace space, std::uint64_t window) {
     if (lanes == 0) return;
     Addresses own;
     for (unsigned lane = 0; lane < kWarpSize; ++lane)
       own.lane[lane] = addresses.lane[(lanes & kLaneBits[lane]) != 0 ? lane : lowest_lane(lanes)] - window;
-    resolve(operation, warp, lanes, space, access, bytes, own);
+    resolve(operation, warp, lanes, space, access, bytes, own, stored);
     for_each_lane(lanes, [&](unsigned lane) { addresses.lane[lane] = own.lane[lane]; });
   };
   const Mask shared = active & lanes_where(is_in_shared_window, addresses.lane);
@@ -278,13 +343,13 @@ void check_global_read(const Operation& operation, Warp& warp, unsigned lane, un
 }
 
 bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
-             Addresses& addresses) {
+             Addresses& addresses, const AccessDetails* stored) {
   switch (space) {
-    case StateSpace::global: return resolve_global(operation, warp, active, access, bytes, addresses);
-    case StateSpace::shared: resolve_shared(operation, warp, active, access, bytes, addresses); break;
+    case StateSpace::global: return resolve_global(operation, warp, active, access, bytes, addresses, stored);
+    case StateSpace::shared: resolve_shared(operation, warp, active, access, bytes, addresses, stored); break;
     case StateSpace::local: resolve_local(operation, warp, active, access, bytes, addresses); break;
     case StateSpace::param: resolve_parameters(operation, warp, active, access, bytes, addresses); break;
-    case StateSpace::generic: resolve_generic(operation, warp, active, access, bytes, addresses); break;
+    case StateSpace::generic: resolve_generic(operation, warp, active, access, bytes, addresses, stored); break;
   }
   return false;
 }
@@ -292,7 +357,8 @@ bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace spa
 Addresses resolve_operand(const Operation& operation, Warp& warp, Mask active, Access access) {
   const auto& details = *static_cast<const AccessDetails*>(operation.details);
   Addresses addresses = addresses_of(details.address, warp, active);
-  resolve(operation, warp, active, details.space, access, details.bytes, addresses);
+  resolve(operation, warp, active, details.space, access, details.bytes, addresses,
+          details.register_bytes == 0 ? nullptr : &details);
   return addresses;
 }
 

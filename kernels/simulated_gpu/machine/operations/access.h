@@ -16,8 +16,9 @@ enum class StateSpace : std::uint8_t { generic, global, shared, local, param };
 /// Details of an operation that accesses memory.
 struct AccessDetails {
   StateSpace space = StateSpace::generic;
-  unsigned bytes = 4;     ///< of each thread
-  unsigned elements = 1;  ///< of a vector, whose rows are Operation::slots
+  unsigned bytes = 4;           ///< of each thread
+  unsigned elements = 1;        ///< of a vector, whose rows are Operation::slots
+  unsigned register_bytes = 0;  ///< of st: the width of these rows
   Decoder::Address address;
 };
 
@@ -29,10 +30,12 @@ Addresses addresses_of(const Decoder::Address& operand, Warp& warp, Mask active)
 /// Turns addresses of a state space into those of the host's memory, after all checks: alignment, bounds, whether
 /// what is read was written, races. Notes what is written, and counts.
 ///
+/// `stored`: of an instruction that writes its registers, else null.
+///
 /// Returns   whether all lanes are known to access the same bytes.
 /// Errors    Fault.
 bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
-             Addresses& addresses);
+             Addresses& addresses, const AccessDetails* stored = nullptr);
 
 /// The addresses of an operation with AccessDetails, in the host's memory, after these checks.
 Addresses resolve_operand(const Operation& operation, Warp& warp, Mask active, Access access);

@@ -238,7 +238,7 @@ void fence(const Operation&, Warp&, Mask) {}
 
 /// The same with the scope of a GPU or more, which orders blocks.
 void fence_blocks(const Operation&, Warp& warp, Mask) {
-  if (GlobalAccesses* const accesses = warp.block().accesses()) accesses->note_fence();
+  if (GlobalAccesses* const accesses = warp.block().accesses()) accesses->note_fence(warp.index());
 }
 
 void translate_arrive(Decoder& decoder, Operation& operation, MbarrierDetails details) {

@@ -32,10 +32,34 @@ void arrive_at_barrier(const Operation& operation, Warp& warp, Mask active) {
   if (warp.are_together(active, kAllLanes)) warp.block().arrive_without_waiting(operation, warp, active);
 }
 
+void wait_for_lanes(const Operation& operation, Warp& warp, Mask active);
+
+/// The lanes that wait at another bar.warp.sync with the same mask.
+Mask waiting_with(Warp& warp, Mask members) {
+  Mask found = 0;
+  for (const Fragment& fragment : warp.waiting()) {
+    const Operation& operation = warp.block().program().operations[fragment.position];
+    if (fragment.state != Fragment::State::at_collective || operation.execute != &wait_for_lanes) continue;
+    found |= fragment.lanes & lanes_where([&](Mask mask) { return mask == members; }, warp.row<Mask>(operation.a));
+  }
+  return found;
+}
+
+/// PTX ISA, bar.warp.sync: a thread waits until all threads of its mask have executed a bar.warp.sync with the same mask,
+/// which may be another instruction.
 void wait_for_lanes(const Operation& operation, Warp& warp, Mask active) {
-  for_each_group(operation, warp, active, operation.a, [&](Mask group) {
-    warp.block().shared().clocks().order_lanes(warp.index(), group, group == warp.living());
+  Mask waiting = 0;
+  for_each_mask(operation, warp, active, operation.a, [&](Mask group, Mask members) {
+    const Mask others = warp.waiting().empty() ? 0 : waiting_with(warp, members);
+    const Mask all = group | others;
+    if ((members & warp.living() & ~all) != 0) {
+      waiting |= group;
+      return;
+    }
+    warp.block().shared().clocks().order_lanes(warp.index(), all, all == warp.living());
+    if (others != 0) warp.end_waiting(others);
   });
+  if (waiting != 0) warp.wait_for_lanes(waiting, active);
 }
 
 void translate_bra(Decoder& decoder, Operation& operation) {

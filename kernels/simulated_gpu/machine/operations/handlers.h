@@ -87,16 +87,11 @@ T take_from(Decoder& decoder, const Word<T> (&table)[kRows]) {
   return nullptr;
 }
 
-/// For instructions with a member mask, in row `mask`: lanes of `active` with the same mask are a group, which executes
-/// the instruction on its own as soon as all members that live are here: f(group). Groups that are not complete wait for
-/// their other members, and execute the instruction again with them.
+/// Calls f(group, members) for the lanes of `active` that have the same member mask, in row `mask`.
 ///
-/// Source    PTX ISA, shfl.sync, vote.sync, bar.warp.sync, ...: an executing thread waits until all non-exited threads of
-///           membermask have executed it with the same membermask.
 /// Errors    Fault if a lane is no member of its own mask.
 template <class F>
-void for_each_group(const Operation& operation, Warp& warp, Mask active, Slot mask, const F& f) {
-  Mask waiting = 0;
+void for_each_mask(const Operation& operation, Warp& warp, Mask active, Slot mask, const F& f) {
   for (Mask rest = active; rest != 0;) {
     const Mask* const row = warp.row<Mask>(mask);
     const Mask members = row[lowest_lane(rest)];
@@ -104,11 +99,26 @@ void for_each_group(const Operation& operation, Warp& warp, Mask active, Slot ma
     rest &= ~group;
     if ((group & ~members) != 0)
       warp.fail(operation, lowest_lane(group & ~members), "a thread is not in the member mask of its own instruction");
+    f(group, members);
+  }
+}
+
+/// For instructions with a member mask, in row `mask`: lanes of `active` with the same mask are a group, which executes
+/// the instruction on its own as soon as all members that live are here: f(group). Groups that are not complete wait for
+/// their other members, and execute the instruction again with them.
+///
+/// Source    PTX ISA, shfl.sync, vote.sync, ...: an executing thread waits until all non-exited threads of
+///           membermask have executed it with the same membermask.
+/// Errors    as for_each_mask.
+template <class F>
+void for_each_group(const Operation& operation, Warp& warp, Mask active, Slot mask, const F& f) {
+  Mask waiting = 0;
+  for_each_mask(operation, warp, active, mask, [&](Mask group, Mask members) {
     if ((members & warp.living() & ~group) == 0)
       f(group);
     else
       waiting |= group;
-  }
+  });
   if (waiting != 0) warp.wait_for_lanes(waiting, active);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // ld and st of all state spaces, also of vectors; atom and red, lane by lane, as atomics of the host, so that blocks on
 // other threads see them whole.
+#include <algorithm>
 #include <atomic>
 #include <utility>
 
@@ -80,19 +81,31 @@ void store(const Operation& operation, Warp& warp, Mask active) {
   if constexpr (kSynchronises) warp.end_fair_turn();
 }
 
-/// Words that say how long data stays in a cache, or how an access is ordered: every access is immediate here. Returns
-/// whether the access may be one by which threads wait for each other: it is strong, or passes by the L1 cache.
-bool take_hints(Decoder& decoder) {
+/// Words that say how an access is ordered; what they order is noted by position. Accesses with the scope of a block order
+/// nothing between blocks, and are like plain ones there. Returns whether there was such a word.
+bool take_order(Decoder& decoder, MemoryOrder order) {
   Program& program = decoder.frame().program();
-  bool synchronises = false;
-  for (const std::string_view word : {"volatile", "relaxed", "acquire", "release"})
+  bool is_ordered = false;
+  for (const std::string_view word : {"volatile", "relaxed", "acquire", "release", "acq_rel"})
     if (decoder.take(word)) {
-      program.strong_accesses.insert(program.operations.size());
-      synchronises = true;
+      is_ordered = order.is_strong = true;
+      order.is_acquire |= word.starts_with("acq");
+      order.is_release |= word == "release" || word == "acq_rel";
     }
+  if (decoder.take("cta")) order = {.is_swap = order.is_swap, .returns_none = order.returns_none};
+  for (const std::string_view word : {"weak", "gpu", "cluster", "sys"}) decoder.take(word);
+  if (order != MemoryOrder{}) program.orders[program.operations.size()] = order;
+  return is_ordered;
+}
+
+/// The same, and words that say how long data stays in a cache: every access is immediate here. Returns whether the access
+/// may be one by which threads wait for each other: it is strong, or passes by the L1 cache.
+bool take_hints(Decoder& decoder) {
+  bool synchronises = take_order(decoder, {});
   for (const std::string_view word : {"cg", "cv", "wt"}) synchronises |= decoder.take(word);
-  for (const std::string_view word : {"weak", "gpu", "cta", "cluster", "sys"}) decoder.take(word);
-  for (const std::string_view word : {"ca", "cs", "lu", "wb", "nc"}) decoder.take(word);
+  Program& program = decoder.frame().program();
+  if (decoder.take("nc")) program.read_only_loads.insert(program.operations.size());
+  for (const std::string_view word : {"ca", "cs", "lu", "wb"}) decoder.take(word);
   for (const std::string_view word : {"no_allocate", "evict_normal", "evict_first", "evict_last"})
     decoder.take(joined("L1::", word));
   for (const std::string_view word : {"64B", "128B", "256B"}) decoder.take(joined("L2::", word));
@@ -147,7 +160,10 @@ void translate_access(Decoder& decoder, Operation& operation) {
   decoder.finish(2);
   const unsigned width = decode_values(decoder, operation, decoder.operand(kLoads ? 0 : 1), type, elements, kLoads);
   decode_access(decoder, operation, decoder.operand(kLoads ? 1 : 0),
-                {.space = space, .bytes = static_cast<unsigned>(bytes_of(type)) * elements, .elements = elements});
+                {.space = space,
+                 .bytes = static_cast<unsigned>(bytes_of(type)) * elements,
+                 .elements = elements,
+                 .register_bytes = kLoads ? 0 : width});
   if constexpr (kLoads)
     operation.execute = synchronises ? load_of<true>(decoder, type, width) : load_of<false>(decoder, type, width);
   else
@@ -249,8 +265,9 @@ constexpr Word<Handler (*)(Decoder&, Type)> kFunctions[] = {
 
 template <bool kReturns>
 void translate_atomic(Decoder& decoder, Operation& operation) {
-  for (const std::string_view word : {"relaxed", "acquire", "release", "acq_rel", "cta", "cluster", "gpu", "sys"})
-    decoder.take(word);
+  const auto& words = decoder.instruction().words;
+  take_order(decoder,
+             {.is_strong = true, .is_swap = std::ranges::find(words, "cas") != words.end(), .returns_none = !kReturns});
   const StateSpace space = take_state_space(decoder);
   if (space == StateSpace::param || space == StateSpace::local) decoder.reject("the state space has no atomics");
   const auto function = take_from(decoder, kFunctions);

@@ -104,8 +104,9 @@ class Kernels : public Cudart {
   cudaError_t launch(const void* kernel, const cudaLaunchConfig_t& made, std::vector<void*> arguments = {}) {
     return cudaLaunchKernelExC(&made, kernel, arguments.data());
   }
-  cudaError_t launch_add_one(std::uint32_t* to, const std::uint32_t* from) {
-    return launch(add_one_, config(stream_), {static_cast<void*>(&to), static_cast<void*>(&from)});
+  cudaError_t launch_add_one(std::uint32_t* to, const std::uint32_t* from) { return launch_add_one(to, from, stream_); }
+  cudaError_t launch_add_one(std::uint32_t* to, const std::uint32_t* from, cudaStream_t stream) {
+    return launch(add_one_, config(stream), {static_cast<void*>(&to), static_cast<void*>(&from)});
   }
   cudaError_t launch_bounded(dim3 grid, dim3 block, std::size_t shared) {
     return launch(bounded_, config(stream_, grid, block, shared));
@@ -173,6 +174,29 @@ TEST_F(Kernels, FaultsFailTheDeviceAndNameTheKernel) {
       AllOf(HasSubstr("unspecified launch failure"), HasSubstr("add_one"), HasSubstr("ld.global.u32 %r1, [%rd4];")));
   expect_fault("cuda:0: ");
   EXPECT_EQ(runtime().faults.texts().size(), 1u);
+}
+
+/// What a GPU would let pass does not stop the program, if that was asked for: reads of what nobody wrote, and races between
+/// streams.
+TEST_F(Kernels, GoOnAfterFindings) {
+  using simulated_gpu::FindingKind;
+  restart({.findings = {.goes_on = true}});
+  const cudaStream_t stream = make_stream();
+  const cudaStream_t other = make_stream();
+  std::uint32_t* const data = allocate(2, stream);
+  for (int i = 0; i < 3; ++i) ok(launch_add_one(data, data + 1, stream));  // which nobody wrote
+  finish(stream);
+  ok(launch_add_one(data, data + 1, stream));
+  ok(launch_add_one(data, data + 1, other));
+  finish(stream);
+  finish(other);
+  expect_fault("cuda:0: global memory is read before it is written");
+  expect_fault("race between streams");
+  const auto findings = runtime().faults.all();
+  ASSERT_EQ(findings.size(), 2u);
+  EXPECT_EQ(findings[0].kind, FindingKind::not_written);
+  EXPECT_EQ(findings[0].count, 5u);
+  EXPECT_EQ(findings[1].kind, FindingKind::stream_race);
 }
 
 void fail_test(void*) { ADD_FAILURE() << "a function of the host behind a failure"; }
@@ -288,6 +312,8 @@ TEST_F(Kernels, ComeFromTheNewestPtxForTheDevice) {
   RegisteredKernels newer({{90, returning("sm_90", 90)}});
   RegisteredKernels older({{80, returning("sm_80", 80)}});
   RegisteredKernels only_80a({{80, returning("sm_80a", 81)}});
+  RegisteredKernels both_90({{90, returning("sm_90", 90)}, {90, returning("sm_90a", 91)}});
+  RegisteredKernels both_90_turned({{90, returning("sm_90a", 91)}, {90, returning("sm_90", 90)}});
   const auto value_of = [&](RegisteredKernels& kernels, const char* card) {
     restart({.card = card});
     const cudaStream_t stream = make_stream();
@@ -299,6 +325,8 @@ TEST_F(Kernels, ComeFromTheNewestPtxForTheDevice) {
   };
   EXPECT_EQ(value_of(both, "h100"), 90);
   EXPECT_EQ(value_of(both, "a100"), 80);
+  EXPECT_EQ(value_of(both_90, "h100"), 91);
+  EXPECT_EQ(value_of(both_90_turned, "h100"), 91);
   EXPECT_EQ(value_of(older, "h100"), 80);
   EXPECT_EQ(value_of(newer, "a100"), -cudaErrorNoKernelImageForDevice);
   expect_fault(
