@@ -65,8 +65,12 @@ install_package() {
   esac
 }
 
-# Wheels of nvcc 13. pip takes its settings from this machine, as apt does.
+# Wheels of nvcc 13. pip takes its settings and certificates from this machine, as apt does.
 install_nvcc() {
+  local file
+  for file in /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
+    if [[ -f $file ]]; then install -D -m 644 "$file" "$system$file"; fi
+  done
   as_user 'python3 -m venv env
     env/bin/pip install --quiet nvidia-cuda-nvcc nvidia-cuda-crt nvidia-cuda-runtime nvidia-cuda-cccl'
 }
@@ -83,9 +87,6 @@ find_race() {
 }
 
 make_base "$suite"
-for file in /etc/pip.conf /etc/ssl/certs/ca-certificates.crt; do
-  if [[ -f $file ]]; then install -D -m 644 "$file" "$system$file"; fi
-done
 chroot "$system" /usr/sbin/useradd --create-home --shell /bin/bash user
 step 'apt-get install g++ python3-venv' install_in "$system" g++ python3-venv
 step "install ${package##*/}" install_package

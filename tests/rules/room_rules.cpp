@@ -61,7 +61,7 @@ std::set<std::string> dependency_for(const std::string& target) {
 /// Whether the files of a room must include something of a dependency that it states.
 bool must_be_included(const std::string& name) {
   static const Pattern library(
-      "[:$]|^gradring_(commit|gpu_cards|kernels|nn_bench|run_options)$");  // of others, or not a folder
+      "[:$]|^gradring_(commit|counters_table|gpu_cards|kernels|nn_bench|run_options)$");  // of others, or not a folder
   return !library.found_in(name);
 }
 

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "train/bench/counters_table.h"
+#include "kernels/simulated_gpu/counters/counters_table.h"
 #include "train/bench/result_file.h"
 #include "train/options/usage_error.h"
 
@@ -112,7 +112,7 @@ StepTotal total_of(std::span<const CountedWork> work, std::span<const std::strin
 
 std::string step_table(std::span<const CountedWork> work, const StepTotal& total) {
   const std::set<std::size_t> on_path(total.on_path.begin(), total.on_path.end());
-  std::string text = counters_header() + "\n";
+  std::string text = simulated_gpu::counters_header() + "\n";
   for (std::size_t i = 0; i < work.size(); ++i) {
     if (work[i].graph_launch == 0) continue;
     std::string row = work[i].launch ? counters_row(*work[i].launch)

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "kernels/simulated_gpu/counters/counters_table.h"
 #include "train/bench/commands/options.h"
-#include "train/bench/counters_table.h"
 #include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 
@@ -82,12 +82,12 @@ std::vector<LaunchCounts> launches_of(std::vector<CountedWork> work) {
 
 void print_launches(std::span<const LaunchCounts> launches) {
   std::vector<const LaunchCounts*> all;
-  print_text("{}\n", bench::counters_header());
+  print_text("{}\n", simulated_gpu::counters_header());
   for (const LaunchCounts& launch : launches) {
-    print_text("{}\n    {}\n", bench::counters_row(launch), bench::instruction_mix(launch));
+    print_text("{}\n    {}\n", simulated_gpu::counters_row(launch), simulated_gpu::instruction_mix(launch));
     all.push_back(&launch);
   }
-  print_text("{}", bench::costly_lines(bench::merged_lines(all)));
+  print_text("{}", simulated_gpu::costly_lines(simulated_gpu::merged_lines(all)));
 }
 
 /// "dx[37] is 0.25, expected 0.5; 5 of its 1024 elements are wrong", and who wrote it.
@@ -209,7 +209,7 @@ nlohmann::json SimulatedKernels::row(const kb::KernelCase& c, const kb::Measured
   print_launches(launches);
   double instructions = 0, seconds = 0;
   for (const LaunchCounts& launch : launches) {
-    json["counters"].push_back(bench::to_json(launch));
+    json["counters"].push_back(to_json(launch));
     instructions += static_cast<double>(launch.all_warp_instructions());
     seconds += launch.bound.seconds();
   }

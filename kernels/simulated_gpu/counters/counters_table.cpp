@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "train/bench/counters_table.h"
+#include "kernels/simulated_gpu/counters/counters_table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -11,19 +11,12 @@
 #include <set>
 #include <utility>
 
-#include "train/bench/result_file.h"
-
-namespace gradring::train::bench {
+namespace gradring::simulated_gpu {
 namespace {
-
-using simulated_gpu::kInstructionClasses;
-using simulated_gpu::kInstructionClassNames;
-using simulated_gpu::LaunchCounts;
-using simulated_gpu::LineCounts;
-using simulated_gpu::MemoryCounts;
 
 constexpr std::size_t kShownLines = 5;  ///< of each cost
 constexpr double kMegabyte = 1e6, kMegaflop = 1e6;
+constexpr double kMicroseconds = 1e6;  ///< in a second
 
 double active_lanes(const LaunchCounts& launch) {
   const std::uint64_t instructions = launch.all_warp_instructions();
@@ -46,7 +39,7 @@ std::string occupancy(const LaunchCounts& launch) {
 }
 
 /// "memory", "tensor", "issue", or what of a multiprocessor is issued to: "issue: integer".
-std::string limit_of(const simulated_gpu::TimeBound& bound) {
+std::string limit_of(const TimeBound& bound) {
   const std::string limit = bound.limit();
   return limit == "issue" && bound.busiest != limit ? limit + ": " + bound.busiest : limit;
 }
@@ -105,7 +98,7 @@ nlohmann::json resources_of(const LaunchCounts& launch) {
   return json;
 }
 
-nlohmann::json bound_of(const simulated_gpu::TimeBound& bound) {
+nlohmann::json bound_of(const TimeBound& bound) {
   return {{"microseconds", bound.seconds() * kMicroseconds},
           {"limit", bound.limit()},
           {"issue_cycles", bound.issue_cycles},
@@ -225,4 +218,4 @@ nlohmann::json to_json(const LaunchCounts& launch) {
           {"lines", costly_lines_json(launch.lines)}};
 }
 
-}  // namespace gradring::train::bench
+}  // namespace gradring::simulated_gpu
