@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "kernels/runtime/philox.h"
+#include "kernels/simulated_gpu/machine/cluster.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
 namespace gradring::simulated_gpu {
@@ -20,11 +21,14 @@ constexpr unsigned kMostIdleWakes = 1000;
 }  // namespace
 
 Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
-             Counters& counters, BlockOrder& order)
+             Tally& tally, BlockOrder& order, Cluster& cluster, unsigned rank)
     : program_(program),
       launch_(launch),
       options_(options),
-      counters_(counters),
+      tally_(tally),
+      counters_(tally.counters),
+      cluster_(cluster),
+      rank_(rank),
       global_(memory, launch.device),
       mbarriers_(shared_.clocks(), [this] { note_progress(); }) {
   if (options.checks_races) accesses_.emplace(program, launch, memory, order);
@@ -36,9 +40,23 @@ Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& mem
   states_.resize(warps);
 }
 
-void Block::begin(std::uint64_t index) {
-  linear_index_ = index;
-  index_ = extent_at(launch_.grid, index);
+void Tally::attribute(std::uint64_t block) {
+  if (counters.by_multiprocessor.empty()) return;
+  std::vector<std::uint64_t>& sums = counters.by_multiprocessor[block % counters.by_multiprocessor.size()];
+  sums.resize(attributed.size());
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const std::uint64_t now = counters.instructions[i].executions;
+    sums[i] += now - std::exchange(attributed[i], now);
+  }
+}
+
+unsigned Block::cluster_size() const { return cluster_.size(); }
+
+Block* Block::of_rank(unsigned rank) { return rank < cluster_.size() ? &cluster_.block(rank) : nullptr; }
+
+void Block::begin(const Extent& index) {
+  index_ = index;
+  linear_index_ = index.x + std::uint64_t{launch_.grid.x} * (index.y + std::uint64_t{launch_.grid.y} * index.z);
   shared_.begin_block(program_.kernel->static_shared_bytes + launch_.dynamic_shared_bytes, program_.smallest_access,
                       warp_count(), options_.checks_races);
   barriers_.fill({});
@@ -53,18 +71,25 @@ void Block::begin(std::uint64_t index) {
   idle_wakes_ = 0;
   std::ranges::fill(states_, State::ready);
   for (const auto& warp : warps_) warp->begin_block();
-  if (accesses_) accesses_->begin_block(index);
+  if (accesses_) accesses_->begin_block(linear_index_);
   ++counters_.blocks;
   counters_.warps += warp_count();
 }
 
 Block::Outcome Block::run(std::uint64_t turn) {
+  const Outcome outcome = run_warps(turn);
+  tally_.attribute(linear_index_);
+  return outcome;
+}
+
+Block::Outcome Block::run_warps(std::uint64_t turn) {
   const std::uint64_t end = executed_ + turn;
-  bool has_looked = false;  // at mbarriers, which other warps that wait may still complete
+  const bool is_alone = cluster_.size() == 1;
+  bool has_looked = false;  // at mbarriers, which other warps or blocks that wait may still complete
   for (;;) {
     Mask ready = in_state(State::ready) & ~waiting_;
     if (progress_ != progress_at_wake_ || (ready == 0 && !has_looked)) {
-      has_looked = ready == 0 && waiting_ != 0;
+      has_looked = ready == 0 && (waiting_ != 0 || !is_alone);
       wake_polling();
       ready = in_state(State::ready) & ~waiting_;
     }
@@ -73,6 +98,8 @@ Block::Outcome Block::run(std::uint64_t turn) {
     } else if (waiting_ != 0) {
       waiting_ = 0;
       return Outcome::waits;
+    } else if (in_state(State::polling) != 0) {
+      return Outcome::polls;
     } else if (in_state(State::at_barrier) != 0) {
       report_deadlock();
     } else {
@@ -110,6 +137,7 @@ void Block::advance(unsigned index) {
       note_progress();
       for (Barrier& barrier : barriers_)
         if (barrier.warps != 0 && barrier.expected == 0) release_if_complete(barrier);
+      cluster_.release_if_complete();
       break;
   }
 }
@@ -211,7 +239,8 @@ void Block::note_early_exit(const Barrier& barrier, std::uint64_t living) const 
 void Block::wake_polling() {
   const Mask polling = in_state(State::polling);
   if (polling == 0) return;
-  idle_wakes_ = progress_ == progress_at_wake_ && waiting_ == 0 ? idle_wakes_ + 1 : 0;
+  const bool waits_for_own = waiting_ == 0 && cluster_.size() == 1;
+  idle_wakes_ = progress_ == progress_at_wake_ && waits_for_own ? idle_wakes_ + 1 : 0;
   progress_at_wake_ = progress_;
   if (idle_wakes_ > kMostIdleWakes) report_deadlock();
   for_each_lane(polling, [&](unsigned warp) {
@@ -224,7 +253,7 @@ void Block::report_deadlock() const {
   const Warp& warp = *warps_[lowest_lane(in_state(State::at_barrier) | in_state(State::polling))];
   const Fragment& fragment = warp.waiting().front();
   const bool polls = fragment.state == Fragment::State::polling;
-  warp.fail_at(polls ? fragment.position - 1 : fragment.position, lowest_lane(fragment.lanes),
+  warp.fail_at(fragment.waiting_position(), lowest_lane(fragment.lanes),
                joined("deadlock: ", std::popcount(in_state(State::at_barrier)), " warps wait at barriers, ",
                       std::popcount(in_state(State::polling)), " for mbarriers, ",
                       std::popcount(in_state(State::ended)), " have ended, and none can go on; ",

@@ -31,20 +31,32 @@ struct BarrierDetails {
       true;  ///< all threads of a warp execute the same instruction; barrier.sync without .aligned: not so
 };
 
+class Cluster;
+
+/// What a host thread counts of a launch.
+struct Tally {
+  Counters counters;
+  std::vector<std::uint64_t> attributed;  ///< executions that are counted by multiprocessor, by instruction
+
+  /// What was executed since the last time belongs to the multiprocessor of this block.
+  void attribute(std::uint64_t block);
+};
+
 /// Executes blocks of a launch, one after another, on one host thread: their warps in turns, in an order drawn from
 /// the seed. A block that waits for another one stops, and is resumed later.
 class Block {
  public:
-  /// `counters`: of all blocks that the host thread executes. `order`: of the launch.
+  /// The blocks of `cluster` with this rank. `tally`: of all blocks that the host thread executes. `order`: of the launch.
   Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
-        Counters& counters, BlockOrder& order);
+        Tally& tally, BlockOrder& order, Cluster& cluster, unsigned rank);
 
-  /// The block with this index of the grid, from its begin. The one before has ended.
-  void begin(std::uint64_t index);
+  /// The block at this index of the grid, from its begin. The one before has ended.
+  void begin(const Extent& index);
 
   enum class Outcome : std::uint8_t {
     ended,
     waits,  ///< each of its warps waits, one of them at least for what others write
+    polls,  ///< in a cluster of several blocks: each of its warps waits at a barrier or mbarrier
     turn_over
   };
   /// Executes it until it ends, until all of its warps wait, or until they have executed about `turn` instructions.
@@ -52,12 +64,25 @@ class Block {
   /// Errors    Fault.
   Outcome run(std::uint64_t turn);
 
+  bool has_ended() const { return in_state(State::ended) == (Mask{2} << (warp_count() - 1)) - 1; }
+  /// Threads that have not ended.
+  std::uint64_t living() const;
+  [[noreturn]] void report_deadlock() const;
+
+  Cluster& cluster() { return cluster_; }
+  const Cluster& cluster() const { return cluster_; }
+  unsigned cluster_rank() const { return rank_; }
+  unsigned cluster_size() const;
+  /// The block of the own cluster with this rank; null without such a block.
+  Block* of_rank(unsigned rank);
+
   /// The index in the grid.
   std::uint64_t linear_index() const { return linear_index_; }
   /// Instructions of its warps until now.
   std::uint64_t executed() const { return executed_; }
   /// Whether it has changed memory, or completed a barrier, since the last call.
-  bool has_progressed() { return std::exchange(known_progress_, progress_ + changes_) != progress_ + changes_; }
+  bool has_progressed() { return std::exchange(known_progress_, progress()) != progress(); }
+  std::uint64_t progress() const { return progress_ + changes_; }
 
   const Program& program() const { return program_; }
   const LaunchSpec& launch() const { return launch_; }
@@ -105,15 +130,14 @@ class Block {
  private:
   enum class State : std::uint8_t { ready, at_barrier, polling, ended };
 
+  Outcome run_warps(std::uint64_t turn);
   void advance(unsigned warp);
   void arrive(unsigned warp);
   Barrier& barrier_of(const Operation& operation, Warp& warp, unsigned lane);
   void release(Barrier& barrier);
   void release_if_complete(Barrier& barrier);
   void note_early_exit(const Barrier& barrier, std::uint64_t living) const;
-  std::uint64_t living() const;
   void wake_polling();
-  [[noreturn]] void report_deadlock() const;
   Mask in_state(State state) const;
   unsigned choose(Mask warps);
   unsigned draw(unsigned below);
@@ -122,7 +146,10 @@ class Block {
   const LaunchSpec& launch_;
   const ExecutionOptions& options_;
   Extent index_;
+  Tally& tally_;
   Counters& counters_;
+  Cluster& cluster_;
+  unsigned rank_;
   std::optional<GlobalAccesses> accesses_;
   GlobalView global_;
   SharedMemory shared_;

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "kernels/simulated_gpu/machine/block.h"
+#include "kernels/simulated_gpu/machine/cluster.h"
 #include "kernels/simulated_gpu/machine/decoder.h"
 #include "kernels/simulated_gpu/machine/warp.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
@@ -30,6 +31,16 @@ constexpr Named kOfAxis[] = {
     {"%ctaid", true, [](const Warp& warp, unsigned, std::uint64_t axis) { return along(warp.block().index(), axis); }},
     {"%nctaid", false,
      [](const Warp& warp, unsigned, std::uint64_t axis) { return along(warp.block().launch().grid, axis); }},
+    {"%clusterid", true,
+     [](const Warp& warp, unsigned, std::uint64_t axis) { return along(warp.block().cluster().index(), axis); }},
+    {"%nclusterid", false,
+     [](const Warp& warp, unsigned, std::uint64_t axis) { return along(clusters_of(warp.block().launch()), axis); }},
+    {"%cluster_ctaid", false,
+     [](const Warp& warp, unsigned, std::uint64_t axis) {
+       return along(extent_at(warp.block().launch().cluster, warp.block().cluster_rank()), axis);
+     }},
+    {"%cluster_nctaid", false,
+     [](const Warp& warp, unsigned, std::uint64_t axis) { return along(warp.block().launch().cluster, axis); }},
 };
 
 constexpr Named kOthers[] = {
@@ -48,6 +59,21 @@ constexpr Named kOthers[] = {
      [](const Warp& warp, unsigned, std::uint64_t) {
        return std::uint64_t{warp.block().launch().dynamic_shared_bytes};
      }},
+    {"%cluster_ctarank", false,
+     [](const Warp& warp, unsigned, std::uint64_t) { return std::uint64_t{warp.block().cluster_rank()}; }},
+    {"%cluster_nctarank", false,
+     [](const Warp& warp, unsigned, std::uint64_t) { return warp.block().launch().cluster.count(); }},
+    {"%is_explicit_cluster", false,
+     [](const Warp& warp, unsigned, std::uint64_t) {
+       const LaunchSpec& launch = warp.block().launch();
+       return std::uint64_t{warp.block().program().kernel->has_explicit_cluster || launch.cluster.count() > 1};
+     }},
+    // The driver's: of a cooperative launch, the address of the workspace of grid.sync, its upper half first.
+    {"%envreg0", false, [](const Warp&, unsigned, std::uint64_t) { return std::uint64_t{0}; }},
+    {"%envreg1", false,
+     [](const Warp& warp, unsigned, std::uint64_t) { return warp.block().launch().grid_workspace >> 32; }},
+    {"%envreg2", false,
+     [](const Warp& warp, unsigned, std::uint64_t) { return warp.block().launch().grid_workspace & 0xffffffff; }},
     {"WARP_SZ", false, [](const Warp&, unsigned, std::uint64_t) { return std::uint64_t{kWarpSize}; }},
 };
 

@@ -112,6 +112,18 @@ void GlobalAccesses::note_fence(unsigned warp) {
   fenced_segments_ = ++segment_;
 }
 
+void GlobalAccesses::join(std::span<GlobalAccesses* const> blocks) {
+  BlockClock all;
+  for (GlobalAccesses* const block : blocks) {
+    block->take_over();
+    block->end_segment();
+    all.add(*block->known_and_own());
+    ++block->segment_;
+  }
+  const auto known = std::make_shared<const BlockClock>(std::move(all));
+  for (GlobalAccesses* const block : blocks) block->known_ = known;
+}
+
 void GlobalAccesses::synchronize(const Used& used, unsigned warp, Mask active, const std::uint64_t* addresses) {
   const bool writes = used.kind != AccessLog::Kind::read;
   const bool is_update = used.kind == AccessLog::Kind::atomic;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,6 +55,9 @@ class GlobalAccesses {
   }
   /// A fence for the whole GPU, by a warp.
   void note_fence(unsigned warp);
+  /// At a barrier of these blocks, which one host thread executes: what each has done comes before what each does from now
+  /// on.
+  static void join(std::span<GlobalAccesses* const> blocks);
   void end_block() {
     take_over();
     end_segment();

@@ -15,6 +15,7 @@
 
 #include "kernels/runtime/philox.h"
 #include "kernels/simulated_gpu/machine/block.h"
+#include "kernels/simulated_gpu/machine/cluster.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/launch.h"
@@ -42,35 +43,65 @@ struct Idleness {
 /// What a host thread has of a launch.
 struct Worker {
   unsigned index = 0;
-  Counters counters;
-  std::vector<std::uint64_t> attributed;  ///< executions that are counted by multiprocessor already, by instruction
-  std::vector<std::unique_ptr<Block>> ended;
-  std::vector<std::unique_ptr<Block>> suspended;  ///< the one that waits longest first
+  Tally tally;
+  std::vector<std::unique_ptr<Cluster>> ended;
+  std::vector<std::unique_ptr<Cluster>> suspended;  ///< the one that waits longest first
   std::uint64_t draws = 0;
-  std::uint64_t turns_of_waiting = 0;  ///< since a block did something else
+  std::uint64_t turns_of_waiting = 0;  ///< since one did something else
   Idleness idle;
 };
 
+/// What cooperative groups use for grid.sync: its size and a barrier, two words of 4 bytes, which begin with 0.
+///
+/// Source    cooperative_groups/details/driver_abi.h of CUDA 13.0: %envreg1 and %envreg2 have its address.
+class GridWorkspace {
+ public:
+  GridWorkspace(GlobalMemory& memory, int device) : memory_(memory) {
+    memory_.add(words_.get(), kWords * sizeof(std::uint32_t), device, false);
+    memory_.mark_written(address(), kWords * sizeof(std::uint32_t));
+    words_[0] = kWords * sizeof(std::uint32_t);
+  }
+  ~GridWorkspace() { memory_.remove(words_.get()); }
+  GridWorkspace(const GridWorkspace&) = delete;
+  GridWorkspace& operator=(const GridWorkspace&) = delete;
+
+  std::uint64_t address() const { return reinterpret_cast<std::uint64_t>(words_.get()); }
+
+ private:
+  static constexpr std::size_t kWords = 64;
+  GlobalMemory& memory_;
+  std::unique_ptr<std::uint32_t[]> words_ = std::make_unique<std::uint32_t[]>(kWords);
+};
+
+constexpr std::uint64_t kMostBlocksOfACluster = 16;
+
 }  // namespace
 
-/// A launch. Each host thread executes a block to its end and then takes the next one, as long as blocks do not wait for
-/// each other. If one waits, the thread suspends it and takes another one that has not begun, up to the number of blocks
-/// that the GPU holds; then it gives those that are suspended their turns.
+/// A launch. Each host thread executes a cluster (a block, without clusters) to its end and then takes the next one, as
+/// long as they do not wait for each other. If one waits, the thread suspends it and takes another one that has not begun,
+/// up to the number of blocks that the GPU holds; then it gives those that are suspended their turns.
 class Grid {
  public:
   Grid(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options)
       : program_(*executable.program_),
-        launch_(launch),
+        launch_(with_cluster(launch, *program_.kernel)),
         memory_(memory),
-        options_(options),
-        blocks_(launch.grid.count()),
-        most_resident_(launch.most_resident_blocks == 0 ? blocks_ : std::min(blocks_, launch.most_resident_blocks)),
-        threads_(static_cast<unsigned>(std::min<std::uint64_t>(std::max(options.threads, 1u), blocks_))),
-        idle_since_(threads_) {
+        options_(options) {
     check_launch();
+    blocks_ = launch_.grid.count();
+    clusters_ = clusters_of(launch_).count();
+    const std::uint64_t room = launch_.most_resident_blocks / launch_.cluster.count();
+    most_resident_ = launch_.most_resident_blocks == 0 ? clusters_ : std::clamp<std::uint64_t>(room, 1, clusters_);
+    if (launch_.is_cooperative && most_resident_ < clusters_)
+      refuse(joined("a cooperative launch of ", blocks_, " blocks; the GPU holds ", most_resident_ * launch_.cluster.count(),
+                    " at once"));
+    threads_ = static_cast<unsigned>(std::min<std::uint64_t>(std::max(options.threads, 1u), clusters_));
+    idle_since_.resize(threads_);
   }
 
   Counters run(AccessLog* accesses) {
+    std::optional<GridWorkspace> workspace;
+    if (launch_.is_cooperative) launch_.grid_workspace = workspace.emplace(memory_, launch_.device).address();
     {
       std::vector<std::jthread> helpers;
       for (unsigned i = 1; i < threads_; ++i) helpers.emplace_back([this, i] { work(i); });
@@ -84,15 +115,30 @@ class Grid {
   }
 
  private:
+  static LaunchSpec with_cluster(LaunchSpec launch, const ptx::Kernel& kernel) {
+    const auto [x, y, z] = kernel.cluster;
+    if (x != 0) launch.cluster = {x, y, z};
+    return launch;
+  }
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw Fault("launch of " + kernel_label(*program_.kernel) + ": " + why);
+  }
+
   void check_launch() const {
     const ptx::Kernel& kernel = *program_.kernel;
-    const auto refuse = [&](const std::string& why) { throw Fault("launch of " + kernel_label(kernel) + ": " + why); };
     constexpr std::uint64_t kMostThreads = 1024;
     const std::uint64_t threads = launch_.block.count();
     const std::uint64_t most =
         kernel.most_threads != 0 ? std::min<std::uint64_t>(kernel.most_threads, kMostThreads) : kMostThreads;
     if (threads == 0 || threads > most) refuse(joined("a block has ", threads, " threads; expected 1 to ", most));
-    if (blocks_ == 0) refuse("the grid has no blocks");
+    if (launch_.grid.count() == 0) refuse("the grid has no blocks");
+    const Extent &grid = launch_.grid, &cluster = launch_.cluster;
+    if (cluster.count() == 0 || cluster.count() > kMostBlocksOfACluster)
+      refuse(joined("a cluster has ", cluster.count(), " blocks; expected 1 to ", kMostBlocksOfACluster));
+    if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0)
+      refuse(joined("a grid of ", grid.x, " x ", grid.y, " x ", grid.z, " blocks; expected multiples of the cluster's ",
+                    cluster.x, " x ", cluster.y, " x ", cluster.z));
     for (const ptx::Function& function : kernel.functions)
       if (!function.is_defined && (options_.functions == nullptr || !options_.functions->contains(function.name)))
         refuse(joined("it calls ", function_label(function),
@@ -124,15 +170,15 @@ class Grid {
   void work(unsigned index) {
     try {
       Worker worker{.index = index};
-      worker.counters.instructions.resize(program_.operations.size());
+      worker.tally.counters.instructions.resize(program_.operations.size());
       if (options_.counted_multiprocessors > 0) {
-        worker.counters.by_multiprocessor.resize(options_.counted_multiprocessors);
-        worker.attributed.resize(program_.operations.size());
+        worker.tally.counters.by_multiprocessor.resize(options_.counted_multiprocessors);
+        worker.tally.attributed.resize(program_.operations.size());
       }
       while (!is_over_)
-        if (std::unique_ptr<Block> block = next_block(worker))
-          give_turn(worker, std::move(block));
-        else if (next_ < blocks_)
+        if (std::unique_ptr<Cluster> cluster = next_cluster(worker))
+          give_turn(worker, std::move(cluster));
+        else if (next_ < clusters_)
           wait_for_others(worker);
         else
           break;
@@ -147,38 +193,40 @@ class Grid {
   void finish(Worker& worker) {
     const std::lock_guard lock(mutex_);
     idle_since_[worker.index] = kDone;
-    for (const auto& block : worker.suspended) waits_.add(*block);
-    counters_ += worker.counters;
-    for (const auto& block : worker.ended)
-      if (block->accesses() != nullptr) accesses_.append(block->accesses()->take());
+    for (const auto& cluster : worker.suspended)
+      for (unsigned rank = 0; rank < cluster->size(); ++rank) waits_.add(cluster->block(rank));
+    counters_ += worker.tally.counters;
+    for (const auto& cluster : worker.ended)
+      for (unsigned rank = 0; rank < cluster->size(); ++rank)
+        if (GlobalAccesses* const accesses = cluster->block(rank).accesses()) accesses_.append(accesses->take());
   }
 
-  /// The block that has the next turn; null if all that are left are resident elsewhere, or wait for a place.
-  std::unique_ptr<Block> next_block(Worker& worker) {
+  /// Who has the next turn; null if all that are left are resident elsewhere, or find no room.
+  std::unique_ptr<Cluster> next_cluster(Worker& worker) {
     const bool resumes = options_.seed != 0 && !worker.suspended.empty() && draw(worker, 4) == 0;
     if (!resumes)
       if (const auto index = take_index()) {
         if (worker.ended.empty())
           worker.ended.push_back(
-              std::make_unique<Block>(program_, launch_, memory_, options_, worker.counters, order_));
-        std::unique_ptr<Block> block = std::move(worker.ended.back());
+              std::make_unique<Cluster>(program_, launch_, memory_, options_, worker.tally, order_));
+        std::unique_ptr<Cluster> cluster = std::move(worker.ended.back());
         worker.ended.pop_back();
-        block->begin(*index);
-        return block;
+        cluster->begin(*index);
+        return cluster;
       }
     if (worker.suspended.empty()) return nullptr;
     const std::size_t half = (worker.suspended.size() + 1) / 2;
     const auto chosen = worker.suspended.begin() + (options_.seed == 0 ? 0 : draw(worker, static_cast<unsigned>(half)));
-    std::unique_ptr<Block> block = std::move(*chosen);
+    std::unique_ptr<Cluster> cluster = std::move(*chosen);
     worker.suspended.erase(chosen);
-    return block;
+    return cluster;
   }
 
-  /// The index of a block that begins now; none if none is left, or if the GPU holds no more.
+  /// The index of a cluster that begins now; none if none is left, or if the GPU holds no more.
   std::optional<std::uint64_t> take_index() {
-    if (next_ >= blocks_) return std::nullopt;
+    if (next_ >= clusters_) return std::nullopt;
     if (resident_.fetch_add(1) < most_resident_)
-      if (const std::uint64_t turn = next_++; turn < blocks_) return index_of(turn);
+      if (const std::uint64_t turn = next_++; turn < clusters_) return index_of(turn);
     --resident_;
     return std::nullopt;
   }
@@ -186,10 +234,10 @@ class Grid {
   /// Blocks begin in an order that is drawn from the seed, but none before all that a GPU which begins them by their
   /// index would have held before: a kernel may rely on blocks of lower index having begun (a look-back scan).
   std::uint64_t index_of(std::uint64_t turn) const {
-    if (options_.seed == 0 || blocks_ == 1) return turn;
+    if (options_.seed == 0 || clusters_ == 1) return turn;
     const std::uint64_t wave = turn / most_resident_;
     const std::uint64_t begin = wave * most_resident_;
-    const std::uint64_t count = std::min(most_resident_, blocks_ - begin);
+    const std::uint64_t count = std::min(most_resident_, clusters_ - begin);
     if (count == 1) return begin;
     const auto words = kernels::philox(options_.seed, wave, kOrderOfBlocks);
     const std::uint64_t first = words[0] % count;
@@ -198,39 +246,27 @@ class Grid {
     return begin + static_cast<std::uint64_t>((first + static_cast<__uint128_t>(turn - begin) * step) % count);
   }
 
-  void give_turn(Worker& worker, std::unique_ptr<Block> block) {
-    const std::uint64_t executed_before = block->executed();
+  void give_turn(Worker& worker, std::unique_ptr<Cluster> cluster) {
+    const std::uint64_t executed_before = cluster->executed();
     const bool compares = worker.turns_of_waiting > kTurnsUntilComparison * (worker.suspended.size() + 1);
-    block->compare_stores(compares);
-    const Block::Outcome outcome = block->run(turn_of(worker));
-    attribute(worker, block->linear_index());
+    cluster->compare_stores(compares);
+    const Block::Outcome outcome = cluster->run(turn_of(worker));
     const bool waits = outcome == Block::Outcome::waits;
     worker.turns_of_waiting = waits ? worker.turns_of_waiting + 1 : 0;
-    if (block->has_progressed() || !waits) ++progress_;
-    const std::uint64_t executed = block->executed() - executed_before;
+    if (cluster->has_progressed() || !waits) ++progress_;
+    const std::uint64_t executed = cluster->executed() - executed_before;
     if (outcome == Block::Outcome::ended) {
       --resident_;
-      worker.ended.push_back(std::move(block));
+      worker.ended.push_back(std::move(cluster));
       return;
     }
     has_waited_ = true;
-    worker.suspended.push_back(std::move(block));
+    worker.suspended.push_back(std::move(cluster));
     note_idle(worker, executed);
   }
 
   std::uint64_t turn_of(Worker& worker) {
     return options_.seed == 0 || !has_waited_ ? kLongTurn : 1 + draw(worker, kShortTurn);
-  }
-
-  /// What was executed since the last time belongs to this block's multiprocessor.
-  void attribute(Worker& worker, std::uint64_t block) const {
-    if (options_.counted_multiprocessors == 0) return;
-    std::vector<std::uint64_t>& sums = worker.counters.by_multiprocessor[block % options_.counted_multiprocessors];
-    sums.resize(worker.attributed.size());
-    for (std::size_t i = 0; i < sums.size(); ++i) {
-      const std::uint64_t now = worker.counters.instructions[i].executions;
-      sums[i] += now - std::exchange(worker.attributed[i], now);
-    }
   }
 
   /// Nothing is left but blocks that other host threads execute, and blocks for which the GPU has no room yet.
@@ -269,14 +305,15 @@ class Grid {
   }
 
   [[noreturn]] void report_no_progress() const {
-    const std::uint64_t begun = std::min<std::uint64_t>(next_, blocks_);
+    const std::uint64_t of_cluster = launch_.cluster.count();
+    const std::uint64_t begun = std::min<std::uint64_t>(next_, clusters_) * of_cluster;
     std::string what =
         joined("no progress: memory did not change and no barrier completed for ", options_.most_idle_instructions,
-               " instructions and ", kMostIdleTurns, " turns of each of ", resident_.load(), " resident blocks");
+               " instructions and ", kMostIdleTurns, " turns of each of ", resident_.load() * of_cluster, " resident blocks");
     if (begun < blocks_)
       what += joined(", and ", blocks_ - begun,
                      blocks_ - begun == 1 ? " block of the grid has" : " blocks of the grid have",
-                     " not begun, because the GPU holds ", most_resident_, " at once");
+                     " not begun, because the GPU holds ", most_resident_ * of_cluster, " at once");
     throw LocatedFault(waits_.finding(what));
   }
 
@@ -290,14 +327,15 @@ class Grid {
   static constexpr std::uint64_t kDone = ~std::uint64_t{0};
 
   const Program& program_;
-  const LaunchSpec& launch_;
+  LaunchSpec launch_;
   GlobalMemory& memory_;
   const ExecutionOptions& options_;
-  const std::uint64_t blocks_;
-  const std::uint64_t most_resident_;
-  const unsigned threads_;
+  std::uint64_t blocks_ = 0;
+  std::uint64_t clusters_ = 0;
+  std::uint64_t most_resident_ = 0;  ///< clusters
+  unsigned threads_ = 0;
   std::atomic<std::uint64_t> next_{0};
-  std::atomic<std::uint64_t> resident_{0};
+  std::atomic<std::uint64_t> resident_{0};  ///< clusters
   std::atomic<std::uint64_t> progress_{0};  ///< changes with whatever others may wait for
   std::atomic<bool> has_waited_{false};
   std::atomic<bool> is_over_{false};

@@ -88,6 +88,12 @@ struct LaunchSpec {
   int device = 0;
   /// Blocks that the GPU holds at once: others begin when one of these has ended. 0: all.
   std::uint64_t most_resident_blocks = 0;
+  /// Blocks of a cluster, on each axis of the grid; of a kernel with .reqnctapercluster, that is taken.
+  Extent cluster;
+  /// All blocks are resident, and may synchronise by the workspace of cooperative groups.
+  bool is_cooperative = false;
+  /// The address of this workspace: filled in by run().
+  std::uint64_t grid_workspace = 0;
 };
 
 class RuntimeCall;

@@ -53,6 +53,14 @@ class SynchronizedMbarriers {
     note_completion(address, phase);
     return state;
   }
+  /// By a thread of another block of the cluster: its accesses are not compared with those of this one.
+  void arrive_from_elsewhere(std::uint32_t address, std::uint32_t count, std::uint32_t bytes) {
+    Mbarrier& mbarrier = mbarriers_.at(address);
+    if (bytes != 0) mbarrier.expect_tx(bytes);
+    const std::uint64_t phase = mbarrier.phase();
+    mbarrier.arrive(count);
+    note_completion(address, phase);
+  }
   void expect(std::uint32_t address, std::uint32_t bytes, unsigned thread) { known(address, thread).expect_tx(bytes); }
   bool is_complete(std::uint32_t address, bool odd, unsigned thread) { return known(address, thread).is_complete(odd); }
   bool is_complete_since(std::uint32_t address, std::uint64_t state, unsigned thread) {

@@ -60,16 +60,21 @@ void Warp::begin_launch() {
     } else {
       for (unsigned lane = 0; lane < kWarpSize; ++lane) fill(frame_, row.slot, row.width, lane, row.bits);
     }
-  for (const SpecialRow& row : program_.specials)
-    for (unsigned lane = 0; lane < kWarpSize; ++lane)
-      fill(frame_, row.slot, row.width, lane, row.value(*this, lane, row.argument));
+  for (const SpecialRow& row : program_.specials) fill_special(row);
+}
+
+void Warp::fill_special(const SpecialRow& row) {
+  if (row.width == 0) {
+    predicate(row.slot) = row.value(*this, 0, row.argument) != 0 ? kAllLanes : 0;
+    return;
+  }
+  for (unsigned lane = 0; lane < kWarpSize; ++lane)
+    fill(frame_, row.slot, row.width, lane, row.value(*this, lane, row.argument));
 }
 
 void Warp::begin_block() {
   for (const SpecialRow& row : program_.specials)
-    if (row.differs_by_block)
-      for (unsigned lane = 0; lane < kWarpSize; ++lane)
-        fill(frame_, row.slot, row.width, lane, row.value(*this, lane, row.argument));
+    if (row.differs_by_block) fill_special(row);
   const std::uint64_t threads = std::min<std::uint64_t>(block_.launch().block.count() - index_ * kWarpSize, kWarpSize);
   living_ = threads == kWarpSize ? kAllLanes : (Mask{1} << threads) - 1;
   position_ = program_.kernel->entry;
@@ -114,7 +119,7 @@ void Warp::poll_again() {
   --position_;
   --block_.counters().instructions[position_].executions;
   block_.counters().instructions[position_].lanes -= static_cast<unsigned>(std::popcount(lanes_));
-  poll();
+  leave({.position = position_, .lanes = lanes_, .state = Fragment::State::polling, .waits_at = position_});
 }
 
 void Warp::resume() {

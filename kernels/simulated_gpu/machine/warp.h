@@ -39,8 +39,8 @@ struct Fragment {
   static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
   /// The instruction at which a report says that it waits.
   std::size_t waiting_position() const {
-    if (state == State::polling) return position - 1;
-    return state == State::ready && waits_at != kNone ? waits_at : position;
+    if ((state == State::ready || state == State::polling) && waits_at != kNone) return waits_at;
+    return state == State::polling ? position - 1 : position;
   }
 };
 
@@ -210,6 +210,7 @@ class Warp {
     lanes_ &= ~fragment.lanes;
     limit_ = 0;
   }
+  void fill_special(const SpecialRow& row);
   bool regroup();
   bool choose();
   bool choose_fairly();

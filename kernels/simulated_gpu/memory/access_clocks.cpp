@@ -54,6 +54,7 @@ void AccessClocks::begin_block(unsigned warps, bool checks_races) {
   last_access_.fill(0);
   for (unsigned warp = 0; warp < warps_; ++warp) {
     known_[warp].others.fill(before);
+    known_[warp].others[kRemote] = ~std::uint32_t{0};
     known_[warp].lanes = before;
     known_[warp].threads.clear();
     acquired_[warp].clear();

@@ -40,7 +40,8 @@ class AccessClocks {
   static constexpr unsigned kMostWarps = 32;
   static constexpr unsigned kCopyEngine = kMostWarps;
   static constexpr unsigned kTensorCores = kMostWarps + 1;  ///< plus the warpgroup
-  static constexpr unsigned kActors = kMostWarps + 1 + kMostWarps / 4;
+  static constexpr unsigned kRemote = kTensorCores + kMostWarps / 4;  ///< other blocks of the cluster: always known
+  static constexpr unsigned kActors = kRemote + 1;
   using Times = std::array<std::uint32_t, kActors>;
 
   struct ThreadTime {
@@ -121,6 +122,9 @@ class AccessClocks {
     last_access_[engine] = released.times[engine] = advance();
     return now_ << Accessor::kBits | (Accessor::kSeveralLanes + engine);
   }
+
+  /// Of a write by another block, which counts as ordered before whatever comes after it.
+  Stamp remote_stamp() const { return now_ << Accessor::kBits | (Accessor::kSeveralLanes + kRemote); }
 
   /// fence.proxy.async: what these lanes wrote, and what they know of, can be accessed by asynchronous instructions.
   void fence_proxy(unsigned warp, Mask lanes);

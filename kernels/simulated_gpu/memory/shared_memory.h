@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,13 @@ inline constexpr std::uint64_t kWindowBytes = std::uint64_t{1} << 32;
 inline constexpr std::uint32_t kFirstSharedAddress = 1024;
 /// The same for local memory.
 inline constexpr std::uint32_t kFirstLocalAddress = 1024;
+
+/// An address of shared::cluster: that of shared::cta, for the own block, or with the rank of another one plus 1 above
+/// these bits.
+inline constexpr unsigned kClusterRankShift = 24;
+constexpr std::uint64_t cluster_address(unsigned rank, std::uint64_t address) {
+  return std::uint64_t{rank + 1} << kClusterRankShift | (address & ((1u << kClusterRankShift) - 1));
+}
 
 constexpr bool is_in_shared_window(std::uint64_t address) { return address - kSharedWindow < kWindowBytes; }
 constexpr bool is_in_local_window(std::uint64_t address) { return address - kLocalWindow < kWindowBytes; }
@@ -70,6 +78,19 @@ class SharedMemory {
   /// Both at once, by an operation that is atomic: atomics of other threads are not unordered with it.
   SharedFinding note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread) {
     return note_use(address, bytes, thread, atomics_, reads_, SharedFinding::Problem::unordered_read);
+  }
+
+  /// Another block of the cluster writes, or reads: nothing is compared with that.
+  void note_remote_write(std::uint64_t address, std::size_t bytes) {
+    const Range range = range_of(address, bytes);
+    std::fill(writes_.begin() + static_cast<std::ptrdiff_t>(range.first),
+              writes_.begin() + static_cast<std::ptrdiff_t>(range.end), clocks_.remote_stamp());
+  }
+  bool is_written(std::uint64_t address, std::size_t bytes) const {
+    const Range range = range_of(address, bytes);
+    return std::all_of(writes_.begin() + static_cast<std::ptrdiff_t>(range.first),
+                       writes_.begin() + static_cast<std::ptrdiff_t>(range.end),
+                       [&](Stamp stamp) { return stamp >= clocks_.block_begin(); });
   }
 
   /// The same for the threads of a warp at once, of accesses that nothing is wrong with; false: look at each of them,

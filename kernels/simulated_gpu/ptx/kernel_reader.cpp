@@ -131,7 +131,13 @@ class BodyReader {
     if (word.is(".maxntid") || word.is(".reqntid")) {
       lexer_.next();
       most_threads();
-    } else if (word.is(".minnctapersm") || word.is(".maxnreg")) {  // for ptxas
+    } else if (word.is(".reqnctapercluster")) {
+      lexer_.next();
+      cluster();
+    } else if (word.is(".explicitcluster")) {
+      lexer_.next();
+      kernel_.has_explicit_cluster = true;
+    } else if (word.is(".minnctapersm") || word.is(".maxnreg") || word.is(".maxclusterrank")) {  // for ptxas
       lexer_.next();
       lexer_.expect_integer();
     } else if (word.is(".noreturn")) {
@@ -141,6 +147,21 @@ class BodyReader {
     } else {
       lexer_.fail(joined("directive '", word.text, "' of a kernel is not known here"));
     }
+  }
+
+  static constexpr std::uint64_t kMostBlocksOfACluster = 16;
+
+  /// "2, 1, 1"
+  void cluster() {
+    kernel_.cluster = {1, 1, 1};
+    std::size_t axis = 0;
+    do {
+      const std::string_view number = lexer_.peek().text;
+      const std::uint64_t extent = lexer_.expect_integer();
+      if (extent == 0 || extent > kMostBlocksOfACluster || axis == kernel_.cluster.size())
+        lexer_.fail_at(number, joined("a cluster has 1 to ", kMostBlocksOfACluster, " blocks, on up to 3 axes"));
+      kernel_.cluster[axis++] = static_cast<unsigned>(extent);
+    } while (lexer_.accept(","));
   }
 
   /// "16, 16": the product.

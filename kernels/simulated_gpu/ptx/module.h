@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -125,6 +126,9 @@ struct Kernel {
   std::vector<Variable> local;  ///< offsets from the begin of a thread's local memory
   std::size_t local_bytes = 0;
   unsigned most_threads = 0;  ///< .maxntid or .reqntid as a product; 0: not stated
+  /// .reqnctapercluster: the blocks of a cluster on each axis; 0: not stated.
+  std::array<unsigned, 3> cluster{};
+  bool has_explicit_cluster = false;  ///< .explicitcluster
   std::vector<Instruction> code;  ///< of the functions, those that are called before their callers, then the kernel's
   std::size_t entry = 0;          ///< where the kernel's own code begins
   std::vector<Function> functions;

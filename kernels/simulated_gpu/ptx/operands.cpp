@@ -10,13 +10,14 @@
 namespace gradring::ptx {
 namespace {
 
-/// Special registers of PTX ISA 9.0, chapter 10, without those of profilers (%pm, %envreg).
+/// Special registers of PTX ISA 9.0, chapter 10, without those of profilers (%pm); of %envreg, those that cooperative
+/// groups read.
 constexpr std::string_view kSpecialRegisters =
     " %tid %ntid %laneid %warpid %nwarpid %ctaid %nctaid %smid %nsmid %gridid"
     " %is_explicit_cluster %clusterid %nclusterid %cluster_ctaid %cluster_nctaid %cluster_ctarank %cluster_nctarank"
     " %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge %lanemask_gt"
     " %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi"
-    " %total_smem_size %aggr_smem_size %dynamic_smem_size %current_graph_exec WARP_SZ ";
+    " %total_smem_size %aggr_smem_size %dynamic_smem_size %current_graph_exec %envreg0 %envreg1 %envreg2 WARP_SZ ";
 
 bool is_special_register(std::string_view name) {
   // With blanks, so that a part of a name is not found.

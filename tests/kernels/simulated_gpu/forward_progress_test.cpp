@@ -207,7 +207,7 @@ TEST(ForwardProgress, TwoLocksInBothOrdersAreReported) {
       << text;
 }
 
-/// Lanes 0 and 1 poll at different places, both before the one at which lanes 2 and 3 meet and lane 2 sets the flag.
+/// Lanes 0 and 1 poll at different instructions; lanes 2 and 3 meet at another one, and lane 2 sets the flag.
 TEST(ForwardProgress, LanesOfAWarpWaitForEachOther) {
   GlobalMemory memory;
   DeviceArray<U32> words(memory, std::vector<U32>(2, 0));

@@ -202,6 +202,10 @@ bool resolve_global(const Operation& operation, Warp& warp, Mask active, Access 
 
 void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                     Addresses& addresses, const AccessDetails* stored) {
+  if (warp.block().cluster_size() > 1 &&
+      std::ranges::any_of(addresses.lane, [](std::uint64_t address) { return address >> kClusterRankShift != 0; }))
+      [[unlikely]]
+    return resolve_cluster(operation, warp, active, access, bytes, addresses);
   check_shared(operation, warp, active, access, bytes, addresses);
   SharedMemory& shared = warp.block().shared();
   shared.clocks().begin_access(warp.index());
@@ -363,7 +367,8 @@ Addresses resolve_operand(const Operation& operation, Warp& warp, Mask active, A
 }
 
 StateSpace take_state_space(Decoder& decoder) {
-  switch (decoder.take_one_of({"global", "shared", "shared::cta", "local", "param", "param::entry", "param::func"})) {
+  switch (decoder.take_one_of({"global", "shared", "shared::cta", "local", "param", "param::entry", "param::func",
+                               "shared::cluster"})) {
     case 0: return StateSpace::global;
     case 1:
     case 2: return StateSpace::shared;
@@ -371,6 +376,7 @@ StateSpace take_state_space(Decoder& decoder) {
     case 4:
     case 5:
     case 6: return StateSpace::param;
+    case 7: return StateSpace::shared;
     default: return StateSpace::generic;
   }
 }

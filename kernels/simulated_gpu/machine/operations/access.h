@@ -37,6 +37,19 @@ Addresses addresses_of(const Decoder::Address& operand, Warp& warp, Mask active)
 bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
              Addresses& addresses, const AccessDetails* stored = nullptr);
 
+/// An address of shared::cluster: the block that it is in, and its address there.
+///
+/// Errors    Fault if the cluster has no such block, or if that has ended.
+struct RemoteAddress {
+  Block* block = nullptr;
+  std::uint64_t address = 0;
+};
+RemoteAddress remote_address(const Operation& operation, Warp& warp, unsigned lane, std::uint64_t address);
+/// The part of resolve() for addresses of shared::cluster, some of which are those of other blocks. Races with these are
+/// not looked for.
+void resolve_cluster(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+                     Addresses& addresses);
+
 /// The addresses of an operation with AccessDetails, in the host's memory, after these checks.
 Addresses resolve_operand(const Operation& operation, Warp& warp, Mask active, Access access);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cp.async, cp.async.bulk.tensor, mbarrier, fence.
 #include <array>
+#include <atomic>
 
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
@@ -154,13 +155,16 @@ struct MbarrierDetails {
   bool has_parity = false;
 };
 
+std::uint64_t without_window(std::uint64_t address) {
+  return address - (is_in_shared_window(address) ? kSharedWindow : 0);
+}
+
 /// Calls f(address, lane, thread) for each lane; addresses are those of shared memory, or generic ones.
 template <class F>
 void each_mbarrier(const Operation& operation, Warp& warp, Mask active, const MbarrierDetails& details, F f) {
   const Addresses addresses = addresses_of(details.address, warp, active);
   for_each_lane(active, [&](unsigned lane) {
-    const std::uint64_t address =
-        addresses.lane[lane] - (is_in_shared_window(addresses.lane[lane]) ? kSharedWindow : 0);
+    const std::uint64_t address = without_window(addresses.lane[lane]);
     at_lane(warp, operation, lane, [&] {
       if (!warp.block().shared().holds(address, Mbarriers::kBytes))
         throw Fault(joined("an mbarrier is out of bounds of shared memory: 8 bytes at ", address));
@@ -183,11 +187,30 @@ void invalidate_mbarrier(const Operation& operation, Warp& warp, Mask active) {
                 [&](std::uint32_t address, unsigned, unsigned) { warp.block().mbarriers().invalidate(address); });
 }
 
+/// At mbarriers of blocks of the cluster, which may be the own one.
+void arrive_in_cluster(const Operation& operation, Warp& warp, Mask active, const Addresses& addresses) {
+  const auto& details = *static_cast<const MbarrierDetails*>(operation.details);
+  for_each_lane(active, [&](unsigned lane) {
+    const auto [block, address] = remote_address(operation, warp, lane, without_window(addresses.lane[lane]));
+    at_lane(warp, operation, lane, [&, target = block, at = static_cast<std::uint32_t>(address)] {
+      const std::uint32_t count = warp.row<std::uint32_t>(details.count)[lane];
+      const std::uint32_t bytes = warp.row<std::uint32_t>(details.bytes)[lane];
+      if (target != &warp.block()) return target->mbarriers().arrive_from_elsewhere(at, count, bytes);
+      if (bytes != 0) target->mbarriers().expect(at, bytes, warp.thread_index(lane));
+      target->mbarriers().arrive(at, count, warp.thread_index(lane), false);
+    });
+  });
+}
+
 void arrive_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const MbarrierDetails*>(operation.details);
   const std::uint32_t* const count = warp.row<std::uint32_t>(details.count);
   const std::uint32_t* const bytes = warp.row<std::uint32_t>(details.bytes);
   const Addresses addresses = addresses_of(details.address, warp, active);
+  const bool has_remote = std::ranges::any_of(addresses.lane, [](std::uint64_t address) {
+    return without_window(address) >> kClusterRankShift != 0;
+  });
+  if (has_remote) return arrive_in_cluster(operation, warp, active, addresses);
   const bool is_one = std::ranges::all_of(addresses.lane, [&](std::uint64_t at) { return at == addresses.lane[0]; });
   const bool whole = is_one && active == warp.living();
   each_mbarrier(operation, warp, active, details, [&](std::uint32_t address, unsigned lane, unsigned thread) {
@@ -238,13 +261,14 @@ void fence(const Operation&, Warp&, Mask) {}
 
 /// The same with the scope of a GPU or more, which orders blocks.
 void fence_blocks(const Operation&, Warp& warp, Mask) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);  // other host threads execute blocks, too
   if (GlobalAccesses* const accesses = warp.block().accesses()) accesses->note_fence(warp.index());
 }
 
 void translate_arrive(Decoder& decoder, Operation& operation, MbarrierDetails details) {
   const bool expects = decoder.take("expect_tx");
-  decoder.take("release");
-  decoder.take("cta");
+  decoder.take_one_of({"release", "relaxed"});
+  decoder.take_one_of({"cta", "cluster"});
   const bool has_number = decoder.operand_count() == 3;
   decoder.finish(has_number || expects ? 3 : 2);
   details.state = decoder.destination(0, Type::b64);
@@ -256,8 +280,8 @@ void translate_arrive(Decoder& decoder, Operation& operation, MbarrierDetails de
 
 void translate_wait(Decoder& decoder, Operation& operation, MbarrierDetails details) {
   details.has_parity = decoder.take("parity");
-  decoder.take("acquire");
-  decoder.take("cta");
+  decoder.take_one_of({"acquire", "relaxed"});
+  decoder.take_one_of({"cta", "cluster"});
   const bool has_time = decoder.operand_count() == 4;  // a hint of how long to sleep
   decoder.finish(has_time ? 4 : 3);
   operation.d = decoder.destination(0, Type::pred);
@@ -269,7 +293,7 @@ void translate_wait(Decoder& decoder, Operation& operation, MbarrierDetails deta
 
 void translate_mbarrier(Decoder& decoder, Operation& operation) {
   const std::size_t function = decoder.take_one_of({"init", "inval", "arrive", "test_wait", "try_wait"});
-  decoder.take_one_of({"shared", "shared::cta"});
+  decoder.take_one_of({"shared", "shared::cta", "shared::cluster"});
   if (decoder.take_type() != Type::b64) decoder.reject("type b64 is expected");
   MbarrierDetails details{.state = decoder.frame().of_sink(),
                           .count = decoder.frame().of_constant(1, 4),

@@ -79,6 +79,13 @@ void translate_trap(Decoder& decoder, Operation& operation) {
   operation.execute = &trap;
 }
 
+/// griddepcontrol: kernels of a stream are executed one after another, whatever they allow.
+void translate_dependent_launch(Decoder& decoder, Operation& operation) {
+  if (decoder.take_one_of({"launch_dependents", "wait"}) > 1) decoder.reject("expected .launch_dependents or .wait");
+  decoder.finish(0);
+  operation.execute = [](const Operation&, Warp&, Mask) {};
+}
+
 /// nanosleep.u32 t
 void translate_nanosleep(Decoder& decoder, Operation& operation) {
   if (decoder.take_type() != Type::u32) decoder.reject("type u32 is expected");
@@ -118,6 +125,7 @@ void translate_barrier_reduction(Decoder& decoder, Operation& operation) {
 
 void translate_bar(Decoder& decoder, Operation& operation) {
   if (decoder.take("warp")) return translate_warp_barrier(decoder, operation);
+  if (decoder.take("cluster")) return translate_cluster_barrier(decoder, operation);
   decoder.take("cta");
   const bool is_aligned = decoder.take("aligned") || decoder.instruction().words.front() == "bar";
   if (decoder.take("red")) return translate_barrier_reduction(decoder, operation);
@@ -137,6 +145,7 @@ void translate_bar(Decoder& decoder, Operation& operation) {
 constexpr Opcode kOpcodes[] = {
     {"bra", translate_bra}, {"exit", translate_end},    {"trap", translate_trap},
     {"bar", translate_bar}, {"barrier", translate_bar}, {"nanosleep", translate_nanosleep},
+    {"griddepcontrol", translate_dependent_launch},
 };
 
 }  // namespace

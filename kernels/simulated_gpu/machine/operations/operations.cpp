@@ -29,7 +29,7 @@ Translator translator_of(const ptx::Instruction& instruction) {
       table_of({GRADRING_COPY_TO_RUN(integer_opcodes)(), GRADRING_COPY_TO_RUN(bit_opcodes)(), function_opcodes(),
                 GRADRING_COPY_TO_RUN(comparison_opcodes)(), GRADRING_COPY_TO_RUN(conversion_opcodes)(), move_opcodes(),
                 memory_opcodes(), control_opcodes(), call_opcodes(), warp_opcodes(), tensor_core_opcodes(), asynchronous_opcodes(),
-                warpgroup_opcodes()});
+                warpgroup_opcodes(), cluster_opcodes()});
   if (instruction.words.empty()) return nullptr;
   const std::string_view name = instruction.words.front();
   if (instruction.has("f32") || instruction.has("f64"))

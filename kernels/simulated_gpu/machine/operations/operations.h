@@ -24,6 +24,8 @@ struct Opcode {
 Translator translator_of(const ptx::Instruction& instruction);
 /// The operation behind the last one: the threads that come there have ended.
 Operation end_of_kernel(FrameLayout& frame);
+/// barrier.cluster
+void translate_cluster_barrier(Decoder& decoder, Operation& operation);
 /// Whether it is wgmma.mma_async, which may access accumulators of others that are under way.
 bool is_wgmma(const Operation& operation);
 
@@ -44,6 +46,7 @@ std::span<const Opcode> call_opcodes();
 std::span<const Opcode> warp_opcodes();
 std::span<const Opcode> tensor_core_opcodes();   ///< mma, wmma, ldmatrix
 std::span<const Opcode> asynchronous_opcodes();  ///< cp.async, mbarrier
+std::span<const Opcode> cluster_opcodes();       ///< mapa, getctarank
 std::span<const Opcode> warpgroup_opcodes();     ///< wgmma
 
 }  // namespace gradring::simulated_gpu
