@@ -45,7 +45,7 @@ StreamWork Device::guarded(StreamWork work) {
     } catch (const IllegalAccess& fault) {
       fail(cudaErrorIllegalAddress, fault.what(), FindingKind::out_of_bounds);
     } catch (const LocatedFault& fault) {
-      fail(cudaErrorLaunchFailure, fault.finding());
+      fail(has_failed_assertion_ ? cudaErrorAssert : cudaErrorLaunchFailure, fault.finding());
     } catch (const std::bad_alloc&) {
       fail(cudaErrorMemoryAllocation, "this host has no memory left to simulate it: lower the batch size");
     } catch (const std::exception& fault) {

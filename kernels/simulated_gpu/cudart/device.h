@@ -44,6 +44,8 @@ class Device {
 
   /// `work` as the scheduler calls it: without effect after a failure; a fault is the device's failure.
   StreamWork guarded(StreamWork work);
+  /// The fault that comes next is that of an assertion: the device fails with cudaErrorAssert.
+  void note_failed_assertion() { has_failed_assertion_ = true; }
   /// Reports what it fails with.
   void fail(cudaError_t error, Finding finding);
   void fail(cudaError_t error, const std::string& what, FindingKind kind = FindingKind::fault) {
@@ -55,6 +57,7 @@ class Device {
   int index_;
   int number_;
   FindingLog& faults_;
+  std::atomic<bool> has_failed_assertion_{false};
   std::atomic<cudaError_t> failure_{cudaSuccess};
 };
 

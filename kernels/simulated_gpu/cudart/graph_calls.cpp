@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "kernels/simulated_gpu/cudart/arranged_recipe.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
 namespace gradring::simulated_gpu {
@@ -70,7 +71,8 @@ using namespace gradring::simulated_gpu;
 namespace {
 
 /// A graph's work on a stream, behind what is enqueued there and behind the graph's launch before.
-Scheduler::WorkPtr enqueue_graph(Runtime& rt, const GraphExecutable& graph, const Stream& stream) {
+Scheduler::WorkPtr enqueue_graph(Runtime& rt, const GraphExecutable& graph, Stream& stream) {
+  rt.order_with_default(stream);
   const std::vector<Scheduler::WorkPtr> before = {stream.tail, graph.last};
   std::vector<Scheduler::WorkPtr> made;
   const std::size_t launch = rt.counting.next_graph_launch();
@@ -111,6 +113,8 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t handle, cudaStreamCaptureMode mo
   return call("cudaStreamBeginCapture", [&](Call& call) {
     Stream& stream = call.stream(handle);
     call.on(stream.device);
+    if (stream.kind == Stream::Kind::legacy)
+      throw Misuse{cudaErrorStreamCaptureUnsupported, "the legacy default stream, which cannot be captured"};
     if (stream.capture) throw Misuse{cudaErrorIllegalState, "a stream that is captured already"};
     stream.capture = std::make_shared<Capture>(stream, mode);
     call.rt.captures.push_back(stream.capture);
@@ -140,25 +144,59 @@ cudaError_t cudaStreamEndCapture(cudaStream_t handle, cudaGraph_t* graph) {
       throw Misuse{cudaErrorStreamCaptureWrongThread, "a capture that another thread began"};
     if (capture->is_global()) await_other_threads(call, *capture);
     std::erase(call.rt.captures, capture);
-    *graph = call.rt.graphs.add(std::make_shared<const Recipe>(capture->end()));
+    *graph = call.rt.graphs.add({.recipe = capture->end()});
   });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
   return call("cudaGraphDestroy", [&](Call& call) {
-    call.release(call.rt.graphs.at(graph)->device);
+    const Graph& destroyed = call.rt.graphs.at(graph);
+    call.release(destroyed.recipe.device);
+    for (const cudaGraphNode_t node : destroyed.handles) call.rt.graph_nodes.remove(node);
     call.rt.graphs.remove(graph);
   });
 }
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t handle, unsigned long long flags) {
   return call("cudaGraphInstantiate", [&](Call& call) {
-    const std::shared_ptr<const Recipe>& recipe = call.rt.graphs.at(handle);
-    call.on(recipe->device);
-    if (flags != 0) throw Misuse{cudaErrorNotSupported, "flags, which are not simulated"};
-    *executable =
-        call.rt.executables.add({.recipe = recipe, .first_lane = call.rt.scheduler.new_lanes(recipe->branches)});
+    const Graph& graph = call.rt.graphs.at(handle);
+    call.on(graph.recipe.device);
+    constexpr unsigned long long kHints = cudaGraphInstantiateFlagAutoFreeOnLaunch | cudaGraphInstantiateFlagUpload |
+                                          cudaGraphInstantiateFlagUseNodePriority;
+    if ((flags & ~kHints) != 0) throw Misuse{cudaErrorNotSupported, "flags, which are not simulated"};
+    ArrangedRecipe arranged = arrange(graph);
+    const std::uint64_t first_lane = call.rt.scheduler.new_lanes(arranged.recipe->branches);
+    *executable = call.rt.executables.add({.recipe = std::move(arranged.recipe),
+                                           .positions = std::move(arranged.positions),
+                                           .first_lane = first_lane});
   });
+}
+
+cudaError_t cudaGraphInstantiateWithFlags(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long flags) {
+  return cudaGraphInstantiate(executable, graph, flags);
+}
+
+/// Its nodes take the work of the graph's, which must have the same dependencies.
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t handle, cudaGraphExecUpdateResultInfo* info) {
+  return call("cudaGraphExecUpdate", [&](Call& call) {
+    GraphExecutable& changed = call.rt.executables.at(executable);
+    const Graph& graph = call.rt.graphs.at(handle);
+    call.on(graph.recipe.device);
+    ArrangedRecipe arranged = arrange(graph);
+    const auto is_same = [](const Recipe::Node& a, const Recipe::Node& b) {
+      return a.after == b.after && a.work.kind == b.work.kind && a.branch == b.branch;
+    };
+    const bool fits = std::ranges::equal(changed.recipe->nodes, arranged.recipe->nodes, is_same);
+    if (info) *info = {.result = fits ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged};
+    if (!fits) throw Refusal{cudaErrorGraphExecUpdateFailure};
+    changed.recipe = std::move(arranged.recipe);
+    changed.positions = std::move(arranged.positions);
+    return cudaSuccess;
+  });
+}
+
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t) {
+  return call("cudaGraphUpload", [&](Call& call) { call.on(call.rt.executables.at(executable).recipe->device); });
 }
 
 /// A launch of it goes on.

@@ -45,6 +45,17 @@ void KernelTable::add_kernel(void** binary, const void* host, const char* name) 
   kernels_[host] = {.binary = reinterpret_cast<Binary*>(binary), .name = name, .loaded = {}};
 }
 
+void KernelTable::add_variable(void** binary, const void* host, const char* name, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  variables_[host] = {.binary = reinterpret_cast<Binary*>(binary), .name = name, .bytes = bytes};
+}
+
+void KernelTable::add_managed_variable(void** binary, void** slot, const char* name, std::size_t bytes) {
+  add_variable(binary, slot, name, bytes);
+  const std::lock_guard lock(mutex_);
+  reinterpret_cast<Binary*>(binary)->managed.push_back({name, slot});
+}
+
 const KernelTable::Registered& KernelTable::registered(const void* host) const {
   const auto found = kernels_.find(host);
   if (found == kernels_.end()) throw Misuse{cudaErrorInvalidDeviceFunction, "an address that is not of a kernel"};
@@ -131,6 +142,40 @@ const LoadedKernel& KernelTable::load(const void* host, int compute_capability) 
       .first->second;
 } catch (const Error& error) {  // of PTX, or an instruction that is not simulated
   throw Misuse{cudaErrorNotSupported, error.what()};
+}
+
+LoadedVariable KernelTable::load_variable(const void* host, int compute_capability) try {
+  const std::lock_guard lock(mutex_);
+  const auto found = variables_.find(host);
+  if (found == variables_.end()) throw Misuse{cudaErrorInvalidSymbol, "an address that is not of a variable"};
+  const Symbol& symbol = found->second;
+  open(*symbol.binary);
+  const Text* const text = text_for(*symbol.binary, compute_capability);
+  const auto index = text ? text->module->variable_named(symbol.name) : std::nullopt;
+  if (!index)
+    throw Misuse{cudaErrorInvalidSymbol, joined("no PTX with variable ", symbol.name, " for compute capability ",
+                                                compute_capability / 10, ".", compute_capability % 10)};
+  return {*text->module, *index, symbol.bytes};
+} catch (const Error& error) {
+  throw Misuse{cudaErrorNotSupported, error.what()};
+}
+
+const ptx::Module* KernelTable::module_of(void** binary, int compute_capability) try {
+  const std::lock_guard lock(mutex_);
+  auto& own = *reinterpret_cast<Binary*>(binary);
+  open(own);
+  const Text* const text = text_for(own, compute_capability);
+  return text ? text->module.get() : nullptr;
+} catch (const Error& error) {
+  throw Misuse{cudaErrorNotSupported, error.what()};
+}
+
+std::vector<KernelTable::ManagedVariable> KernelTable::managed_variables(const ptx::Module& module) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& binary : binaries_)
+    for (const Text& text : binary->texts)
+      if (text.module.get() == &module) return binary->managed;
+  return {};
 }
 
 }  // namespace gradring::simulated_gpu

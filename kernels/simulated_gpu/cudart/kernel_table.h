@@ -24,8 +24,15 @@ struct LoadedKernel {
       code;  ///< what ptxas made of it; nothing if the program has no code for such devices
 };
 
-/// The kernels of a program: what nvcc's code registers before main, read and translated when a kernel is used for the
-/// first time.
+/// A variable for one compute capability.
+struct LoadedVariable {
+  const ptx::Module& module;
+  std::size_t index = 0;  ///< of Module::variables()
+  std::size_t bytes = 0;
+};
+
+/// The kernels and variables of a program: what nvcc's code registers before main, read and translated when a kernel is
+/// used for the first time.
 ///
 /// Threads   any.
 class KernelTable {
@@ -35,6 +42,11 @@ class KernelTable {
   /// `host` is the address by which the program names the kernel `name` (mangled) of a binary.
   void add_kernel(void** binary, const void* host, const char* name);
 
+  /// The same for a variable in global or constant memory.
+  void add_variable(void** binary, const void* host, const char* name, std::size_t bytes);
+  /// The same for a managed variable: the program reads its address from `slot`.
+  void add_managed_variable(void** binary, void** slot, const char* name, std::size_t bytes);
+
   /// The name of a kernel as C++ has it; for messages.
   std::string name_of(const void* host) const;
 
@@ -43,6 +55,19 @@ class KernelTable {
   ///
   /// Errors    Misuse: no such kernel, no PTX for such devices, or something in it that is not simulated.
   const LoadedKernel& load(const void* host, int compute_capability);
+
+  /// The same for a variable.
+  ///
+  /// Errors    Misuse: no such variable, or no PTX with it.
+  LoadedVariable load_variable(const void* host, int compute_capability);
+  /// The module of a binary for such devices; null if it has none.
+  const ptx::Module* module_of(void** binary, int compute_capability);
+  struct ManagedVariable {
+    const char* name = nullptr;
+    void** slot = nullptr;
+  };
+  /// What the binary of a module registered.
+  std::vector<ManagedVariable> managed_variables(const ptx::Module& module) const;
 
   /// The names of the kernels that no call has loaded yet; for tests.
   std::vector<std::string> unused() const;
@@ -63,6 +88,12 @@ class KernelTable {
     bool is_open = false;
     std::vector<Text> texts;
     std::vector<Code> code;
+    std::vector<ManagedVariable> managed;
+  };
+  struct Symbol {
+    Binary* binary = nullptr;
+    const char* name = nullptr;
+    std::size_t bytes = 0;
   };
   struct Registered {
     Binary* binary = nullptr;
@@ -81,6 +112,7 @@ class KernelTable {
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Binary>> binaries_;
   std::map<const void*, Registered> kernels_;
+  std::map<const void*, Symbol> variables_;
 };
 
 /// That of this process: registered before main, and used until its end.

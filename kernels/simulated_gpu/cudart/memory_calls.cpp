@@ -18,22 +18,33 @@ std::string bytes_at(std::size_t bytes, const void* data) {
   return text;
 }
 
-/// Bytes of a device's pools.
-std::size_t reserved_on(const Runtime& rt, int device) {
-  std::size_t bytes = 0;
+/// Bytes of a device's memory that are taken.
+std::size_t reserved_on(Runtime& rt, int device) {
+  std::size_t bytes = rt.malloc_use(device)->reserved;
   for (const auto& [number, pool] : rt.pools.all())
     if (pool.device == device) bytes += pool.use->reserved;
   return bytes;
 }
 
 /// Takes the bytes; what was freed before is used again first.
-bool take(Runtime& rt, const Pool& pool, std::size_t bytes) {
-  const std::uint64_t used = pool.use->used + bytes;
-  const std::uint64_t more = used > pool.use->reserved ? used - pool.use->reserved : 0;
-  if (more > rt.device(pool.device).card().memory_bytes - reserved_on(rt, pool.device)) return false;
-  pool.use->used += bytes;
-  pool.use->reserved += more;
+bool take(Runtime& rt, PoolUse& use, int device, std::size_t bytes) {
+  const std::uint64_t used = use.used + bytes;
+  const std::uint64_t more = used > use.reserved ? used - use.reserved : 0;
+  if (more > rt.device(device).card().memory_bytes - reserved_on(rt, device)) return false;
+  use.used += bytes;
+  use.reserved += more;
   return true;
+}
+
+/// Memory of the host for such a block, of which the device `takes` its own.
+///
+/// Errors    Refusal if either has none left.
+void* mapped(Runtime& rt, PoolUse& use, int device, std::size_t bytes) {
+  if (!take(rt, use, device, bytes)) throw Refusal{cudaErrorMemoryAllocation};
+  if (void* const made = rt.addresses.map(bytes)) return made;
+  rt.device(device).fail(cudaErrorMemoryAllocation, joined("this host has no memory left for ", bytes,
+                                                           " bytes of device memory: lower the batch size"));
+  throw Refusal{cudaErrorMemoryAllocation};
 }
 
 void give_back(PoolUse& use, std::size_t bytes) {
@@ -70,15 +81,28 @@ StreamWork freeing(Runtime& rt, void* data, const Allocation& block) {
   return {.run = run, .kind = CountedWork::Kind::allocation, .name = "cudaFreeAsync"};
 }
 
-/// The block that begins at `data` and was not freed.
-Allocation& block_at(Call& call, void* data, bool pinned) {
+/// The block that begins at `data`, is of one of the kinds, and was not freed.
+Allocation& block_at(Call& call, void* data, std::initializer_list<Allocation::Kind> kinds, const char* what) {
   const auto found = call.rt.allocations.find(data);
-  if (found == call.rt.allocations.end() || (found->second.use == nullptr) != pinned)
-    throw Misuse{cudaErrorInvalidValue, joined("an address that is not the begin of a block of ",
-                                               (pinned ? "pinned memory" : "a memory pool"))};
+  if (found == call.rt.allocations.end() || std::ranges::find(kinds, found->second.kind) == kinds.end())
+    throw Misuse{cudaErrorInvalidValue, joined("an address that is not the begin of a block of ", what)};
   if (found->second.is_freed)
     throw Misuse{cudaErrorInvalidValue, bytes_at(found->second.bytes, data) + ", which were freed before"};
   return found->second;
+}
+
+/// Waits for all work, which may use the block, and gives it back.
+void free_now(Call& call, void* data, Allocation& block) {
+  block.is_freed = true;
+  const Allocation freed = block;
+  call.lock.unlock();
+  call.rt.scheduler.wait_for_all();
+  call.rt.print_device_output();
+  if (freed.kind != Allocation::Kind::device)
+    call.rt.copy_targets.forget(reinterpret_cast<std::uintptr_t>(data), freed.bytes);
+  call.rt.memory.remove(data);
+  if (freed.kind != Allocation::Kind::registered) call.rt.addresses.release(data);
+  if (freed.use) give_back(*freed.use, freed.bytes);
 }
 
 }  // namespace
@@ -141,16 +165,12 @@ cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_
       throw Misuse{cudaErrorNotSupported, "memory of a graph, which is not simulated: allocate before the capture"};
     *data = nullptr;
     if (bytes == 0) throw Misuse{cudaErrorInvalidValue, "0 bytes"};
-    if (!take(call.rt, pool, bytes)) throw Refusal{cudaErrorMemoryAllocation};
-    void* const made = call.rt.addresses.map(bytes);
-    if (!made) {
-      call.rt.device(pool.device)
-          .fail(cudaErrorMemoryAllocation,
-                joined("this host has no memory left for ", bytes, " bytes of device memory: lower the batch size"));
-      throw Refusal{cudaErrorMemoryAllocation};
-    }
+    void* const made = mapped(call.rt, *pool.use, pool.device, bytes);
     const auto& [address, block] =
-        *call.rt.allocations.insert_or_assign(made, Allocation{.bytes = bytes, .device = pool.device, .use = pool.use})
+        *call.rt.allocations
+             .insert_or_assign(
+                 made, Allocation{
+                           .bytes = bytes, .device = pool.device, .kind = Allocation::Kind::pool, .use = pool.use})
              .first;
     call.rt.enqueue(stream, allocating(call.rt, made, block));
     *data = made;
@@ -161,7 +181,8 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t handle) {
   return call("cudaFreeAsync", [&](Call& call) {
     Stream& stream = call.stream(handle);
     call.on(stream.device);
-    Allocation& block = block_at(call, data, false);
+    Allocation& block =
+        block_at(call, data, {Allocation::Kind::pool, Allocation::Kind::device}, "a memory pool");
     if (stream.capture)
       throw Misuse{cudaErrorNotSupported, "memory that is not of the graph: free it after the capture"};
     block.is_freed = true;
@@ -189,13 +210,58 @@ cudaError_t cudaFreeHost(void* data) {
     call.release(this_thread().device);
     call.refuse_in_captures();
     if (!data) return;
-    Allocation& block = block_at(call, data, true);
-    block.is_freed = true;
-    call.lock.unlock();
-    call.rt.scheduler.wait_for_all();
-    call.rt.copy_targets.forget(reinterpret_cast<std::uintptr_t>(data), block.bytes);
-    call.rt.memory.remove(data);
-    call.rt.addresses.release(data);
+    free_now(call, data, block_at(call, data, {Allocation::Kind::pinned}, "pinned memory"));
   });
 }
+
+/// Of 0 bytes: a null pointer.
+cudaError_t cudaMalloc(void** data, std::size_t bytes) {
+  return call("cudaMalloc", [&](Call& call) {
+    const int device = call.on_current().index();
+    call.refuse_in_captures();
+    *data = nullptr;
+    if (bytes == 0) return;
+    const std::shared_ptr<PoolUse>& use = call.rt.malloc_use(device);
+    void* const made = mapped(call.rt, *use, device, bytes);
+    Allocation block{.bytes = bytes, .device = device, .kind = Allocation::Kind::device, .use = use};
+    *block.is_there = true;
+    call.rt.allocations.insert_or_assign(made, block);
+    call.rt.memory.add(made, bytes, device, false);
+    *data = made;
+  });
+}
+
+/// Waits for all work, as CUDA does.
+cudaError_t cudaFree(void* data) {
+  return call("cudaFree", [&](Call& call) {
+    call.release(this_thread().device);
+    if (!data) return;
+    call.refuse_in_captures();
+    free_now(call, data,
+             block_at(call, data, {Allocation::Kind::device, Allocation::Kind::pool, Allocation::Kind::managed},
+                      "device memory"));
+  });
+}
+
+cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
+  return cudaHostAlloc(data, bytes, cudaHostAllocDefault);
+}
+
+cudaError_t cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t stream) {
+  cudaMemPool_t pool = nullptr;
+  const cudaError_t found = call("cudaMallocAsync", [&](Call& call) {
+    pool = call.rt.default_pool(call.stream(stream).device);
+  });
+  return found == cudaSuccess ? cudaMallocFromPoolAsync(data, bytes, pool, stream) : found;
+}
+
+cudaError_t cudaDeviceGetDefaultMemPool(cudaMemPool_t* pool, int device) {
+  return call("cudaDeviceGetDefaultMemPool", [&](Call& call) {
+    if (!call.rt.has_device(device)) throw Misuse{cudaErrorInvalidDevice, joined("device ", device)};
+    *pool = call.rt.default_pool(device);
+  });
+}
+
+/// That of cudaDeviceSetMemPool, which is not simulated.
+cudaError_t cudaDeviceGetMemPool(cudaMemPool_t* pool, int device) { return cudaDeviceGetDefaultMemPool(pool, device); }
 }

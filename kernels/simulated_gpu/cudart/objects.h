@@ -25,11 +25,18 @@ class Capture;
 using Frontier = std::vector<std::size_t>;
 
 struct Stream {
+  /// How it is ordered with the legacy default stream of its device.
+  enum class Kind : std::uint8_t { non_blocking, blocking, legacy };
   int device = 0;
   std::uint64_t lane = 0;
+  Kind kind = Kind::non_blocking;
+  int priority = 0;
   Scheduler::WorkPtr tail;           ///< its newest work
   std::shared_ptr<Capture> capture;  ///< null while it is not captured
   Frontier frontier;                 ///< of the capture: what its next work is behind
+  // Of a blocking stream:
+  Scheduler::WorkPtr seen_by_legacy;  ///< its newest work that the legacy stream is behind
+  Scheduler::WorkPtr seen_of_legacy;  ///< the newest work of the legacy stream that it is behind
 };
 
 struct Event {
@@ -47,10 +54,24 @@ struct Recipe {
     StreamWork work;         ///< guarded; performed at every launch
     std::size_t branch = 0;  ///< the captured stream that it comes from
     Frontier after;
+    std::shared_ptr<const Recipe> child{};  ///< in place of `work`: a graph within the graph
   };
   int device = 0;
   std::size_t branches = 0;
   std::vector<Node> nodes;
+};
+
+/// A graph that a program can change: the recipe of a capture, or nodes that were added one by one.
+struct Graph {
+  Recipe recipe;
+  bool is_by_hand = false;  ///< edges may lead to earlier nodes, and branches are not known
+  std::vector<cudaGraphNode_t> handles;  ///< of the nodes, once they were asked for
+};
+
+/// A node of a graph, by its index in the recipe.
+struct GraphNode {
+  cudaGraph_t graph = nullptr;
+  std::size_t index = 0;
 };
 
 /// One capture, shared by the streams that joined it and the events that were recorded in it.
@@ -125,6 +146,7 @@ struct Pool {
 /// A graph that can be launched.
 struct GraphExecutable {
   std::shared_ptr<const Recipe> recipe;
+  std::vector<std::size_t> positions;  ///< of the graph's nodes in it
   std::uint64_t first_lane = 0;  ///< a lane for each of its branches
   Scheduler::WorkPtr last;       ///< the end of its newest launch
 };

@@ -3,8 +3,11 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <sstream>
 #include <utility>
+
+#include "kernels/simulated_gpu/cudart/kernel_table.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -19,6 +22,7 @@ struct Process {
   std::mutex mutex;
   SimulationOptions options;
   Runtime* runtime = nullptr;
+  bool ends_by_itself = true;
   std::atomic<std::uint64_t> restarts{0};
 };
 
@@ -27,12 +31,7 @@ Process& process() {
   return *only;
 }
 
-void end_of_process() {
-  Runtime& rt = runtime();
-  rt.scheduler.stop(kPatience);
-  const std::lock_guard lock(rt.mutex);
-  rt.report_leaks();
-}
+void end_by_itself() { end_of_process(); }
 
 /// The GPUs of a machine that the environment lets a process see: CUDA_VISIBLE_DEVICES is a list of numbers, which ends
 /// at the first that no GPU has.
@@ -82,6 +81,14 @@ Runtime::Runtime(const SimulationOptions& wanted)
       }),
       seed(wanted.seed),
       scheduler(wanted.seed, wanted.hold) {
+  // As an H100 has them.
+  limits[cudaLimitStackSize] = 1024;
+  limits[cudaLimitPrintfFifoSize] = std::size_t{1} << 20;
+  limits[cudaLimitMallocHeapSize] = std::size_t{8} << 20;
+  limits[cudaLimitDevRuntimeSyncDepth] = 2;
+  limits[cudaLimitDevRuntimePendingLaunchCount] = 2048;
+  limits[cudaLimitMaxL2FetchGranularity] = 64;
+  limits[cudaLimitPersistingL2CacheSize] = 0;
   if (faults.goes_on())
     memory.report_races([this](const std::string& users, const std::string& text) {
       const FindingKey key{.kind = FindingKind::stream_race, .detail = users};
@@ -96,10 +103,29 @@ Runtime& runtime() {
   const std::lock_guard lock(own.mutex);
   if (!own.runtime) {
     own.runtime = new Runtime(own.options);
-    static const int registered = std::atexit(end_of_process);
+    static const int registered = own.ends_by_itself ? std::atexit(end_by_itself) : 0;
     (void)registered;
   }
   return *own.runtime;
+}
+
+Runtime* end_of_process() {
+  Process& own = process();
+  {
+    const std::lock_guard lock(own.mutex);
+    if (!own.runtime) return nullptr;
+  }
+  Runtime& rt = *own.runtime;
+  rt.scheduler.stop(kPatience);
+  const std::lock_guard lock(rt.mutex);
+  rt.report_leaks();
+  return &rt;
+}
+
+void leave_end_to_caller() {
+  Process& own = process();
+  const std::lock_guard lock(own.mutex);
+  own.ends_by_itself = false;
 }
 
 void configure(const SimulationOptions& options) {
@@ -124,7 +150,25 @@ void Runtime::reseed(std::uint64_t other) {
   scheduler.reseed(other);
 }
 
+const Allocation* Runtime::allocation_of(const void* address) const {
+  const auto next = allocations.upper_bound(const_cast<void*>(address));
+  if (next == allocations.begin()) return nullptr;
+  const auto& [begin, block] = *std::prev(next);
+  return static_cast<std::size_t>(static_cast<const char*>(address) - static_cast<const char*>(begin)) < block.bytes
+             ? &block
+             : nullptr;
+}
+
+const std::vector<std::uint64_t>& Runtime::variables(const ptx::Module& module, int device) {
+  const std::vector<std::uint64_t>& made = modules.variables(module, device);
+  for (const KernelTable::ManagedVariable& variable : kernel_table().managed_variables(module))
+    if (const auto index = module.variable_named(variable.name))
+      *variable.slot = reinterpret_cast<void*>(made[*index]);
+  return made;
+}
+
 Scheduler::WorkPtr Runtime::enqueue(Stream& stream, StreamWork work) {
+  order_with_default(stream);
   StreamWork guarded = device(stream.device).guarded(std::move(work));
   if (stream.capture) {
     stream.capture->add(stream, std::move(guarded));
@@ -137,24 +181,57 @@ Scheduler::WorkPtr Runtime::enqueue(Stream& stream, StreamWork work) {
   return stream.tail;
 }
 
-void Runtime::report_leaks() {
+void Runtime::reset(int device) {
+  report_leaks("at cudaDeviceReset");
+  const auto remove = [&](auto& handles, const auto& device_of) {
+    std::erase_if(handles.all(), [&](const auto& entry) { return device_of(entry.second) == device; });
+  };
+  remove(streams, [](const Stream& stream) { return stream.device; });
+  remove(events, [](const Event& event) { return event.device; });
+  remove(executables, [](const GraphExecutable& graph) { return graph.recipe->device; });
+  remove(graphs, [](const Graph& graph) { return graph.recipe.device; });
+  for (auto& [data, allocation] : allocations) {
+    if (allocation.is_freed || allocation.device != device) continue;
+    allocation.is_freed = true;
+    copy_targets.forget(reinterpret_cast<std::uintptr_t>(data), allocation.bytes);
+    memory.remove(data);
+    if (allocation.kind != Allocation::Kind::registered) addresses.release(data);
+    if (allocation.use) allocation.use->used = allocation.use->reserved = 0;
+  }
+  modules.forget(device);
+}
+
+void Runtime::report_leaks(const char* when) {
   for (const Device& device : devices)
     if (device.failure() != cudaSuccess) return;
-  const auto report = [this](std::size_t count, const char* what) {
+  const auto report = [this, when](std::size_t count, const char* what) {
     if (count > 0)
-      faults.add(FindingKind::leak, joined("at the end of the process, not given back: ", count, " of ", what));
+      faults.add(FindingKind::leak, joined(when, ", not given back: ", count, " of ", what));
   };
   report(streams.all().size(), "cudaStreamCreateWithFlags");
   report(events.all().size(), "cudaEventCreateWithFlags");
-  report(pools.all().size(), "cudaMemPoolCreate");
+  report(pools.all().size() - default_pools.size(), "cudaMemPoolCreate");
   report(graphs.all().size(), "cudaStreamEndCapture");
   report(executables.all().size(), "cudaGraphInstantiate");
-  std::size_t device_blocks = 0;
-  std::size_t pinned_blocks = 0;
-  for (const auto& [data, allocation] : allocations)
-    if (!allocation.is_freed) ++(allocation.use ? device_blocks : pinned_blocks);
-  report(device_blocks, "cudaMallocFromPoolAsync");
-  report(pinned_blocks, "cudaHostAlloc");
+  struct Left {
+    std::size_t blocks = 0, bytes = 0;
+  };
+  std::map<Allocation::Kind, Left> left;
+  for (const auto& [data, allocation] : allocations) {
+    if (allocation.is_freed) continue;
+    ++left[allocation.kind].blocks;
+    left[allocation.kind].bytes += allocation.bytes;
+  }
+  const auto report_memory = [&](Allocation::Kind kind, const char* what) {
+    if (left[kind].blocks > 0)
+      faults.add(FindingKind::leak, joined(when, ", not given back: ", left[kind].blocks, " of ", what, ", ",
+                        left[kind].bytes, " bytes"));
+  };
+  report_memory(Allocation::Kind::device, "cudaMalloc");
+  report_memory(Allocation::Kind::pool, options.is_strict ? "cudaMallocFromPoolAsync" : "cudaMallocAsync");
+  report_memory(Allocation::Kind::pinned, "cudaHostAlloc");
+  report_memory(Allocation::Kind::registered, "cudaHostRegister");
+  report_memory(Allocation::Kind::managed, "cudaMallocManaged");
 }
 
 void Call::open_context(int index) {
@@ -163,6 +240,7 @@ void Call::open_context(int index) {
   thread.has_context = true;
   Device& current = rt.device(thread.device);
   if (std::exchange(current.has_context, true)) return;
+  if (!rt.options.is_strict) return;
   if (index != thread.device) {
     report(joined("for an object of cuda:", index, ", opens a context on ", current.name(),
                   ", the current device of this thread, which takes about 0.5 GB there: call cudaSetDevice(", index,
@@ -196,9 +274,21 @@ void Call::refuse_in_captures() {
 }
 
 Stream& Call::stream(cudaStream_t handle) {
-  if (handle == nullptr || handle == cudaStreamLegacy || handle == cudaStreamPerThread)
+  if (!DefaultStreams::is_default(handle)) return rt.streams.at(handle);
+  if (rt.options.is_strict)
     throw Misuse{cudaErrorNotSupported, "the default stream, which is not simulated: create a stream"};
-  return rt.streams.at(handle);
+  if (!rt.has_device(this_thread().device)) throw Refusal{cudaErrorNoDevice};
+  Stream& found = rt.default_streams.at(handle, this_thread().device, rt.scheduler);
+  if (found.kind == Stream::Kind::legacy) rt.order_with_default(found);
+  return found;
+}
+
+void Call::wait_for(const Scheduler::WorkPtr& work, int device) {
+  lock.unlock();
+  rt.scheduler.wait(work);
+  rt.print_device_output();
+  lock.lock();
+  on(device);
 }
 
 cudaError_t noted(cudaError_t result) {

@@ -17,9 +17,12 @@
 
 #include "kernels/simulated_gpu/cudart/copy_targets.h"
 #include "kernels/simulated_gpu/cudart/counting.h"
+#include "kernels/simulated_gpu/cudart/default_streams.h"
 #include "kernels/simulated_gpu/cudart/device.h"
+#include "kernels/simulated_gpu/cudart/device_functions.h"
 #include "kernels/simulated_gpu/cudart/error_text.h"
 #include "kernels/simulated_gpu/cudart/mapped_ranges.h"
+#include "kernels/simulated_gpu/cudart/module_instances.h"
 #include "kernels/simulated_gpu/cudart/objects.h"
 #include "kernels/simulated_gpu/cudart/scheduler.h"
 #include "kernels/simulated_gpu/cudart/simulated_gpu.h"
@@ -39,12 +42,20 @@ struct HostThread {
 };
 HostThread& this_thread();
 
-/// A block of device memory, or of pinned memory.
+/// A block of memory that CUDA knows.
 struct Allocation {
+  enum class Kind : std::uint8_t {
+    device,      ///< cudaMalloc
+    pool,        ///< cudaMallocAsync, cudaMallocFromPoolAsync
+    pinned,      ///< cudaHostAlloc
+    registered,  ///< cudaHostRegister
+    managed,     ///< cudaMallocManaged
+  };
   std::size_t bytes = 0;
   int device = 0;
-  bool is_freed = false;           ///< by cudaFreeAsync or cudaFreeHost
-  std::shared_ptr<PoolUse> use{};  ///< of its pool; null: pinned memory
+  Kind kind = Kind::pinned;
+  bool is_freed = false;
+  std::shared_ptr<PoolUse> use{};  ///< of its pool or device; null: memory of the host
   std::shared_ptr<std::atomic<bool>> is_there =
       std::make_shared<std::atomic<bool>>(false);  ///< its stream has come to it
 };
@@ -59,14 +70,40 @@ struct Runtime {
   Device& device(int index) { return devices.at(static_cast<std::size_t>(index)); }
   bool has_device(int index) const { return index >= 0 && index < static_cast<int>(devices.size()); }
 
+  /// The allocation that holds the byte, also if it was freed; null without one.
+  const Allocation* allocation_of(const void* address) const;
+  /// What cudaMalloc gave of a device's memory.
+  std::shared_ptr<PoolUse>& malloc_use(int device) {
+    std::shared_ptr<PoolUse>& use = malloc_uses_[device];
+    if (!use) use = std::make_shared<PoolUse>();
+    return use;
+  }
+  /// The addresses of a module's variables on a device, by their index in it.
+  ///
+  /// Errors    as ModuleInstances::variables
+  const std::vector<std::uint64_t>& variables(const ptx::Module& module, int device);
+  /// The pool of cudaMallocAsync.
+  cudaMemPool_t default_pool(int device) {
+    const auto [pool, is_new] = default_pools.try_emplace(device, nullptr);
+    if (is_new) pool->second = pools.add({.device = device});
+    return pool->second;
+  }
+
+  /// What the next work of a stream must be behind, by the rules of the legacy default stream, becomes part of it.
+  void order_with_default(Stream& stream) { default_streams.order(stream, streams, scheduler); }
   /// Puts work at the end of a stream; if that is captured, into the graph, and returns null.
   Scheduler::WorkPtr enqueue(Stream& stream, StreamWork work);
 
   /// From now on, the orders that another seed draws; for tests. No work may be under way.
   void reseed(std::uint64_t other);
 
-  /// Objects and memory that were not given back, as faults; nothing if a device failed.
-  void report_leaks();
+  /// Objects and memory that were not given back, as faults; nothing if a device failed. `when`: "at the end of the
+  /// process".
+  void report_leaks(const char* when = "at the end of the process");
+  /// Gives back what a device has, after it was reported. Its work must have ended.
+  void reset(int device);
+  /// Writes what printf of kernels wrote until now.
+  void print_device_output() { output.print(); }
 
   const SimulationOptions options;
   const Card card;  ///< of each device
@@ -79,16 +116,31 @@ struct Runtime {
   Handles<Stream, cudaStream_t> streams{"a stream"};
   Handles<Event, cudaEvent_t> events{"an event"};
   Handles<Pool, cudaMemPool_t> pools{"a memory pool"};
-  Handles<std::shared_ptr<const Recipe>, cudaGraph_t> graphs{"a graph"};  ///< their launches share it
+  Handles<Graph, cudaGraph_t> graphs{"a graph"};
+  Handles<GraphNode, cudaGraphNode_t> graph_nodes{"a node of a graph"};
   Handles<GraphExecutable, cudaGraphExec_t> executables{"an executable graph"};
   std::map<void*, Allocation> allocations;         ///< those that were freed, too: their addresses do not come back
   std::vector<std::shared_ptr<Capture>> captures;  ///< those that have not ended
+  std::map<int, cudaMemPool_t> default_pools;      ///< by device
+  DefaultStreams default_streams;
+  std::vector<std::pair<int, Scheduler::WorkPtr>> orphans;  ///< the last work of destroyed streams, by device
+  ModuleInstances modules{memory, addresses};
   std::map<std::pair<const void*, int>, int>
       allowed_shared;  ///< dynamic bytes by kernel and device, where a program asked
   std::atomic<std::uint64_t> seed;
   std::atomic<std::uint64_t> launches{0};  ///< executed so far
+  /// What is being executed: a mangled name; null: no kernel.
+  std::atomic<const ptx::Kernel*> running{nullptr};
+  /// Of cudaDeviceSetLimit. Devices read them at any time.
+  std::map<cudaLimit, std::atomic<std::size_t>> limits;
+  DeviceOutput output;
+  DeviceHeap heap{memory, addresses};
+  const RuntimeFunctions functions = device_functions(*this);
   Counting counting;
-  Scheduler scheduler;  // last: its threads use the rest until it is destroyed
+  Scheduler scheduler;  // its threads use the rest until it is destroyed
+
+ private:
+  std::map<int, std::shared_ptr<PoolUse>> malloc_uses_;  // by device
 };
 
 /// Made by the first call of CUDA's.
@@ -97,6 +149,10 @@ Runtime& runtime();
 ///
 /// Errors    InvalidArgument if the card is unknown, or a number is out of range.
 void configure(const SimulationOptions& options);
+/// Performs nothing more, and reports what was not given back; null if CUDA was never called. The runtime does it itself
+/// by std::atexit, unless leave_end_to_caller() was called before.
+Runtime* end_of_process();
+void leave_end_to_caller();
 /// Forgets everything but the kernels that were registered; for tests. No other thread may use the runtime.
 void restart(const SimulationOptions& options);
 
@@ -124,8 +180,14 @@ class Call {
   /// Errors    Misuse, and the capture is invalidated, if a capture of this thread, or one in the global mode of any
   ///           thread, forbids calls like this one.
   void refuse_in_captures();
-  /// Errors    Misuse for the default streams, which are not simulated, and for what is no stream.
+  /// Also a default stream of the current device.
+  ///
+  /// Errors    Misuse for what is no stream; in a strict runtime, for a default stream.
   Stream& stream(cudaStream_t handle);
+  /// Lets the work end that a stream has now, and waits. The lock is not held meanwhile.
+  ///
+  /// Errors    Refusal if the device failed.
+  void wait_for(const Scheduler::WorkPtr& work, int device);
 
   /// Reports a mistake that CUDA lets pass.
   void report(const std::string& mistake) { rt.faults.add(FindingKind::mistake, joined(name_, ": ", mistake)); }
@@ -138,6 +200,11 @@ class Call {
 
   const char* name_;
 };
+
+/// The work that calls a function of the host, by or for `who`.
+///
+/// Errors    Misuse for a null pointer.
+StreamWork host_function_work(const char* who, cudaHostFn_t function, void* argument);
 
 /// Notes the result of a call for cudaGetLastError.
 cudaError_t noted(cudaError_t result);

@@ -23,6 +23,9 @@ struct SimulationOptions {
   unsigned threads = 1;  ///< of the host, which execute kernels
   bool checks_races = true;
   FindingOptions findings;
+  /// The rules of gradring's own CUDA code, which CUDA does not have: no default stream, no kernel<<<...>>>, no context
+  /// that a thread opens by chance.
+  bool is_strict = true;
   /// How long enqueued work waits for a call that asks for it, before it runs all the same.
   std::chrono::milliseconds hold{20};
   /// Memory of the host that kernels may use though it was not given to CUDA; null: a fault, as on most machines.
@@ -37,7 +40,7 @@ struct WatchedWrites {
 };
 
 /// Raise it with every change of SimulatedGpu, SimulationOptions or CountedWork: program and module have their own copy.
-inline constexpr int kSimulatedGpuVersion = 7;
+inline constexpr int kSimulatedGpuVersion = 8;
 
 /// What libgradring_simulated_gpu.so exports besides the entry of the CUDA module: this stand-in for the CUDA runtime.
 struct SimulatedGpu {

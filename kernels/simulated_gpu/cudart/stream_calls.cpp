@@ -2,7 +2,9 @@
 // Streams and events.
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <array>
+#include <memory>
 
 #include "kernels/simulated_gpu/cudart/host_function.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
@@ -10,6 +12,10 @@
 using namespace gradring::simulated_gpu;
 
 namespace {
+
+/// Of an H100. A lower number goes first.
+constexpr int kLeastPriority = 0;
+constexpr int kGreatestPriority = -5;
 
 /// Invalidates the capture that a query of its stream or event breaks.
 [[noreturn]] void refuse_query(Capture& capture, cudaError_t error, const char* what) {
@@ -48,6 +54,7 @@ void wait_for(Call& call, Stream& stream, const Event& event) {
     throw Misuse{cudaErrorStreamCaptureIsolation,
                  "a wait of a captured stream for an event that was recorded outside of the capture"};
   }
+  call.rt.order_with_default(stream);
   const std::array<Scheduler::WorkPtr, 2> both = {stream.tail, event.work};
   stream.tail = call.rt.scheduler.enqueue({.run = {}, .lane = stream.lane}, both);
 }
@@ -60,17 +67,21 @@ cudaError_t gradring::simulated_gpu::launch_host_function(const char* who, cudaS
   return call("cudaLaunchHostFunc", [&](Call& call) {
     Stream& stream = call.stream(handle);
     call.on(stream.device);
-    if (!function) throw Misuse{cudaErrorInvalidValue, "a null pointer as the function"};
-    call.rt.enqueue(stream, {.run =
-                                 [function, argument](CountedWork*) {
-                                   const HostFunctionScope scope;
-                                   function(argument);
-                                   return 0.0;
-                                 },
-                             .kind = CountedWork::Kind::host_function,
-                             .name = who,
-                             .on_host = true});
+    call.rt.enqueue(stream, host_function_work(who, function, argument));
   });
+}
+
+StreamWork gradring::simulated_gpu::host_function_work(const char* who, cudaHostFn_t function, void* argument) {
+  if (!function) throw Misuse{cudaErrorInvalidValue, "a null pointer as the function"};
+  return {.run =
+              [function, argument](CountedWork*) {
+                const HostFunctionScope scope;
+                function(argument);
+                return 0.0;
+              },
+          .kind = CountedWork::Kind::host_function,
+          .name = who,
+          .on_host = true};
 }
 
 void gradring::simulated_gpu::note_use(const char* call, const void* data, std::size_t bytes, bool is_write) {
@@ -85,20 +96,60 @@ void gradring::simulated_gpu::note_use(const char* call, const void* data, std::
 
 extern "C" {
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
-  return call("cudaStreamCreateWithFlags", [&](Call& call) {
+/// Priorities have no effect: CUDA promises none.
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
+  return call("cudaStreamCreateWithPriority", [&](Call& call) {
     const Device& device = call.on_current();
     if (flags != cudaStreamNonBlocking && flags != cudaStreamDefault)
       throw Misuse{cudaErrorInvalidValue, joined("unknown flags ", flags)};
-    *stream = call.rt.streams.add({.device = device.index(), .lane = call.rt.scheduler.new_lanes(1)});
+    *stream = call.rt.streams.add(
+        {.device = device.index(),
+         .lane = call.rt.scheduler.new_lanes(1),
+         .kind = flags == cudaStreamDefault ? Stream::Kind::blocking : Stream::Kind::non_blocking,
+         .priority = std::clamp(priority, kGreatestPriority, kLeastPriority)});
   });
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  return cudaStreamCreateWithPriority(stream, flags, kLeastPriority);
+}
+
+cudaError_t cudaStreamCreate(cudaStream_t* stream) { return cudaStreamCreateWithFlags(stream, cudaStreamDefault); }
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  return call("cudaDeviceGetStreamPriorityRange", [&](Call& call) {
+    call.on_current();
+    if (least) *least = kLeastPriority;
+    if (greatest) *greatest = kGreatestPriority;
+  });
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t handle, int* priority) {
+  return call("cudaStreamGetPriority", [&](Call& call) { *priority = call.stream(handle).priority; });
+}
+
+cudaError_t cudaStreamGetFlags(cudaStream_t handle, unsigned* flags) {
+  return call("cudaStreamGetFlags", [&](Call& call) {
+    *flags = call.stream(handle).kind == Stream::Kind::non_blocking ? cudaStreamNonBlocking : cudaStreamDefault;
+  });
+}
+
+cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
+  return call("cudaStreamGetId", [&](Call& call) { *id = call.stream(handle).lane; });
+}
+
+cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
+  return call("cudaStreamGetDevice", [&](Call& call) { *device = call.stream(handle).device; });
 }
 
 /// Enqueued work is done all the same.
 cudaError_t cudaStreamDestroy(cudaStream_t handle) {
   return call("cudaStreamDestroy", [&](Call& call) {
+    if (DefaultStreams::is_default(handle) && !call.rt.options.is_strict)
+      throw Misuse{cudaErrorInvalidResourceHandle, "a default stream, which cannot be destroyed"};
     Stream& stream = call.stream(handle);
     call.release(stream.device);
+    if (stream.tail) call.rt.orphans.emplace_back(stream.device, stream.tail);
     if (const std::shared_ptr<Capture> capture = stream.capture) {
       if (capture->is_origin(stream)) std::erase(call.rt.captures, capture);  // nothing can end it any more
       capture->leave(stream);
@@ -120,6 +171,17 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
   });
 }
 
+cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
+  return call("cudaStreamSynchronize", [&](Call& call) {
+    Stream& stream = call.stream(handle);
+    call.on(stream.device);
+    if (stream.capture)
+      refuse_query(*stream.capture, cudaErrorStreamCaptureUnsupported, "a wait for a stream that is captured");
+    call.refuse_in_captures();
+    call.wait_for(stream.tail, stream.device);
+  });
+}
+
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_handle, unsigned flags) {
   return call("cudaStreamWaitEvent", [&](Call& call) {
     Stream& stream = call.stream(stream_handle);
@@ -132,6 +194,29 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream_handle, cudaEvent_t event_ha
 
 cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t function, void* argument) {
   return launch_host_function("cudaLaunchHostFunc", stream, function, argument);
+}
+
+/// The older way to the same: the status is that of the stream's work, which is right where the function is called.
+cudaError_t cudaStreamAddCallback(cudaStream_t stream, cudaStreamCallback_t callback, void* data, unsigned) {
+  struct Called {
+    cudaStream_t stream;
+    cudaStreamCallback_t callback;
+    void* data;
+  };
+  const auto run = [](void* argument) {
+    const std::unique_ptr<const Called> called(static_cast<const Called*>(argument));
+    called->callback(called->stream, cudaSuccess, called->data);
+  };
+  auto called = std::make_unique<Called>(Called{stream, callback, data});
+  const cudaError_t result = launch_host_function("cudaStreamAddCallback", stream, run, called.get());
+  if (result == cudaSuccess) (void)called.release();
+  return result;
+}
+
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
+  if (flags != cudaEventRecordDefault)
+    return misused("cudaEventRecordWithFlags", {cudaErrorNotSupported, "an external event of a graph"});
+  return cudaEventRecord(event, stream);
 }
 
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned flags) {
@@ -155,12 +240,13 @@ cudaError_t cudaEventDestroy(cudaEvent_t handle) {
 cudaError_t cudaEventRecord(cudaEvent_t event_handle, cudaStream_t stream_handle) {
   return call("cudaEventRecord", [&](Call& call) {
     Event& event = call.rt.events.at(event_handle);
-    const Stream& stream = call.stream(stream_handle);
+    Stream& stream = call.stream(stream_handle);
     call.on(stream.device);
     if (event.device != stream.device)
       throw Misuse{cudaErrorInvalidResourceHandle,
                    joined("an event of cuda:", event.device, " in a stream of cuda:", stream.device)};
     if (stream.capture) stream.capture->require_valid();
+    call.rt.order_with_default(stream);
     event.is_recorded = true;
     event.work = stream.capture ? nullptr : stream.tail;
     event.capture = stream.capture;
@@ -178,6 +264,17 @@ cudaError_t cudaEventQuery(cudaEvent_t handle) {
     if (!query(call, event.work)) return cudaErrorNotReady;
     call.on(event.device);
     return cudaSuccess;
+  });
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t handle) {
+  return call("cudaEventSynchronize", [&](Call& call) {
+    const Event& event = call.rt.events.at(handle);
+    call.on(event.device);
+    if (event.capture)
+      refuse_query(*event.capture, cudaErrorCapturedEvent, "a wait for an event that was recorded in a capture");
+    call.refuse_in_captures();
+    call.wait_for(event.work, event.device);
   });
 }
 

@@ -7,6 +7,7 @@
 #include "kernels/simulated_gpu/machine/decoder.h"
 #include "kernels/simulated_gpu/machine/warp.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
+#include "kernels/simulated_gpu/units/fault.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -104,20 +105,32 @@ std::uint64_t parameter_address(const Warp& warp, unsigned, std::uint64_t offset
   return reinterpret_cast<std::uint64_t>(warp.block().launch().parameters.data()) + offset;
 }
 
+/// A SpecialRow's argument for a variable of the module: its index, and an offset below that may be negative.
+constexpr unsigned kOffsetBits = 40;
+
+std::uint64_t module_variable_address(const Warp& warp, unsigned, std::uint64_t argument) {
+  const std::span<const std::uint64_t> addresses = warp.block().launch().variables;
+  const std::uint64_t index = (argument + (std::uint64_t{1} << (kOffsetBits - 1))) >> kOffsetBits;
+  if (index >= addresses.size()) throw Fault("the launch has no address for a variable of the module");
+  return addresses[index] + (argument - (index << kOffsetBits));
+}
+
 const ptx::Variable* find(const std::vector<ptx::Variable>& variables, std::string_view name) {
   const auto found = std::ranges::find(variables, name, &ptx::Variable::name);
   return found == variables.end() ? nullptr : &*found;
 }
 
 /// The address of a parameter or variable in its own state space: a parameter's is that of the host, as its generic one.
-SpecialRow address_of_symbol(const ptx::Kernel& kernel, std::string_view name) {
+SpecialRow address_of_symbol(const ptx::Module& module, const ptx::Kernel& kernel, std::string_view name) {
   if (const ptx::Variable* parameter = find(kernel.parameters, name))
     return {.value = parameter_address, .argument = parameter->offset};
   if (const ptx::Variable* variable = find(kernel.shared, name))
     return {.value = same, .argument = kFirstSharedAddress + variable->offset};
   if (const ptx::Variable* variable = find(kernel.local, name))
     return {.value = same, .argument = kFirstLocalAddress + variable->offset};
-  throw Unsupported(joined("symbol ", name, " is not a parameter, a shared or a local variable"));
+  if (const auto index = module.variable_named(name))
+    return {.value = module_variable_address, .argument = std::uint64_t{*index} << kOffsetBits};
+  throw Unsupported(joined("symbol ", name, " is not a parameter or a variable"));
 }
 
 }  // namespace
@@ -205,7 +218,7 @@ Slot FrameLayout::of_symbol(std::string_view name, std::int64_t offset, unsigned
   if (function_ != nullptr)
     if (const ptx::Variable* variable = find(function_->local, name))
       return of_local(variable->offset + static_cast<std::uint64_t>(offset), width);
-  SpecialRow row = address_of_symbol(*program_.kernel, name);
+  SpecialRow row = address_of_symbol(*program_.module, *program_.kernel, name);
   row.argument += static_cast<std::uint64_t>(offset);
   row.width = width;
   return add_special(row);

@@ -85,6 +85,8 @@ struct LaunchSpec {
   std::size_t dynamic_shared_bytes = 0;
   /// As the kernel's parameters lie in memory (ptx::Variable::offset), at least 128-byte aligned.
   std::span<const std::byte> parameters;
+  /// Addresses of Module::variables(), by index; they are read when a kernel uses one.
+  std::span<const std::uint64_t> variables{};
   int device = 0;
   /// Blocks that the GPU holds at once: others begin when one of these has ended. 0: all.
   std::uint64_t most_resident_blocks = 0;

@@ -115,6 +115,18 @@ class GlobalMemory {
   /// Whether every byte was written; true for memory that is not noted here (pageable memory of the host).
   bool is_written(std::uint64_t address, std::size_t bytes) const;
 
+  /// Whether kernels of a device reach another one's memory (peer access). Set: false if nothing changes.
+  bool reaches(int device, int other) const {
+    return (reached_[static_cast<std::size_t>(device)].load(std::memory_order_relaxed) >> other & 1) != 0;
+  }
+  bool set_reaches(int device, int other, bool reaches) {
+    const std::uint64_t bit = std::uint64_t{1} << other;
+    std::atomic<std::uint64_t>& reached = reached_[static_cast<std::size_t>(device)];
+    const std::uint64_t before = reaches ? reached.fetch_or(bit) : reached.fetch_and(~bit);
+    ++generation_;
+    return ((before & bit) != 0) != reaches;
+  }
+
   WriteWatch& watch() { return watch_; }
 
   /// Calls `report(users, text)` for a race between streams, instead of a Fault. `users` names both sides, without
@@ -136,6 +148,7 @@ class GlobalMemory {
   struct Parts;
   WriteWatch watch_;
   std::atomic<std::uint64_t> generation_{1};
+  std::array<std::atomic<std::uint64_t>, 64> reached_{};  ///< by device, a bit for each other one
   std::unique_ptr<Parts> parts_;
 };
 
@@ -144,8 +157,8 @@ class GlobalView {
  public:
   GlobalView(GlobalMemory& memory, int device) : memory_(memory), device_(device) {}
 
-  /// The block that holds all of [address, address + bytes), and that the device reaches: its own, or pinned memory; null
-  /// without such a block. There is no peer access.
+  /// The block that holds all of [address, address + bytes), and that the device reaches: its own, that of a peer, or
+  /// pinned memory; null without such a block.
   const GlobalMemory::Block* find(std::uint64_t address, std::size_t bytes) {
     if (const std::uint64_t generation = memory_.generation(); generation != generation_) [[unlikely]] {
       generation_ = generation;
@@ -154,7 +167,9 @@ class GlobalView {
     for (const GlobalMemory::Block* block : recent_)
       if (block != nullptr && block->holds(address, bytes)) return block;
     const GlobalMemory::Block* const found = memory_.find(address, bytes);
-    if (found != nullptr && !found->is_pinned_host && found->device != device_) return nullptr;
+    if (found != nullptr && !found->is_pinned_host && found->device != device_ &&
+        !memory_.reaches(device_, found->device))
+      return nullptr;
     if (found != nullptr) {
       for (std::size_t i = recent_.size() - 1; i > 0; --i) recent_[i] = recent_[i - 1];
       recent_[0] = found;

@@ -90,7 +90,8 @@ class Scopes {
 
 /// ".align 16 .b8 tile[64][2]": what follows a state space.
 struct Declaration : Variable {
-  bool has_open_end = false;  ///< tile[]
+  bool has_open_end = false;      ///< tile[]
+  std::size_t element_bytes = 0;  ///< of its type
 };
 /// `is_parameter`: also ".u64 .ptr .global .align 16 name", which tells of what a pointer points to.
 Declaration read_declaration(Lexer& lexer, bool is_parameter = false);
@@ -101,6 +102,10 @@ struct FunctionText {
   bool is_defined = false;  ///< it has a body
   std::size_t number = 0;   ///< in the order of the module
 };
+/// ".align 4 .u32 counter = 7;": what follows .global or .const, with the semicolon.
+ModuleVariable read_module_variable(Lexer& lexer);
+/// A number: 12, -3, 0f3F800000, 1.5.
+Operand read_immediate(Lexer& lexer);
 
 /// What a module declares outside of its kernels.
 struct ModuleVariables {
@@ -156,7 +161,6 @@ class OperandReader {
   Operand element();  ///< one that has no parts
   Operand vector();
   Operand address();
-  Operand immediate();
   Operand named();
   unsigned predicate();
   Operand label(std::string_view name) const;

@@ -66,6 +66,9 @@ struct Module::Parts {
   std::string_view target;
   std::vector<std::string_view> files = std::vector<std::string_view>(1);
   ModuleVariables variables;
+  std::vector<ModuleVariable> in_global_memory;
+  std::unordered_map<std::string_view, std::size_t> index_of_variable;
+  bool is_extern = false;  // what comes next
   std::deque<Entry> entries;  // a mutex does not move
   std::unordered_map<std::string_view, Entry*> by_name;
 
@@ -91,12 +94,17 @@ struct Module::Parts {
       read_function(lexer);
     } else if (lexer.accept(".shared")) {
       read_shared(lexer);
-    } else if (lexer.accept(".global") || lexer.accept(".const")) {
-      read_global(lexer);
-    } else if (!lexer.accept(".visible") && !lexer.accept(".extern") && !lexer.accept(".weak") &&
-               !lexer.accept(".common")) {
+    } else if (lexer.accept(".global")) {
+      read_global(lexer, false);
+    } else if (lexer.accept(".const")) {
+      read_global(lexer, true);
+    } else if (lexer.accept(".extern")) {
+      is_extern = true;
+      return;
+    } else if (!lexer.accept(".visible") && !lexer.accept(".weak") && !lexer.accept(".common")) {
       lexer.fail(joined("directive '", word.text, "' of a module is not known here"));
     }
+    is_extern = false;
   }
 
   void read_file(Lexer& lexer) {
@@ -148,14 +156,15 @@ struct Module::Parts {
     lexer.expect(";");
   }
 
-  void read_global(Lexer& lexer) {
-    declare(lexer, read_declaration(lexer).name);
-    if (lexer.accept("="))
-      while (!lexer.peek().is(";") && lexer.peek().kind != Token::Kind::end) {
-        const Token token = lexer.next();
-        if (token.kind == Token::Kind::identifier) variables.initial_functions.push_back(token.text);
-      }
-    lexer.expect(";");
+  void read_global(Lexer& lexer, bool is_constant) {
+    ModuleVariable variable = read_module_variable(lexer);
+    variable.is_constant = is_constant;
+    variable.is_extern = is_extern;
+    declare(lexer, variable.name);
+    for (const ModuleVariable::Reference& reference : variable.references)
+      variables.initial_functions.push_back(reference.name);
+    index_of_variable.emplace(variable.name, in_global_memory.size());
+    in_global_memory.push_back(std::move(variable));
   }
 
   void declare(Lexer& lexer, std::string_view name) {
@@ -183,6 +192,13 @@ std::vector<std::string_view> Module::kernel_names() const {
   std::vector<std::string_view> names;
   for (const Parts::Entry& entry : parts_->entries) names.push_back(entry.name);
   return names;
+}
+
+const std::vector<ModuleVariable>& Module::variables() const { return parts_->in_global_memory; }
+
+std::optional<std::size_t> Module::variable_named(std::string_view name) const {
+  const auto found = parts_->index_of_variable.find(name);
+  return found == parts_->index_of_variable.end() ? std::nullopt : std::optional(found->second);
 }
 
 const Kernel* Module::kernel(std::string_view name) const {

@@ -114,6 +114,22 @@ struct Function {
 /// Function::address of the function with this number, in the order of a module.
 constexpr std::uint64_t address_of_function(std::size_t number) { return 16 * (std::uint64_t{number} + 1); }
 
+/// A variable of a module in global or constant memory, of which each device has its own; `offset` has no meaning.
+struct ModuleVariable : Variable {
+  /// An address that the initial value holds.
+  struct Reference {
+    std::size_t at = 0;      ///< bytes into the variable
+    std::size_t bytes = 8;   ///< of the address
+    std::string_view name;   ///< of a variable or function of the module
+    std::int64_t offset = 0;
+  };
+  bool is_constant = false;
+  bool is_managed = false;  ///< one for the host and all devices
+  bool is_extern = false;   ///< defined in another module
+  std::vector<std::byte> initial;  ///< without the references, and without zeros at the end
+  std::vector<Reference> references;
+};
+
 struct Kernel {
   std::string_view name;  ///< mangled
   std::vector<Variable> parameters;
@@ -162,6 +178,10 @@ class Module {
   std::uint64_t function_address(std::string_view name) const;
   /// Null for an unknown name. Valid as long as the module.
   const Kernel* kernel(std::string_view name) const;
+  /// Those in global and constant memory.
+  const std::vector<ModuleVariable>& variables() const;
+  /// An index of variables(); nothing for an unknown name.
+  std::optional<std::size_t> variable_named(std::string_view name) const;
 
  private:
   struct Parts;

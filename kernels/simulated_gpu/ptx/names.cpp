@@ -113,7 +113,7 @@ Declaration read_declaration(Lexer& lexer, bool is_parameter) {
   Declaration made;
   const std::size_t alignment = lexer.accept(".align") ? read_alignment(lexer) : 0;
   const std::string_view type = lexer.peek().text;
-  made.bytes = type.starts_with('.') ? bytes_of(type_named(type.substr(1))) : 0;
+  made.bytes = made.element_bytes = type.starts_with('.') ? bytes_of(type_named(type.substr(1))) : 0;
   if (made.bytes == 0) lexer.fail(joined("type '", type, "' of a variable is not known here"));
   lexer.next();
   made.alignment = alignment > 0 ? alignment : made.bytes;

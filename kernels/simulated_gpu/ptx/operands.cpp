@@ -49,6 +49,21 @@ bool parse_decimal_float(std::string_view text, Operand& made) {
 
 }  // namespace
 
+Operand read_immediate(Lexer& lexer) {
+  Operand made{.kind = Operand::Kind::immediate};
+  const bool is_negative = lexer.accept("-");
+  if (lexer.peek().is("(")) lexer.fail("expressions are not known here");
+  const Token token = lexer.expect(Token::Kind::number, "an operand");
+  if (parse_exact_float(token.text, made) || parse_decimal_float(token.text, made)) {
+    if (is_negative) made.bits ^= made.is_double ? std::uint64_t{1} << 63 : std::uint64_t{1} << 31;
+  } else if (parse_integer(token.text, made.bits)) {
+    if (is_negative) made.bits = 0 - made.bits;
+  } else {
+    lexer.fail_at(token.text, joined("number '", token.text, "' cannot be read"));
+  }
+  return made;
+}
+
 std::vector<Operand> OperandReader::read(const std::vector<std::string_view>& words) {
   std::vector<Operand> made;
   if (lexer_.peek().is(";")) return made;
@@ -91,7 +106,7 @@ Operand OperandReader::element() {
     return {.kind = Operand::Kind::reg, .reg = predicate(), .negated = true};
   }
   if (lexer_.peek().kind == Token::Kind::identifier) return named();
-  return immediate();
+  return read_immediate(lexer_);
 }
 
 Operand OperandReader::vector() {
@@ -118,21 +133,6 @@ Operand OperandReader::address() {
       made.parts.push_back(std::move(coordinates));
   }
   lexer_.expect("]");
-  return made;
-}
-
-Operand OperandReader::immediate() {
-  Operand made{.kind = Operand::Kind::immediate};
-  const bool is_negative = lexer_.accept("-");
-  if (lexer_.peek().is("(")) lexer_.fail("expressions are not known here");
-  const Token token = lexer_.expect(Token::Kind::number, "an operand");
-  if (parse_exact_float(token.text, made) || parse_decimal_float(token.text, made)) {
-    if (is_negative) made.bits ^= made.is_double ? std::uint64_t{1} << 63 : std::uint64_t{1} << 31;
-  } else if (parse_integer(token.text, made.bits)) {
-    if (is_negative) made.bits = 0 - made.bits;
-  } else {
-    lexer_.fail_at(token.text, joined("number '", token.text, "' cannot be read"));
-  }
   return made;
 }
 

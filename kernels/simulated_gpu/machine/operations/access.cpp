@@ -263,6 +263,26 @@ void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Acc
   });
 }
 
+/// Constant memory is read through a cache of its own, so it is not counted as traffic of global memory.
+bool resolve_constant(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
+                      Addresses& addresses) {
+  const Span span = span_of(addresses, bytes);
+  check_alignment(operation, warp, active, bytes, addresses, span, "constant");
+  const bool is_one_address = span.first == span.last;
+  for_each_lane(is_one_address ? kLaneBits[lowest_lane(active)] : active, [&](unsigned lane) {
+    const std::uint64_t address = addresses.lane[lane];
+    const GlobalMemory::Block* const block = warp.block().global().find(address, bytes);
+    if (block == nullptr || access != Access::read)
+      warp.fail(operation, lane,
+                joined("constant memory is ", verb(access), block == nullptr ? " out of bounds: " : ": ",
+                       warp.block().global().memory().describe(address, bytes)),
+                FindingKind::out_of_bounds);
+    note_access(operation, warp, kLaneBits[lane], access, bytes, addresses, {.first = address, .last = address},
+                block->address, nullptr);
+  });
+  return is_one_address;
+}
+
 /// Each lane's address says which space it is in; the lanes of a space go together.
 void resolve_generic(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                      Addresses& addresses, const AccessDetails* stored) {
@@ -354,6 +374,7 @@ bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace spa
     case StateSpace::local: resolve_local(operation, warp, active, access, bytes, addresses); break;
     case StateSpace::param: resolve_parameters(operation, warp, active, access, bytes, addresses); break;
     case StateSpace::generic: resolve_generic(operation, warp, active, access, bytes, addresses, stored); break;
+    case StateSpace::constant: return resolve_constant(operation, warp, active, access, bytes, addresses);
   }
   return false;
 }
@@ -368,7 +389,7 @@ Addresses resolve_operand(const Operation& operation, Warp& warp, Mask active, A
 
 StateSpace take_state_space(Decoder& decoder) {
   switch (decoder.take_one_of({"global", "shared", "shared::cta", "local", "param", "param::entry", "param::func",
-                               "shared::cluster"})) {
+                               "shared::cluster", "const"})) {
     case 0: return StateSpace::global;
     case 1:
     case 2: return StateSpace::shared;
@@ -377,6 +398,7 @@ StateSpace take_state_space(Decoder& decoder) {
     case 5:
     case 6: return StateSpace::param;
     case 7: return StateSpace::shared;
+    case 8: return StateSpace::constant;
     default: return StateSpace::generic;
   }
 }

@@ -11,7 +11,7 @@
 
 namespace gradring::simulated_gpu {
 
-enum class StateSpace : std::uint8_t { generic, global, shared, local, param };
+enum class StateSpace : std::uint8_t { generic, global, shared, local, param, constant };
 
 /// Details of an operation that accesses memory.
 struct AccessDetails {

@@ -155,6 +155,8 @@ template <bool kLoads>
 void translate_access(Decoder& decoder, Operation& operation) {
   const bool synchronises = take_hints(decoder);
   const StateSpace space = take_state_space(decoder);
+  if (!kLoads && space == StateSpace::constant)
+    decoder.reject("constants cannot be written");
   const unsigned elements = take_elements(decoder);
   const Type type = decoder.take_type();
   decoder.finish(2);
@@ -269,7 +271,8 @@ void translate_atomic(Decoder& decoder, Operation& operation) {
   take_order(decoder,
              {.is_strong = true, .is_swap = std::ranges::find(words, "cas") != words.end(), .returns_none = !kReturns});
   const StateSpace space = take_state_space(decoder);
-  if (space == StateSpace::param || space == StateSpace::local) decoder.reject("the state space has no atomics");
+  if (space == StateSpace::param || space == StateSpace::local || space == StateSpace::constant)
+    decoder.reject("the state space has no atomics");
   const auto function = take_from(decoder, kFunctions);
   if (function == nullptr) decoder.reject("the function is not known");
   const bool swaps = function == swap_of_words;

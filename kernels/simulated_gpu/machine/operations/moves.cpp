@@ -87,7 +87,8 @@ void translate_cvta(Decoder& decoder, Operation& operation) {
   decoder.read_rows(operation, Type::u64, {Type::u64});
   switch (space) {
     case 0:
-    case 1: operation.execute = &unary<Copy, std::uint64_t, std::uint64_t>; break;
+    case 1:
+    case 2: operation.execute = &unary<Copy, std::uint64_t, std::uint64_t>; break;
     case 3:
     case 4: operation.execute = through_window<kSharedWindow>(from_generic); break;
     case 5: operation.execute = through_window<kLocalWindow>(from_generic); break;

@@ -10,6 +10,10 @@ void** __cudaRegisterFatBinary(void* wrapper);
 void __cudaRegisterFatBinaryEnd(void** binary);
 void __cudaRegisterFunction(void** binary, const char* host, char* device, const char* name, int threads, uint3* tid,
                             uint3* bid, dim3* block, dim3* grid, int* warp);
+void __cudaRegisterVar(void** binary, char* host, char* device, const char* name, int is_extern, std::size_t bytes,
+                       int is_constant, int is_global);
+void __cudaRegisterManagedVar(void** binary, void** slot, char* device, const char* name, int is_extern,
+                              std::size_t bytes, int is_constant, int is_global);
 }
 
 namespace gradring::tests {
@@ -81,6 +85,16 @@ const void* RegisteredKernels::kernel(const char* name) {
   const char* const host = &hosts().back();
   __cudaRegisterFunction(binary_, host, nullptr, name, -1, nullptr, nullptr, nullptr, nullptr, nullptr);
   return host;
+}
+
+const void* RegisteredKernels::variable(const char* name, std::size_t bytes) {
+  hosts().push_back('\0');
+  __cudaRegisterVar(binary_, &hosts().back(), nullptr, name, 0, bytes, 0, 0);
+  return &hosts().back();
+}
+
+void RegisteredKernels::managed_variable(const char* name, std::size_t bytes, void** slot) {
+  __cudaRegisterManagedVar(binary_, slot, nullptr, name, 0, bytes, 0, 0);
 }
 
 }  // namespace gradring::tests

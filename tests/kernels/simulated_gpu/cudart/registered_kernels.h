@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -20,6 +21,11 @@ class RegisteredKernels {
 
   /// Registers a kernel; returns what a program names it by.
   const void* kernel(const char* name);
+  /// The same for a variable.
+  const void* variable(const char* name, std::size_t bytes);
+  /// The same for a managed variable, whose address becomes *slot.
+  void managed_variable(const char* name, std::size_t bytes, void** slot);
+  void** binary() const { return binary_; }
 
  private:
   void** binary_ = nullptr;

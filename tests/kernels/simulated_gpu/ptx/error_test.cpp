@@ -90,7 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{".entry k(.reg .b32 a) { ret; }", "'.param' was expected before '.reg'"},
                     Mistake{".file 70000 \"a\"", "the number of a file is 70000, not below 65536"},
                     Mistake{".file 1 \"a", "a string is never closed"},  //
-                    Mistake{".global .u32 a = {1", "';' was expected before ''"},
+                    Mistake{".global .u32 a = {1", "'}' was expected before ''"},
+                    Mistake{".global .u32 a[1] = {1, 2};", "variable a has more initial values than elements"},
+                    Mistake{".global .u32 a = generic(b);", "an address in fewer than 64 bits"},
                     Mistake{".global .u32 a; .shared .u32 a;", "variable a is declared twice"},
                     Mistake{"/* no end", "a comment is never closed"}));
 

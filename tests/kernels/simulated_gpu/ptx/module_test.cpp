@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include <cstring>
 #include <thread>
 
 #include "kernels/simulated_gpu/ptx/error.h"
@@ -78,6 +79,33 @@ TEST(Module, KnowsGlobalVariables) {
   EXPECT_EQ(used.kind, Operand::Kind::symbol);
   EXPECT_EQ(used.name, "weights");
   EXPECT_EQ(used.offset, 8);
+}
+
+TEST(Module, ReadsInitialValues) {
+  const Module module(R"(.version 9.0 .target sm_90 .address_size 64
+    .const .align 4 .f32 weights[2][3] = {{0f3F800000, 0f40000000}, {-0.5}};
+    .global .align 8 .u64 table[4] = {generic(weights)+4, 3, counter, generic(counter)};
+    .global .attribute(.managed) .align 4 .s32 counter = -2;
+    .extern .global .align 4 .b8 elsewhere[12];
+    .entry k() { ret; })");
+  const auto& variables = module.variables();
+  ASSERT_EQ(variables.size(), 4);
+  EXPECT_TRUE(variables[0].is_constant);
+  EXPECT_EQ(variables[0].bytes, 24);
+  const float weights[3] = {1, 2, -0.5F};
+  ASSERT_EQ(variables[0].initial.size(), sizeof weights);
+  EXPECT_EQ(std::memcmp(variables[0].initial.data(), weights, sizeof weights), 0);
+  const auto& references = variables[1].references;
+  ASSERT_EQ(references.size(), 3);
+  EXPECT_EQ(references[0].name, "weights");
+  EXPECT_EQ(references[0].offset, 4);
+  EXPECT_EQ(references[1].at, 16);
+  EXPECT_EQ(references[2].at, 24);
+  EXPECT_TRUE(variables[2].is_managed);
+  EXPECT_EQ(variables[2].initial[3], std::byte{0xff});
+  EXPECT_TRUE(variables[3].is_extern);
+  EXPECT_EQ(module.variable_named("counter"), 2);
+  EXPECT_EQ(module.variable_named("none"), std::nullopt);
 }
 
 TEST(Module, ReadsAKernelWhenItIsAskedFor) {

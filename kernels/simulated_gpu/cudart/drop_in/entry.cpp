@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The begin and the end of another program's process: options from its environment, and what is printed at the end.
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <string>
+#include <thread>
+
+#include "kernels/simt/engine/kernel_name.h"
+#include "kernels/simulated_gpu/cudart/drop_in/rejection.h"
+#include "kernels/simulated_gpu/cudart/runtime.h"
+#include "kernels/simulated_gpu/run_options.h"
+
+namespace gradring::simulated_gpu {
+namespace {
+
+constexpr int kBadOptionsExitCode = 125;
+
+/// Never destroyed: threads read it until the process ends.
+RunOptions& options() {
+  static auto* const only = new RunOptions;
+  return *only;
+}
+
+void flush_all() {
+  std::cout.flush();
+  std::fflush(nullptr);
+}
+
+/// Ends the process here, so that no other code changes the exit code.
+[[noreturn]] void end_with(int code) {
+  flush_all();
+  ::_exit(code);
+}
+
+/// Of a file; empty without a path.
+///
+/// Errors    InvalidArgument if it cannot be read.
+std::string text_in(const std::string& path) {
+  if (path.empty()) return "";
+  std::ifstream file(path);
+  if (!file) throw InvalidArgument("cannot read " + path);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+void write_report(const FindingLog& findings) {
+  if (options().json.empty()) return;
+  std::ofstream file(options().json);
+  file << findings.json() << "\n";
+  if (!file.flush()) std::fprintf(stderr, "simulated GPU: cannot write %s\n", options().json.c_str());
+}
+
+/// Reports what is known at the end; whether there were errors.
+bool summarize() {
+  const Runtime* const rt = end_of_process();
+  if (rt == nullptr) return false;
+  std::fprintf(stderr, "simulated GPU: %s\n", rt->faults.summary().c_str());
+  write_report(rt->faults);
+  return rt->faults.count(Severity::error) > 0;
+}
+
+/// After what the program registered by atexit, and its static destructors: they were registered later.
+void end(int exit_code, void*) {
+  if (summarize() && exit_code == 0 && options().error_exitcode) end_with(*options().error_exitcode);
+}
+
+void end_after(std::chrono::duration<double> limit) {
+  std::this_thread::sleep_for(limit);
+  const ptx::Kernel* const running = runtime().running;
+  const std::string what =
+      running ? "kernel " + simt::short_name_of(simt::demangled(std::string(running->name).c_str())) : "no kernel";
+  std::fprintf(stderr, "simulated GPU: the time limit of %g s is over: %s is running; raise it by --time-limit\n",
+               limit.count(), what.c_str());
+  summarize();
+  end_with(kTimeLimitExitCode);
+}
+
+void begin() {
+  if (const char* const text = std::getenv(kRunOptionsVariable)) options() = run_options_from(text);
+  leave_end_to_caller();
+  configure({.card = options().gpu,
+             .devices = options().gpus,
+             .seed = options().seed,
+             .threads = options().threads,
+             .findings = {.goes_on = true,
+                          .formal = options().formal,
+                          .suppressions = text_in(options().suppressions)},
+             .is_strict = false});
+  ::on_exit(&end, nullptr);
+  if (options().time_limit_s) std::thread(&end_after, std::chrono::duration<double>(*options().time_limit_s)).detach();
+}
+
+__attribute__((constructor)) void begin_or_end() {
+  try {
+    begin();
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "simulated GPU: %s\n", error.what());
+    ::_exit(kBadOptionsExitCode);
+  }
+}
+
+}  // namespace
+
+int rejected(const char* name) {
+  return misused(name, {cudaErrorNotSupported, "is not simulated"});
+}
+
+}  // namespace gradring::simulated_gpu
