@@ -57,9 +57,11 @@ Block* Block::of_rank(unsigned rank) { return rank < cluster_.size() ? &cluster_
 void Block::begin(const Extent& index) {
   index_ = index;
   linear_index_ = index.x + std::uint64_t{launch_.grid.x} * (index.y + std::uint64_t{launch_.grid.y} * index.z);
-  shared_.begin_block(program_.kernel->static_shared_bytes + launch_.dynamic_shared_bytes, program_.smallest_access,
-                      warp_count(), options_.checks_races);
+  std::size_t shared_bytes = program_.kernel->static_shared_bytes + launch_.dynamic_shared_bytes;
+  if (program_.uses_reserved_shared) shared_bytes = (shared_bytes + 127) / 128 * 128 + Program::kReservedSharedBytes;
+  shared_.begin_block(shared_bytes, program_.smallest_access, warp_count(), options_.checks_races);
   barriers_.fill({});
+  clock_.clear();
   mbarriers_.clear();
   tensor_copies_.clear();
   warpgroups_.begin_block(warp_count());

@@ -14,6 +14,7 @@
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/machine/runtime_functions.h"
 #include "kernels/simulated_gpu/machine/synchronized_mbarriers.h"
+#include "kernels/simulated_gpu/machine/virtual_clock.h"
 #include "kernels/simulated_gpu/machine/warp.h"
 #include "kernels/simulated_gpu/machine/warpgroups.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
@@ -98,7 +99,12 @@ class Block {
   bool counts_sectors() const { return options_.counted_multiprocessors > 0; }
   GlobalView& global() { return global_; }
   SharedMemory& shared() { return shared_; }
+  const SharedMemory& shared() const { return shared_; }
   Warp& warp(unsigned index) { return *warps_[index]; }
+  /// Where blocks run, if they are shared out over multiprocessors in turns: %smid, %nsmid.
+  unsigned multiprocessors() const { return std::max(options_.counted_multiprocessors, 1u); }
+  unsigned multiprocessor() const { return static_cast<unsigned>(linear_index_ % multiprocessors()); }
+  VirtualClock& clock() { return clock_; }
   const Warp& warp(unsigned index) const { return *warps_[index]; }
   SynchronizedMbarriers& mbarriers() { return mbarriers_; }
   TensorCopies& tensor_copies() { return tensor_copies_; }
@@ -153,6 +159,7 @@ class Block {
   std::optional<GlobalAccesses> accesses_;
   GlobalView global_;
   SharedMemory shared_;
+  VirtualClock clock_;
   SynchronizedMbarriers mbarriers_;
   TensorCopies tensor_copies_{*this};
   Warpgroups warpgroups_{*this};

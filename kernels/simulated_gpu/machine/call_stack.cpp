@@ -80,9 +80,8 @@ std::size_t CallStack::leave(Warp& warp, unsigned lane) {
 void CallStack::save(Warp& warp, unsigned lane, const ptx::Function& function) {
   std::vector<std::byte>& saved = lanes_[lane].saved;
   const auto& rows = program_.functions[static_cast<std::size_t>(&function - program_.kernel->functions.data())];
-  for_each_row(warp, lane, rows, [&](std::byte* bytes, unsigned width) {
-    saved.insert(saved.end(), bytes, bytes + width);
-  });
+  for_each_row(warp, lane, rows,
+               [&](std::byte* bytes, unsigned width) { saved.insert(saved.end(), bytes, bytes + width); });
   for (const FunctionRows::Row& row : rows.registers)
     if (row.width == 0) saved.push_back(static_cast<std::byte>(warp.predicate(row.slot) >> lane & 1));
   const std::byte* const parameters = parameters_begin_ + lane * parameter_bytes_;

@@ -16,8 +16,8 @@ namespace gradring::simulated_gpu {
 /// Details of a call: what is copied from and to the parameters of the function. Operation::a is the row of the
 /// function's address, if there is no `function`.
 struct CallDetails {
-  const ptx::Function* function = nullptr;        ///< null for an indirect call
-  const ptx::Function* caller = nullptr;          ///< null for the kernel itself
+  const ptx::Function* function = nullptr;       ///< null for an indirect call
+  const ptx::Function* caller = nullptr;         ///< null for the kernel itself
   std::vector<std::size_t> results, parameters;  ///< of the call: indexes of Kernel::call_parameters
 };
 
@@ -40,7 +40,8 @@ class CallStack {
   }
 
   /// `lane` enters the function and will return to `position`. False if its stack has no room.
-  bool enter(Warp& warp, unsigned lane, const CallDetails& details, const ptx::Function& function, std::size_t position);
+  bool enter(Warp& warp, unsigned lane, const CallDetails& details, const ptx::Function& function,
+             std::size_t position);
   /// It leaves the last one that it entered, and returns to the position that is returned.
   std::size_t leave(Warp& warp, unsigned lane);
   /// Where it will return to, the innermost function first.

@@ -34,6 +34,11 @@ class FrameLayout {
   Slot of_constant(std::uint64_t bits, unsigned width);
   /// A predicate that holds in each lane.
   Slot of_true() const { return true_; }
+  /// The predicate of the condition code, which add.cc sets and addc reads.
+  Slot of_carry() {
+    if (carry_ == 0) carry_ = new_row(0);
+    return carry_;
+  }
   /// A row that is written and never read.
   Slot of_sink() const { return sink_; }
   /// Null value: the name is not known.
@@ -61,6 +66,7 @@ class FrameLayout {
   std::vector<Slot> registers_;
   Slot true_ = 0;
   Slot sink_ = 0;
+  Slot carry_ = 0;
   std::map<std::pair<std::uint64_t, unsigned>, Slot> constants_;
   std::map<std::tuple<SpecialRow::Value, std::uint64_t, unsigned>, Slot> specials_;
 };

@@ -44,6 +44,11 @@ constexpr Named kOfAxis[] = {
      [](const Warp& warp, unsigned, std::uint64_t axis) { return along(warp.block().launch().cluster, axis); }},
 };
 
+/// Cooperative groups keep what their collectives exchange behind the shared memory of the kernel.
+std::uint64_t reserved_shared(const Warp& warp, unsigned, std::uint64_t) {
+  return kFirstSharedAddress + warp.block().shared().bytes() - Program::kReservedSharedBytes;
+}
+
 constexpr Named kOthers[] = {
     {"%laneid", false, [](const Warp&, unsigned lane, std::uint64_t) { return std::uint64_t{lane}; }},
     {"%warpid", false, [](const Warp& warp, unsigned, std::uint64_t) { return std::uint64_t{warp.index()}; }},
@@ -59,6 +64,23 @@ constexpr Named kOthers[] = {
     {"%dynamic_smem_size", false,
      [](const Warp& warp, unsigned, std::uint64_t) {
        return std::uint64_t{warp.block().launch().dynamic_shared_bytes};
+     }},
+    {"%total_smem_size", false,
+     [](const Warp& warp, unsigned, std::uint64_t) {
+       return std::uint64_t{warp.block().launch().dynamic_shared_bytes +
+                            warp.block().program().kernel->static_shared_bytes};
+     }},
+    {"%gridid", false, [](const Warp&, unsigned, std::uint64_t) { return std::uint64_t{1}; }},
+    {"%smid", true,
+     [](const Warp& warp, unsigned, std::uint64_t) { return std::uint64_t{warp.block().multiprocessor()}; }},
+    {"%nsmid", false,
+     [](const Warp& warp, unsigned, std::uint64_t) { return std::uint64_t{warp.block().multiprocessors()}; }},
+    {"%reserved_smem_offset_0", false, [](const Warp&, unsigned, std::uint64_t) { return std::uint64_t{0}; }},
+    {"%reserved_smem_offset_begin", true, reserved_shared},
+    {"%reserved_smem_offset_1", true, reserved_shared},
+    {"%reserved_smem_offset_end", true,
+     [](const Warp& warp, unsigned, std::uint64_t) {
+       return reserved_shared(warp, 0, 0) + Program::kReservedSharedBytes;
      }},
     {"%cluster_ctarank", false,
      [](const Warp& warp, unsigned, std::uint64_t) { return std::uint64_t{warp.block().cluster_rank()}; }},
@@ -162,7 +184,8 @@ void FrameLayout::lay_out_stack() {
     program_.stack_bytes += function.local_bytes;
     if (function.is_recursive && function.local_bytes > 0) program_.stack_bytes += kBytesForRecursion;
   }
-  program_.local_bytes = program_.stack_bytes == 0 ? program_.kernel->local_bytes : program_.stack_begin + program_.stack_bytes;
+  program_.local_bytes =
+      program_.stack_bytes == 0 ? program_.kernel->local_bytes : program_.stack_begin + program_.stack_bytes;
 }
 
 Slot FrameLayout::new_row(unsigned width) {
@@ -196,6 +219,7 @@ Slot FrameLayout::add_special(const SpecialRow& row) {
 
 Slot FrameLayout::of_special(std::string_view name, unsigned width) {
   SpecialRow row = special_register(name);
+  program_.uses_reserved_shared |= name.starts_with("%reserved_smem");
   row.width = width;
   return add_special(row);
 }

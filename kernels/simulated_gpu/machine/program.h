@@ -112,7 +112,9 @@ struct Program {
   std::vector<FunctionRows> functions;  ///< in the order of Kernel::functions
   std::size_t local_bytes = 0;          ///< of a thread: of the kernel itself, then the stack of functions
   std::size_t stack_begin = 0, stack_bytes = 0;
-  std::size_t smallest_access = 16;  ///< bytes, of the accesses that may reach shared memory
+  static constexpr std::size_t kReservedSharedBytes = 1024;
+  bool uses_reserved_shared = false;  ///< it has that much shared memory of its own, behind dynamic shared memory
+  std::size_t smallest_access = 16;   ///< bytes, of the accesses that may reach shared memory
 
   std::map<std::size_t, MemoryOrder> orders;  ///< by position, of accesses; those that are missing: MemoryOrder{}
   std::set<std::size_t> read_only_loads;      ///< positions of ld.global.nc

@@ -209,7 +209,7 @@ class BodyReader {
     if (name[0] < 'a' || name[0] > 'z') lexer_.fail_at(name, joined("an opcode was expected before '", name, "'"));
     while (lexer_.begin() == lexer_.end_of_last()) {
       if (lexer_.accept("::"))
-        lexer_.expect(Token::Kind::identifier, "a word");
+        part_of_word();
       else if (lexer_.peek().kind == Token::Kind::directive)
         lexer_.next();
       else
@@ -231,6 +231,14 @@ class BodyReader {
     for (const Operand& operand : made.operands)
       if (operand.kind == Operand::Kind::function) body_.callees.push_back(operand.target);
     body_.calls_indirectly |= made.words[0] == "call" && made.operands[1].kind == Operand::Kind::reg;
+  }
+
+  /// What follows "::", as in L2::128B.
+  void part_of_word() {
+    if (lexer_.peek().kind != Token::Kind::number)
+      lexer_.expect(Token::Kind::identifier, "a word");
+    else
+      lexer_.next();
   }
 
   void label(std::string_view name) {

@@ -101,12 +101,12 @@ struct Function {
   std::string_view name;  ///< mangled
   /// What mov takes for its address, and an indirect call understands. The same for all kernels of a module.
   std::uint64_t address = 0;
-  bool is_defined = false;                        ///< else the runtime provides it: vprintf, malloc
-  std::size_t begin = 0, end = 0;                 ///< its part of Kernel::code
-  std::vector<std::size_t> results, parameters;   ///< indexes of Kernel::call_parameters
-  std::size_t own_begin = 0, own_end = 0;         ///< bytes of call parameters: these, and those of its own calls
+  bool is_defined = false;                           ///< else the runtime provides it: vprintf, malloc
+  std::size_t begin = 0, end = 0;                    ///< its part of Kernel::code
+  std::vector<std::size_t> results, parameters;      ///< indexes of Kernel::call_parameters
+  std::size_t own_begin = 0, own_end = 0;            ///< bytes of call parameters: these, and those of its own calls
   std::size_t first_register = 0, end_register = 0;  ///< its part of Kernel::registers
-  std::vector<Variable> local;                    ///< offsets from the begin of an activation's local memory
+  std::vector<Variable> local;                       ///< offsets from the begin of an activation's local memory
   std::size_t local_bytes = 0;
   bool is_recursive = false;  ///< it may be called again before it returns
 };

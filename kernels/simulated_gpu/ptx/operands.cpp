@@ -17,7 +17,9 @@ constexpr std::string_view kSpecialRegisters =
     " %is_explicit_cluster %clusterid %nclusterid %cluster_ctaid %cluster_nctaid %cluster_ctarank %cluster_nctarank"
     " %lanemask_eq %lanemask_le %lanemask_lt %lanemask_ge %lanemask_gt"
     " %clock %clock_hi %clock64 %globaltimer %globaltimer_lo %globaltimer_hi"
-    " %total_smem_size %aggr_smem_size %dynamic_smem_size %current_graph_exec %envreg0 %envreg1 %envreg2 WARP_SZ ";
+    " %reserved_smem_offset_begin %reserved_smem_offset_end %reserved_smem_offset_cap %reserved_smem_offset_0"
+    " %reserved_smem_offset_1 %total_smem_size %aggr_smem_size %dynamic_smem_size %current_graph_exec %envreg0 %envreg1"
+    " %envreg2 WARP_SZ ";
 
 bool is_special_register(std::string_view name) {
   // With blanks, so that a part of a name is not found.

@@ -82,9 +82,11 @@ TEST(Call, RecursionKeepsRegistersParametersAndLocalMemory) {
       ".reg .b32 %r<9>; .reg .b64 %rd<3>; .reg .pred %p<2>;\n"
       "mov.u64 %rd1, depot; ld.param.u32 %r1, [fib_param_0]; st.local.u32 [%rd1+4], %r1;\n"
       "setp.lt.u32 %p1, %r1, 2; mov.u32 %r4, %r1; @%p1 bra $end; sub.u32 %r2, %r1, 1;\n" +
-      call_of("fib", "%r2", "%r3") + "ld.local.u32 %r5, [%rd1+4]; ld.param.u32 %r6, [fib_param_0];\n"
+      call_of("fib", "%r2", "%r3") +
+      "ld.local.u32 %r5, [%rd1+4]; ld.param.u32 %r6, [fib_param_0];\n"
       "sub.u32 %r2, %r5, 2; add.u32 %r2, %r2, %r6; sub.u32 %r2, %r2, %r1;\n" +
-      call_of("fib", "%r2", "%r4") + "@!%p1 add.u32 %r4, %r4, %r3;\n"
+      call_of("fib", "%r2", "%r4") +
+      "@!%p1 add.u32 %r4, %r4, %r3;\n"
       "$end: st.param.b32 [func_retval0+0], %r4; ret;\n}\n";
   const std::vector<U32> words = words_of(fib, call_of("fib", "%thread", "%r1"), 12);
   U32 a = 0, b = 1;
@@ -125,18 +127,17 @@ TEST(Call, StructsAreCopied) {
       ".func (.param .align 8 .b8 func_retval0[16]) swap(.param .align 8 .b8 swap_param_0[16])\n{\n.reg .b64 %rd<4>;\n"
       "ld.param.v2.b64 {%rd1, %rd2}, [swap_param_0]; st.param.b64 [func_retval0+0], %rd2;\n"
       "st.param.b64 [func_retval0+8], %rd1; ret;\n}\n";
-  const std::vector<U32> words = words_of(
-      swap,
-      "mov.b64 %rd3, 5; cvt.u64.u32 %rd4, %thread;\n{\n.param .align 8 .b8 param0[16];\n"
-      "st.param.v2.b64 [param0+0], {%rd3, %rd4};\n.param .align 8 .b8 retval0[16];\ncall.uni (retval0), swap, "
-      "(param0);\nld.param.b64 %rd5, [retval0+0];\nld.param.b64 %rd6, [retval0+8];\n}\n"
-      "mad.lo.u64 %rd5, %rd5, 10, %rd6; cvt.u32.u64 %r1, %rd5;",
-      32);
+  const std::vector<U32> words =
+      words_of(swap,
+               "mov.b64 %rd3, 5; cvt.u64.u32 %rd4, %thread;\n{\n.param .align 8 .b8 param0[16];\n"
+               "st.param.v2.b64 [param0+0], {%rd3, %rd4};\n.param .align 8 .b8 retval0[16];\ncall.uni (retval0), swap, "
+               "(param0);\nld.param.b64 %rd5, [retval0+0];\nld.param.b64 %rd6, [retval0+8];\n}\n"
+               "mad.lo.u64 %rd5, %rd5, 10, %rd6; cvt.u32.u64 %r1, %rd5;",
+               32);
   for (unsigned thread = 0; thread < 32; ++thread) EXPECT_EQ(words[thread], 10 * thread + 5);
 }
 
-const std::string kLog =
-    ".extern .func (.param .b32 func_retval0) log_thread(.param .b64 text, .param .b32 number);\n";
+const std::string kLog = ".extern .func (.param .b32 func_retval0) log_thread(.param .b64 text, .param .b32 number);\n";
 const std::string kCallLog =
     "{\n.param .b64 param0;\nst.param.b64 [param0], %rd3;\n.param .b32 param1;\nst.param.b32 [param1], %thread;\n"
     ".param .b32 retval0;\ncall.uni (retval0), log_thread, (param0, param1);\nld.param.b32 %r1, [retval0];\n}\n";
@@ -149,8 +150,9 @@ TEST(Call, FunctionsOfTheRuntimeAreCalledForEachThread) {
                                          call.set_result(call.thread().x + 1);
                                        }}};
   const std::vector<U32> words = words_of(
-      kLog, ".local .align 4 .b8 text[4]; mov.u64 %rd3, text; st.local.u32 [%rd3], 0x6261; cvta.local.u64 %rd3, %rd3;\n" +
-                kCallLog,
+      kLog,
+      ".local .align 4 .b8 text[4]; mov.u64 %rd3, text; st.local.u32 [%rd3], 0x6261; cvta.local.u64 %rd3, %rd3;\n" +
+          kCallLog,
       3, {.functions = &functions});
   EXPECT_EQ(words, (std::vector<U32>{1, 2, 3}));
   EXPECT_EQ(calls, (std::vector<std::string>{"ab0", "ab1", "ab2"}));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <type_traits>
+#include <utility>
 
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
@@ -119,6 +120,29 @@ struct PermuteBytes {
   }
 };
 
+/// prmt.f4e, ...: the selectors of a mode, by the lower two bits of c.
+template <std::size_t kMode>
+struct PermuteByMode {
+  std::uint32_t operator()(std::uint32_t a, std::uint32_t b, std::uint32_t c) const {
+    constexpr std::uint32_t kSelectors[6][4] = {
+        {0x3210, 0x4321, 0x5432, 0x6543},  // f4e: forward 4 extract
+        {0x5670, 0x6701, 0x7012, 0x0123},  // b4e: backward 4 extract
+        {0x0000, 0x1111, 0x2222, 0x3333},  // rc8: replicate 8
+        {0x3210, 0x3211, 0x3222, 0x3333},  // ecl: edge clamp left
+        {0x0000, 0x1110, 0x2210, 0x3210},  // ecr: edge clamp right
+        {0x1010, 0x3232, 0x1010, 0x3232},  // rc16: replicate 16
+    };
+    return PermuteBytes{}(a, b, kSelectors[kMode][c & 3]);
+  }
+};
+
+template <std::size_t... kModes>
+Handler permute_by_mode(std::size_t mode, std::index_sequence<kModes...>) {
+  using U32 = std::uint32_t;
+  constexpr Handler kHandlers[] = {&ternary<PermuteByMode<kModes>, U32, U32, U32, U32>...};
+  return kHandlers[mode];
+}
+
 /// d = F(a, b) of predicates.
 template <class F>
 void combine_predicates(const Operation& operation, Warp& warp, Mask active) {
@@ -215,9 +239,11 @@ void translate_find(Decoder& decoder, Operation& operation) {
 }
 
 void translate_permute(Decoder& decoder, Operation& operation) {
+  const std::size_t mode = decoder.take_one_of({"f4e", "b4e", "rc8", "ecl", "ecr", "rc16"});
   if (decoder.take_type() != Type::b32) decoder.reject("type b32 is expected");
   decoder.read_rows(operation, Type::b32, {Type::b32, Type::b32, Type::b32});
-  operation.execute = &ternary<PermuteBytes, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
+  operation.execute = mode < 6 ? permute_by_mode(mode, std::make_index_sequence<6>{})
+                               : &ternary<PermuteBytes, std::uint32_t, std::uint32_t, std::uint32_t, std::uint32_t>;
 }
 
 constexpr Opcode kOpcodes[] = {

@@ -55,7 +55,8 @@ void call_indirectly(const Operation& operation, Warp& warp, Mask active) {
       warp.fail(operation, first, joined("a function is called at ", addresses[first], ", where there is none"));
     if (!fits(kernel, details, *function))
       warp.fail(operation, first, joined(function_label(*function), " is called with parameters of other sizes"));
-    const Mask lanes = rest & lanes_where([&](std::uint64_t address) { return address == addresses[first]; }, addresses);
+    const Mask lanes =
+        rest & lanes_where([&](std::uint64_t address) { return address == addresses[first]; }, addresses);
     enter(operation, warp, lanes, *function);
     warp.go_to(lanes, function->begin);
     rest &= ~lanes;
@@ -84,8 +85,8 @@ void call_runtime(const Operation& operation, Warp& warp, Mask active) {
   for_each_lane(active, [&](unsigned lane) {
     const auto bytes = [&](std::size_t index) {
       const ptx::Variable& variable = kernel.call_parameters[index];
-      return RuntimeCall::Bytes(
-          reinterpret_cast<std::byte*>(warp.calls().parameter_address(lane, variable.offset)), variable.bytes);
+      return RuntimeCall::Bytes(reinterpret_cast<std::byte*>(warp.calls().parameter_address(lane, variable.offset)),
+                                variable.bytes);
     };
     std::vector<RuntimeCall::Bytes> arguments;
     for (const std::size_t index : details.parameters) arguments.push_back(bytes(index));
@@ -126,7 +127,8 @@ void translate_call(Decoder& decoder, Operation& operation) {
 void translate_ret(Decoder& decoder, Operation& operation) {
   decoder.take("uni");
   decoder.finish(0);
-  operation.execute = decoder.frame().function() == nullptr ? end_of_kernel(decoder.frame()).execute : &return_to_caller;
+  operation.execute =
+      decoder.frame().function() == nullptr ? end_of_kernel(decoder.frame()).execute : &return_to_caller;
 }
 
 constexpr Opcode kOpcodes[] = {{"call", translate_call}, {"ret", translate_ret}};

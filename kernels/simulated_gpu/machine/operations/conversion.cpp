@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "kernels/simulated_gpu/machine/operations/floating_point.h"
+#include "kernels/simulated_gpu/machine/operations/format_conversion.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/units/half.h"
@@ -172,7 +173,23 @@ void translate_pair(Decoder& decoder, Operation& operation, bool is_half) {
                               : &binary<Pair<ToBFloat16>, std::uint32_t, float, float>;
 }
 
+/// Whether what follows knows the instruction; translate_any_conversion knows all of them, and is slower.
+bool is_frequent(const ptx::Instruction& instruction) {
+  for (const std::string_view word : {"rz", "rm", "rp", "rna", "relu", "satfinite", "ftz", "pack"})
+    if (instruction.has(word)) return false;
+  if (instruction.words.size() < 3) return false;
+  const std::string_view to_name = instruction.words[instruction.words.size() - 2];
+  const Type from = ptx::type_named(instruction.words.back());
+  if (to_name == "f16x2" || to_name == "bf16x2") return from == Type::f32;
+  const Type to = ptx::type_named(to_name);
+  if (from == Type::none || to == Type::none) return false;
+  if (is_16_bit_float(to)) return from == Type::f32 && !instruction.has("sat");
+  if (is_16_bit_float(from)) return to == Type::f32 && !instruction.has("sat");
+  return (is_float(to) && is_float(from)) || !instruction.has("sat");
+}
+
 void translate_cvt(Decoder& decoder, Operation& operation) {
+  if (!is_frequent(decoder.instruction())) return translate_any_conversion(decoder, operation);
   if (decoder.take("f16x2")) return translate_pair(decoder, operation, true);
   if (decoder.take("bf16x2")) return translate_pair(decoder, operation, false);
   const Type to = decoder.take_type();

@@ -63,6 +63,15 @@ struct KeepsNan {
   float operator()(float a, float b) const { return a == a && b == b ? F{}(a, b) : canonical(a + b); }
 };
 
+/// min.xorsign.abs, max.xorsign.abs: of the absolute values, with the product of the signs.
+template <class F>
+struct OfAbsolutes {
+  float operator()(float a, float b) const {
+    const float result = F{}(std::fabs(a), std::fabs(b));
+    return result != result ? result : std::copysign(result, std::signbit(a) != std::signbit(b) ? -1.0f : 1.0f);
+  }
+};
+
 using Negate = decltype([](auto a) { return -a; });
 using Absolute = decltype([](auto a) { return std::abs(a); });
 
@@ -112,9 +121,14 @@ void translate_rounded(Decoder& decoder, Operation& operation) {
 template <class F>
 void translate_extremum(Decoder& decoder, Operation& operation) {
   const Type type = decoder.take_type();
-  if (decoder.take("NaN")) {
-    if (type != Type::f32) decoder.reject(".NaN is for f32");
-    operation.execute = modified<KeepsNan<F>, 2>(decoder, type);
+  const bool keeps_nan = decoder.take("NaN");
+  const bool is_of_absolutes = decoder.take("xorsign") && decoder.take("abs");
+  if (type != Type::f32 && (keeps_nan || is_of_absolutes)) decoder.reject(".NaN and .xorsign.abs are for f32");
+  if (keeps_nan) {
+    operation.execute = is_of_absolutes ? modified<OfAbsolutes<KeepsNan<F>>, 2>(decoder, type)
+                                        : modified<KeepsNan<F>, 2>(decoder, type);
+  } else if (is_of_absolutes) {
+    operation.execute = modified<OfAbsolutes<F>, 2>(decoder, type);
   } else {
     operation.execute = modified<F, 2>(decoder, type);
   }

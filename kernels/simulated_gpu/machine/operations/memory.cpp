@@ -7,6 +7,7 @@
 
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/access.h"
+#include "kernels/simulated_gpu/machine/operations/element_atomics.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 
@@ -106,9 +107,10 @@ bool take_hints(Decoder& decoder) {
   Program& program = decoder.frame().program();
   if (decoder.take("nc")) program.read_only_loads.insert(program.operations.size());
   for (const std::string_view word : {"ca", "cs", "lu", "wb"}) decoder.take(word);
-  for (const std::string_view word : {"no_allocate", "evict_normal", "evict_first", "evict_last"})
+  for (const std::string_view word : {"no_allocate", "evict_normal", "evict_first", "evict_last", "evict_unchanged"})
     decoder.take(joined("L1::", word));
-  for (const std::string_view word : {"64B", "128B", "256B"}) decoder.take(joined("L2::", word));
+  for (const std::string_view word : {"64B", "128B", "256B", "evict_normal", "evict_first", "evict_last"})
+    decoder.take(joined("L2::", word));
   return synchronises;
 }
 
@@ -154,12 +156,13 @@ Handler store_of(Decoder& decoder, Type type, unsigned width) {
 template <bool kLoads>
 void translate_access(Decoder& decoder, Operation& operation) {
   const bool synchronises = take_hints(decoder);
+  const std::size_t policies = decoder.take("L2::cache_hint") ? 1 : 0;
   const StateSpace space = take_state_space(decoder);
   if (!kLoads && space == StateSpace::constant)
     decoder.reject("constants cannot be written");
   const unsigned elements = take_elements(decoder);
   const Type type = decoder.take_type();
-  decoder.finish(2);
+  decoder.finish(2 + policies);
   const unsigned width = decode_values(decoder, operation, decoder.operand(kLoads ? 0 : 1), type, elements, kLoads);
   decode_access(decoder, operation, decoder.operand(kLoads ? 1 : 0),
                 {.space = space,
@@ -248,8 +251,7 @@ Handler addition(Decoder& decoder, Type type) {
 }
 
 Handler swap_of_words(Decoder& decoder, Type type) {
-  return choose_type<std::uint32_t, std::uint64_t>(decoder, bits_of(type),
-                                                   []<class T> { return &compare_and_swap<T>; });
+  return choose_bits(decoder, type, []<class T> { return &compare_and_swap<T>; });
 }
 
 constexpr Word<Handler (*)(Decoder&, Type)> kFunctions[] = {
@@ -270,16 +272,19 @@ void translate_atomic(Decoder& decoder, Operation& operation) {
   const auto& words = decoder.instruction().words;
   take_order(decoder,
              {.is_strong = true, .is_swap = std::ranges::find(words, "cas") != words.end(), .returns_none = !kReturns});
+  for (const std::string_view word : {"v2", "v4", "v8", "f16", "bf16", "f16x2", "bf16x2"})
+    if (decoder.instruction().has(word)) return translate_element_atomic(decoder, operation, kReturns);
   const StateSpace space = take_state_space(decoder);
   if (space == StateSpace::param || space == StateSpace::local || space == StateSpace::constant)
     decoder.reject("the state space has no atomics");
+  const std::size_t policies = decoder.take("L2::cache_hint") ? 1 : 0;
   const auto function = take_from(decoder, kFunctions);
   if (function == nullptr) decoder.reject("the function is not known");
   const bool swaps = function == swap_of_words;
   const Type type = decoder.take_type();
   operation.execute = function(decoder, type);
   const std::size_t address = kReturns ? 1 : 0;
-  decoder.finish(address + (swaps ? 3 : 2));
+  decoder.finish(address + (swaps ? 3 : 2) + policies);
   operation.d = kReturns ? decoder.destination(0, type) : decoder.frame().of_sink();
   decode_access(decoder, operation, decoder.operand(address),
                 {.space = space, .bytes = static_cast<unsigned>(bytes_of(type))});

@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// mov, also to and from the elements of a vector; cvta.
+// mov, also to and from the elements of a vector, and of clocks; cvta.
+#include <algorithm>
+
+#include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
@@ -48,11 +51,42 @@ Type part_type(Type whole, std::size_t parts) {
   return bytes_of(whole) / parts == 4 ? Type::b32 : bytes_of(whole) / parts == 2 ? Type::b16 : Type::none;
 }
 
+/// A register that counts time, and which of its halves is read. All lanes read the same time.
+struct Clock {
+  std::string_view name;
+  unsigned shift = 0;
+  std::uint64_t begin = 0;
+};
+constexpr std::uint64_t kBeginOfTime = 1'700'000'000'000'000'000;  // ns
+constexpr Clock kClocks[] = {{"%clock", 0, 0},
+                             {"%clock_hi", 32, 0},
+                             {"%clock64", 0, 0},
+                             {"%globaltimer", 0, kBeginOfTime},
+                             {"%globaltimer_lo", 0, kBeginOfTime},
+                             {"%globaltimer_hi", 32, kBeginOfTime}};
+
+template <class T>
+void read_clock(const Operation& operation, Warp& warp, Mask active) {
+  const auto& clock = *static_cast<const Clock*>(operation.details);
+  const std::uint64_t now = clock.begin + warp.block().clock().read(warp.block().program().position_of(operation));
+  for_each_lane(active, [&](unsigned lane) { warp.row<T>(operation.d)[lane] = static_cast<T>(now >> clock.shift); });
+}
+
+void translate_clock(Decoder& decoder, Operation& operation, const Clock& clock, Type type) {
+  operation.d = decoder.destination(0, type);
+  operation.details = &clock;
+  operation.execute =
+      choose_type<std::uint32_t, std::uint64_t>(decoder, bits_of(type), []<class T> { return &read_clock<T>; });
+}
+
 void translate_mov(Decoder& decoder, Operation& operation) {
   const Type type = decoder.take_type();
   decoder.finish(2);
   const ptx::Operand& to = decoder.operand(0);
   const ptx::Operand& from = decoder.operand(1);
+  if (from.kind == ptx::Operand::Kind::special)
+    if (const auto* const clock = std::ranges::find(kClocks, from.name, &Clock::name); clock != std::end(kClocks))
+      return translate_clock(decoder, operation, *clock, type);
   if (to.kind == ptx::Operand::Kind::vector) {
     operation.execute = choose_parts(decoder, bits_of(type), to.parts.size(),
                                      []<class Whole, class Part> { return &unpack<Whole, Part>; });

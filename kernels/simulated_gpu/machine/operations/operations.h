@@ -36,9 +36,14 @@ GRADRING_DECLARE_COPIES(std::span<const Opcode>, bit_opcodes);
 GRADRING_DECLARE_COPIES(std::span<const Opcode>, float_opcodes);  ///< of f32 and f64, whose names integers share
 GRADRING_DECLARE_COPIES(std::span<const Opcode>, comparison_opcodes);
 GRADRING_DECLARE_COPIES(std::span<const Opcode>, conversion_opcodes);
-std::span<const Opcode> half_opcodes();      ///< of f16 and bf16
+std::span<const Opcode> half_opcodes();  ///< of f16 and bf16
+std::span<const Opcode> half_function_opcodes();
 std::span<const Opcode> function_opcodes();  ///< roots, exponentials
 std::span<const Opcode> float_division_opcodes();
+std::span<const Opcode> carry_opcodes();  ///< add.cc and others, which share names with integers
+std::span<const Opcode> packed_integer_opcodes();
+std::span<const Opcode> set_opcodes();
+std::span<const Opcode> hint_opcodes();
 std::span<const Opcode> move_opcodes();
 std::span<const Opcode> memory_opcodes();
 std::span<const Opcode> control_opcodes();

@@ -99,6 +99,23 @@ void match_in_group(const Operation& operation, Warp& warp, Mask active) {
   for_each_lane(active, [&](unsigned lane) { warp.row<Mask>(operation.d)[lane] = found[lane]; });
 }
 
+/// match.all.sync: all lanes, and true, if they have one value.
+template <class T>
+void match_all_of_group(const Operation& operation, Warp& warp, Mask active) {
+  const T* const a = warp.row<T>(operation.a);
+  const T first = a[lowest_lane(active)];
+  const bool same = (active & ~lanes_where([&](T value) { return value == first; }, a)) == 0;
+  for_each_lane(active, [&](unsigned lane) { warp.row<Mask>(operation.d)[lane] = same ? active : 0; });
+  warp.set_predicate(operation.c, active, same ? kAllLanes : 0);
+}
+
+/// elect.sync: the lowest lane.
+void elect_of_group(const Operation& operation, Warp& warp, Mask active) {
+  const unsigned leader = lowest_lane(active);
+  for_each_lane(active, [&](unsigned lane) { warp.row<std::uint32_t>(operation.d)[lane] = leader; });
+  warp.set_predicate(operation.c, active, kLaneBits[leader]);
+}
+
 template <class F, class T>
 void reduce_group(const Operation& operation, Warp& warp, Mask active) {
   const T* const a = warp.row<T>(operation.a);
@@ -151,7 +168,8 @@ void translate_vote(Decoder& decoder, Operation& operation) {
 
 template <class F>
 Handler of_sign(Decoder& decoder, Type type) {
-  return choose_type<std::uint32_t, std::int32_t>(decoder, type, []<class T> { return &in_groups<&reduce_group<F, T>>; });
+  return choose_type<std::uint32_t, std::int32_t>(decoder, type,
+                                                  []<class T> { return &in_groups<&reduce_group<F, T>>; });
 }
 
 template <class F>
@@ -165,10 +183,34 @@ constexpr Word<Handler (*)(Decoder&, Type)> kReductions[] = {
 };
 
 void translate_match(Decoder& decoder, Operation& operation) {
-  if (!decoder.take("any") || !decoder.take("sync")) decoder.reject("expected .any.sync");
+  const std::size_t way = decoder.take_one_of({"any", "all"});
+  if (way > 1 || !decoder.take("sync")) decoder.reject("expected .any.sync or .all.sync");
   const Type type = decoder.take_type();
+  if (way == 1) {
+    decoder.finish(3);
+    const auto [mask, same] = decoder.results(0);
+    operation.d = decoder.destination(*mask, Type::b32);
+    operation.c = decoder.destination(*same, Type::pred);
+    operation.a = decoder.source(1, type);
+    operation.b = decoder.source(2, Type::b32);
+    operation.execute = choose_type<std::uint32_t, std::uint64_t>(
+        decoder, type, []<class T> { return &in_groups<&match_all_of_group<T>>; });
+    return;
+  }
   decoder.read_rows(operation, Type::b32, {type, Type::b32});
-  operation.execute = choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &in_groups<&match_in_group<T>>; });
+  operation.execute =
+      choose_type<std::uint32_t, std::uint64_t>(decoder, type, []<class T> { return &in_groups<&match_in_group<T>>; });
+}
+
+/// elect.sync d|p, members
+void translate_elect(Decoder& decoder, Operation& operation) {
+  if (!decoder.take("sync")) decoder.reject(".sync is expected");
+  decoder.finish(2);
+  const auto [leader, is_leader] = decoder.results(0);
+  operation.d = decoder.destination(*leader, Type::b32);
+  operation.c = decoder.destination(*is_leader, Type::pred);
+  operation.b = decoder.source(1, Type::b32);
+  operation.execute = &in_groups<&elect_of_group>;
 }
 
 void translate_redux(Decoder& decoder, Operation& operation) {
@@ -186,11 +228,9 @@ void translate_activemask(Decoder& decoder, Operation& operation) {
   operation.execute = &active_mask;
 }
 
-constexpr Opcode kOpcodes[] = {{"shfl", translate_shfl},
-                               {"vote", translate_vote},
-                               {"match", translate_match},
-                               {"redux", translate_redux},
-                               {"activemask", translate_activemask}};
+constexpr Opcode kOpcodes[] = {{"shfl", translate_shfl},   {"vote", translate_vote},
+                               {"match", translate_match}, {"elect", translate_elect},
+                               {"redux", translate_redux}, {"activemask", translate_activemask}};
 
 }  // namespace
 
