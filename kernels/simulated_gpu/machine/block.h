@@ -101,11 +101,11 @@ class Block {
   SharedMemory& shared() { return shared_; }
   const SharedMemory& shared() const { return shared_; }
   Warp& warp(unsigned index) { return *warps_[index]; }
+  const Warp& warp(unsigned index) const { return *warps_[index]; }
   /// Where blocks run, if they are shared out over multiprocessors in turns: %smid, %nsmid.
   unsigned multiprocessors() const { return std::max(options_.counted_multiprocessors, 1u); }
   unsigned multiprocessor() const { return static_cast<unsigned>(linear_index_ % multiprocessors()); }
   VirtualClock& clock() { return clock_; }
-  const Warp& warp(unsigned index) const { return *warps_[index]; }
   SynchronizedMbarriers& mbarriers() { return mbarriers_; }
   TensorCopies& tensor_copies() { return tensor_copies_; }
   Warpgroups& warpgroups() { return warpgroups_; }

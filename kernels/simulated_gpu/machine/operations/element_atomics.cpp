@@ -67,12 +67,12 @@ std::uint64_t update_half(std::uint64_t address, std::uint64_t operand) {
       [](ExactNumber result) { return static_cast<U>(bits_of(kFormat, result, RoundingMode::nearest, false)); });
 }
 
-struct Row {
+struct NamedFunction {
   std::string_view function, type;
   ElementFunction made;
 };
 
-constexpr Row kFunctions[] = {
+constexpr NamedFunction kFunctions[] = {
     {"add", "u32", {4, update_integer<std::uint32_t, Add>}},
     {"add", "s32", {4, update_integer<std::uint32_t, Add>}},
     {"add", "u64", {8, update_integer<std::uint64_t, Add>}},
@@ -144,7 +144,7 @@ void update_elements(const Operation& operation, Warp& warp, Mask active) {
 
 ElementFunction take_element_function(Decoder& decoder) {
   decoder.take("noftz");
-  for (const Row& row : kFunctions) {
+  for (const NamedFunction& row : kFunctions) {
     if (!decoder.instruction().has(row.function) || !decoder.instruction().has(row.type)) continue;
     decoder.take(row.function);
     decoder.take(row.type);
