@@ -22,6 +22,7 @@ for finding in report["findings"]:
     print(f"{finding['kind']} {finding['kernel']} {finding['file']}:{finding['line']}")
     if not finding["suppressed"]:
         counts[finding["severity"]] += 1
+print(f"{len(report.get('launches', []))} launches")
 expected = {"error": report["errors"], "warning": report["warnings"], "formal": report["formal"]}
 if counts != expected:
     print(f"the findings are {counts}, and the report counts {expected}")
