@@ -28,16 +28,19 @@ void copy_by_threads(const Operation& operation, Warp& warp, Mask active) {
   Addresses from = addresses_of(details.from, warp, active);
   const std::uint32_t* const filled = warp.row<std::uint32_t>(details.filled);
   const Mask whole = active & lanes_where([&](std::uint32_t bytes) { return bytes == details.bytes; }, filled);
+  const Mask reading = active & lanes_where([](std::uint32_t bytes) { return bytes != 0; }, filled);
+  Counters::Instruction& counters = warp.block().counters().instructions[warp.block().program().position_of(operation)];
+  const std::uint64_t sectors_before = counters.sectors;
   if (whole == active) {
     resolve(operation, warp, active, StateSpace::global, Access::read, details.bytes, from);
   } else {
-    const Mask reading = active & lanes_where([](std::uint32_t bytes) { return bytes != 0; }, filled);
     count_global_reads(operation, warp, reading, details.bytes, from);
     for_each_lane(active, [&](unsigned lane) {
       if (filled[lane] > details.bytes) warp.fail(operation, lane, "cp.async reads more bytes than it writes");
       if (filled[lane] != 0) check_global_read(operation, warp, lane, filled[lane], from.lane[lane]);
     });
   }
+  if (details.bytes == 16) correct_for_copy(counters, active, reading, to, counters.sectors - sectors_before);
   std::array<ThreadCopies::Copy, kWarpSize> copies;
   std::size_t count = 0;
   for_each_lane(active, [&](unsigned lane) {

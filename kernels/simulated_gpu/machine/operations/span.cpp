@@ -77,6 +77,29 @@ unsigned wavefronts_of(Mask lanes, unsigned bytes, const Addresses& addresses) {
   return most;
 }
 
+/// Of the units of a power of two, those that the addresses of these lanes are in.
+std::uint64_t touched_units(Mask lanes, std::uint64_t unit, unsigned bytes, const Addresses& addresses) {
+  std::array<std::uint64_t, 2 * kWarpSize> units;
+  auto end = units.begin();
+  for_each_lane(lanes, [&](unsigned lane) {
+    *end++ = addresses.lane[lane] / unit;
+    *end++ = (addresses.lane[lane] + bytes - 1) / unit;
+  });
+  std::sort(units.begin(), end);
+  return static_cast<std::uint64_t>(std::unique(units.begin(), end) - units.begin());
+}
+
+bool are_in_neighbouring_lines(Mask lanes, const Addresses& addresses) {
+  constexpr unsigned kLineBytes = kBanks * kBankBytes;
+  std::uint64_t first = ~std::uint64_t{0};
+  std::uint64_t last = 0;
+  for_each_lane(lanes, [&](unsigned lane) {
+    first = std::min(first, addresses.lane[lane] / kLineBytes);
+    last = std::max(last, addresses.lane[lane] / kLineBytes);
+  });
+  return last - first <= 1;
+}
+
 }  // namespace
 
 Span span_of(const Addresses& addresses, unsigned bytes) {
@@ -123,6 +146,21 @@ void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned byt
   ++counters.shared_requests;
   counters.wavefronts += wavefronts;
   counters.least_wavefronts += groups;
+}
+
+void correct_for_copy(Counters::Instruction& counters, Mask active, Mask reading, const Addresses& to,
+                      std::uint64_t sectors) {
+  constexpr unsigned kBytes = 16;
+  constexpr unsigned kLanesTogether = kWarpSize / 4;
+  constexpr Mask kQuarter = (Mask{1} << kLanesTogether) - 1;
+  std::uint64_t written = 0;
+  for (unsigned lane = 0; lane < kWarpSize; lane += kLanesTogether) {
+    const Mask lanes = active & (kQuarter << lane);
+    if (lanes == 0) continue;
+    if (const Mask own = reading & lanes; own != 0) written += touched_units(own, kSectorBytes, kBytes, to);
+    if (are_in_neighbouring_lines(lanes, to)) counters.wavefronts -= wavefronts_of(lanes, kBytes, to) - 1;
+  }
+  if (written > sectors) counters.sectors += written - sectors;
 }
 
 }  // namespace gradring::simulated_gpu
