@@ -130,9 +130,9 @@ __global__ void batch_norm_backward_sums_channels_kernel(SIMT_GRID_CONST(Backwar
   float sums[2] = {0, 0};
   for (unsigned row : simt::block_range(0, rows)) {
     const std::int64_t at = std::int64_t{row} * args.channels + c;
-    if (y && !(lib::to_f32(y[at]) > 0.0f)) continue;
-    sums[0] += lib::to_f32(dy[at]);
-    sums[1] += lib::to_f32(dy[at]) * (lib::to_f32(x[at]) - mean);
+    const float passed = !y || lib::to_f32(y[at]) > 0.0f ? lib::to_f32(dy[at]) : 0.0f;
+    sums[0] += passed;
+    sums[1] += passed * (lib::to_f32(x[at]) - mean);  // also of 0: a NaN in x must stay
   }
   using Totals = float[2];
   SIMT_SHARED(Totals, totals);

@@ -37,7 +37,8 @@ __global__ void muon_momentum_flat_kernel(std::size_t elements, const float* __r
 template <class T>
 __global__ void muon_normalize_flat_kernel(std::size_t elements, const float* __restrict__ update,
                                            const float* __restrict__ sum_of_squares, T* __restrict__ x) {
-  const float norm = fmaxf(sqrtf(*sum_of_squares), kLeastNorm);
+  const float root = sqrtf(*sum_of_squares);
+  const float norm = root < kLeastNorm ? kLeastNorm : root;  // not fmaxf(): NaN must stay
   for (std::size_t i : simt::grid_range(elements)) x[i] = lib::from_f32<T>(update[i] / norm);
 }
 

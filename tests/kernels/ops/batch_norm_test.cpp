@@ -239,6 +239,7 @@ TEST(BatchNorm, KeepsNaN) {
     for (std::size_t c = 0; c < 8; ++c) {
       EXPECT_EQ(std::isnan(actual.statistics.values()[c]), c == 3);
       EXPECT_EQ(std::isnan(actual.y.values()[c]), c == 3);
+      EXPECT_EQ(std::isnan(actual.sums.values()[8 + c]), c == 3);
     }
   });
 }

@@ -88,6 +88,16 @@ TEST(Muon, NormalizesByTheNorm) {
         });
 }
 
+TEST(Muon, NormalizesByANaNToNaN) {
+  for_each_run<NormalizeArgs>(&Variant::normalize, [&](auto run) {
+    const std::vector<float> update = {1, 2, 3};
+    const float sum = std::nanf("");
+    TypedArray x = TypedArray::unwritten(DType::f32, 3);
+    run({DType::f32, 3, update.data(), &sum, x.data()});
+    for (const double value : x.values()) EXPECT_TRUE(std::isnan(value));
+  });
+}
+
 TEST(Muon, CombinesProducts) {
   for (const DType dtype : kTypes)
     for (const std::size_t elements : kSizes)
