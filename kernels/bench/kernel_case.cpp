@@ -14,35 +14,60 @@ namespace {
 
 constexpr auto kTimeout = std::chrono::minutes(1);
 
+/// An odd number below, for a last batch.
+std::int64_t tail_of(std::int64_t samples) {
+  constexpr std::int64_t kBatchesOfTails = 4;
+  return samples < kBatchesOfTails ? std::max<std::int64_t>(samples - 1, 1) : samples / kBatchesOfTails | 1;
+}
+
+/// NaN behind all others, as the first thing that a wrong count of elements loses; the infinities where `random` says.
+void add_non_finite(std::span<double> values, std::uint32_t random) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  if (values.empty()) return;
+  values[random % values.size()] = kInfinity;
+  values[random / 7 % values.size()] = -kInfinity;
+  values.back() = std::numeric_limits<double>::quiet_NaN();
+}
+
 }  // namespace
 
-BenchArray::BenchArray(Device& device, DType dtype, std::span<const double> start)
+BenchArray::BenchArray(Device& device, DType dtype, std::span<const double> start, const BenchArray* memory)
     : dtype_(dtype),
       elements_(start.size()),
       start_(device.allocate(bytes(), MemoryKind::pinned)),
-      host_(device.allocate(bytes(), MemoryKind::pinned)),
-      device_(device.allocate(bytes())) {
+      host_(device.allocate(bytes(), MemoryKind::pinned)) {
+  if (memory == nullptr || memory->room_ < bytes()) device_ = device.allocate(bytes());
+  const bool is_own = device_.data() != nullptr || memory == nullptr;
+  device_data_ = is_own ? device_.data() : memory->device_data_;
+  room_ = is_own ? bytes() : memory->room_;
   lib::write_values(dtype, start_.data(), start);
 }
 
 void BenchArray::reset(Stream& stream) {
   std::memcpy(host_.data(), start_.data(), bytes());
-  stream.enqueue_copy(device_.data(), start_.data(), bytes());
+  stream.enqueue_copy(device_data_, start_.data(), bytes());
   stream.synchronize(Deadline::after(kTimeout));
 }
 
 std::vector<double> BenchArray::values(Side side, Stream& stream) const {
   if (side == Side::host) return lib::read_values(dtype_, host_.data(), elements_);
-  std::vector<std::byte> copy(bytes());
-  stream.enqueue_copy(copy.data(), device_.data(), bytes());
+  return lib::read_values(dtype_, device_bytes(stream).data(), elements_);
+}
+
+std::vector<std::byte> BenchArray::device_bytes(Stream& stream, std::size_t first, std::size_t count) const {
+  std::vector<std::byte> copy(count);
+  if (count == 0) return copy;
+  stream.enqueue_copy(copy.data(), device_data_ + first, count);
   stream.synchronize(Deadline::after(kTimeout));
-  return lib::read_values(dtype_, copy.data(), elements_);
+  return copy;
 }
 
 std::int64_t CaseMaker::extent(const std::string& name, std::int64_t by_default) {
   names_.insert(name);
   const auto given = world_.extents.find(name);
-  const std::int64_t value = given == world_.extents.end() ? by_default : given->second;
+  const bool counts_samples = name == "batch" || name == "rows" || name == "elements";
+  const std::int64_t whole = given == world_.extents.end() ? by_default : given->second;
+  const std::int64_t value = world_.trial != Trial::none && counts_samples ? tail_of(whole) : whole;
   shape_ += (shape_.empty() ? "" : ",") + name + "=" + std::to_string(value);
   return value;
 }
@@ -52,17 +77,37 @@ KernelCase CaseMaker::make(const std::string& name) {
   made.name = name;
   made.shape = std::exchange(shape_, "");
   made.dtype = world_.dtype;
+  made.trial = world_.trial;
+  ++cases_;
   return made;
+}
+
+CaseMaker CaseMaker::of_trial(Trial trial, const std::vector<KernelCase>& memory) const {
+  World world = world_;
+  world.peers = nullptr;
+  world.trial = trial;
+  world.memory = &memory;
+  return CaseMaker(world);
 }
 
 BenchArray& CaseMaker::input(KernelCase& to, DType dtype, std::int64_t elements, double low, double high, double step) {
   std::vector<double> values(static_cast<std::size_t>(elements));
-  const std::uint64_t seed = ++arrays_;
+  constexpr std::uint64_t kSeedsOfTrial = 1000;
+  const std::uint64_t seed = ++arrays_ + kSeedsOfTrial * static_cast<std::uint64_t>(world_.trial);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = low + (high - low) * uniform_from(philox(seed, i)[0]);
   if (!lib::is_floating(dtype)) step = 1;
   if (step > 0)
     std::ranges::transform(values, values.begin(), [step](double value) { return std::floor(value / step) * step; });
+  if (world_.trial == Trial::non_finite && lib::is_floating(dtype))
+    add_non_finite(values, philox(seed, values.size())[0]);
   return add(to, dtype, values);
+}
+
+BenchArray& CaseMaker::finite_input(KernelCase& to, DType dtype, std::int64_t elements, double low, double high) {
+  const Trial trial = std::exchange(world_.trial, Trial::none);
+  BenchArray& array = input(to, dtype, elements, low, high);
+  world_.trial = trial;
+  return array;
 }
 
 BenchArray& CaseMaker::output(KernelCase& to, const std::string& name, DType dtype, std::int64_t elements,
@@ -83,7 +128,9 @@ BenchArray& CaseMaker::sum(KernelCase& to, const std::string& name, DType dtype,
 }
 
 BenchArray& CaseMaker::workspace(KernelCase& to, std::size_t bytes) {
-  return add(to, DType::u8, std::vector<double>(bytes, 77));
+  BenchArray& array = add(to, DType::u8, std::vector<double>(bytes, 77));
+  array.is_workspace = true;
+  return array;
 }
 
 BenchArray& CaseMaker::bytes(KernelCase& to, std::span<const std::byte> start) {
@@ -93,7 +140,9 @@ BenchArray& CaseMaker::bytes(KernelCase& to, std::span<const std::byte> start) {
 }
 
 BenchArray& CaseMaker::add(KernelCase& to, DType dtype, std::span<const double> start) {
-  to.arrays.push_back(std::make_unique<BenchArray>(world_.device, dtype, start));
+  const BenchArray* memory = nullptr;
+  if (world_.memory) memory = world_.memory->at(cases_ - 1).arrays.at(to.arrays.size()).get();
+  to.arrays.push_back(std::make_unique<BenchArray>(world_.device, dtype, start, memory));
   return *to.arrays.back();
 }
 
@@ -147,6 +196,16 @@ std::span<const CaseFamily> case_families() {
                                              {"gather_batch", gather_batch_cases},
                                              {"peak", peak_cases}};
   return kFamilies;
+}
+
+Cases cases_with_trials(const CaseFamily& family, CaseMaker& make) {
+  Cases cases = family.cases(make);
+  for (const Trial trial : {Trial::tail, Trial::non_finite}) {
+    CaseMaker maker = make.of_trial(trial, cases);
+    Cases trials = family.cases(maker);
+    for (std::size_t i = 0; i < cases.size(); ++i) cases[i].trials.push_back(std::move(trials[i]));
+  }
+  return cases;
 }
 
 }  // namespace gradring::kernels::bench

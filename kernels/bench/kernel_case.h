@@ -30,15 +30,21 @@ enum class Side : std::uint8_t { host, device };
 /// An argument of a kernel, once for each side; reset() restores its first values.
 class BenchArray {
  public:
+  /// `memory`: whose device memory it shares, if it fits there; null: it has its own.
+  ///
   /// Errors    DeviceError if there is no memory.
-  BenchArray(Device& device, DType dtype, std::span<const double> start);
+  BenchArray(Device& device, DType dtype, std::span<const double> start, const BenchArray* memory = nullptr);
 
   /// Restores the first values, on both sides; blocks.
   void reset(Stream& stream);
   /// The current values; blocks.
   std::vector<double> values(Side side, Stream& stream) const;
+  /// The device's bytes; blocks.
+  std::vector<std::byte> device_bytes(Stream& stream) const { return device_bytes(stream, 0, bytes()); }
+  /// Those of the memory that it shares, behind its own.
+  std::vector<std::byte> bytes_behind(Stream& stream) const { return device_bytes(stream, bytes(), room_ - bytes()); }
 
-  void* at(Side side) const { return side == Side::host ? host_.data() : device_.data(); }
+  void* at(Side side) const { return side == Side::host ? host_.data() : device_data_; }
   template <class T>
   T* as(Side side) const {
     return static_cast<T*>(at(side));
@@ -49,12 +55,27 @@ class BenchArray {
   std::size_t bytes() const { return elements_ * element_bytes(); }
   std::size_t element_bytes() const { return size_of(dtype_); }
 
+  bool is_workspace = false;  ///< a call must not depend on what is in it
+
  private:
+  std::vector<std::byte> device_bytes(Stream& stream, std::size_t first, std::size_t count) const;
+
   DType dtype_;
   std::size_t elements_;
   Buffer start_;
   Buffer host_;
-  Buffer device_;
+  Buffer device_;  // empty where the memory is another's
+  std::byte* device_data_;
+  std::size_t room_;  // bytes from there on
+};
+
+/// What a case is made for.
+enum class Trial : std::uint8_t {
+  none,  ///< the given values and extents: compared, and timed
+  tail,  ///< fewer samples in the memory of more, as the last batch of an epoch has
+  /// The same, with NaN and infinities among the inputs. Where the reference is not finite, a result must not be, either:
+  /// equal to it where the contract is exact.
+  non_finite,
 };
 
 /// The allowed error of an element, given the reference's value.
@@ -75,6 +96,7 @@ struct KernelCase {
     const BenchArray* array = nullptr;
     Bound bound;
     bool is_of_peers = true;  ///< libraries write it, too
+    bool spreads = false;     ///< more of it may be non-finite than the reference's
   };
   std::vector<std::unique_ptr<BenchArray>> arrays{};  ///< all arrays of the call
   std::vector<Output> outputs{};                      ///< those that it writes
@@ -88,6 +110,10 @@ struct KernelCase {
   std::vector<std::string> unsupported{};  ///< the others of the table: not for this type, or not for this device
   std::vector<Candidate> peers{};          ///< on the device side: libraries that do the same
   std::function<void()> plain_loop{};      ///< on the device side, CPU only: the obvious loop; or empty
+
+  Trial trial = Trial::none;
+  /// The same operation on other values, in the memory of this case: compared after it, and never timed.
+  std::vector<KernelCase> trials{};
 };
 
 /// Extents that the user gave instead of the defaults: "batch" -> 512.
@@ -103,8 +129,13 @@ class CaseMaker {
     DType dtype = DType::f32;  ///< of activations and weights
     Extents extents{};
     PeerMaker* peers = nullptr;  ///< may be null
+    Trial trial = Trial::none;
+    const std::vector<KernelCase>* memory = nullptr;  ///< of a trial: the cases whose memory its cases share, in order
   };
   explicit CaseMaker(World world) : world_(std::move(world)) {}
+
+  /// The maker of trials of these cases.
+  CaseMaker of_trial(Trial trial, const std::vector<KernelCase>& memory) const;
 
   const KernelSet& kernels() const { return world_.kernels; }
   DType dtype() const { return world_.dtype; }
@@ -118,6 +149,8 @@ class CaseMaker {
   /// type. 0: of any.
   BenchArray& input(KernelCase& to, DType dtype, std::int64_t elements, double low = -1, double high = 1,
                     double step = 0);
+  /// The same, but finite in every trial: for what the contract says nothing about, or where variants differ.
+  BenchArray& finite_input(KernelCase& to, DType dtype, std::int64_t elements, double low = -1, double high = 1);
   /// Adds an array of these values.
   BenchArray& array(KernelCase& to, DType dtype, std::span<const double> values) { return add(to, dtype, values); }
   /// Adds an array that the operation overwrites; before, it holds values that no result has.
@@ -157,7 +190,7 @@ class CaseMaker {
                                                                 run(stream, args);
                                                               }});
     }
-    if constexpr (requires(PeerMaker& peers) { peers.peer(args); })
+    if constexpr (requires(PeerMaker & peers) { peers.peer(args); })
       if (world_.peers)
         if (auto peer = world_.peers->peer(args)) to.peers.push_back(std::move(*peer));
     return args;
@@ -178,6 +211,7 @@ class CaseMaker {
   std::set<std::string, std::less<>> names_;
   std::string shape_;  // of the case to come
   std::uint64_t arrays_ = 0;
+  std::size_t cases_ = 0;
 };
 
 /// Half a unit in the last place of what a type stores.
@@ -249,5 +283,8 @@ struct CaseFamily {
 
 /// One entry an operation, in the order in which kernels/README.md has them.
 std::span<const CaseFamily> case_families();
+
+/// The cases of a family, each with its trials.
+Cases cases_with_trials(const CaseFamily& family, CaseMaker& make);
 
 }  // namespace gradring::kernels::bench

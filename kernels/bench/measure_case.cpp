@@ -25,14 +25,21 @@ using Run = std::function<void()>;
 
 Deadline deadline() { return Deadline::after(kMeasureTimeout); }
 
-void reset(const KernelCase& c, Stream& stream) {
-  for (const auto& array : c.arrays) array->reset(stream);
+/// The values before a call.
+enum class Reset : std::uint8_t { all, all_but_workspaces };
+
+void reset(const KernelCase& c, Stream& stream, Reset what = Reset::all) {
+  for (const auto& array : c.arrays)
+    if (what == Reset::all || !array->is_workspace) array->reset(stream);
 }
 
-/// Relative to the allowed error.
-double error_of(double actual, double expected, double allowed) {
+/// Relative to the allowed error. Sums of infinities may end as NaN or not, by their order.
+double error_of(double actual, double expected, const KernelCase::Output& output, Trial trial) {
   if (actual == expected || (std::isnan(actual) && std::isnan(expected))) return 0;
-  return std::fabs(actual - expected) / allowed;
+  const bool may_be_non_finite = !std::isfinite(expected) ? output.bound(0) > 0 : output.spreads;
+  if (trial == Trial::non_finite && may_be_non_finite && !std::isfinite(actual)) return 0;
+  const double error = std::fabs(actual - expected) / output.bound(expected);
+  return std::isnan(error) ? std::numeric_limits<double>::infinity() : error;
 }
 
 using Expected = std::vector<std::vector<double>>;
@@ -49,8 +56,7 @@ Comparison compare(const KernelCase& c, Measured::Kind kind, const Expected& exp
     if (kind == Measured::Kind::peer && !c.outputs[o].is_of_peers) continue;
     const std::vector<double> actual = c.outputs[o].array->values(Side::device, stream);
     for (std::size_t i = 0; i < actual.size(); ++i) {
-      double error = error_of(actual[i], expected[o][i], c.outputs[o].bound(expected[o][i]));
-      if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
+      const double error = error_of(actual[i], expected[o][i], c.outputs[o], c.trial);
       found.largest_error = std::max(found.largest_error, error);
       if (error <= 1) continue;
       if (!found.first_wrong) {
@@ -69,16 +75,90 @@ Comparison compare(const KernelCase& c, Measured::Kind kind, const Expected& exp
   return found;
 }
 
-/// One run of a candidate on the first values, with its launches recorded; if it is wrong, another one for the probe.
-Measured checked(const KernelCase& c, const KernelCase::Candidate& candidate, Measured::Kind kind,
-                 const Expected& expected, Stream& stream, ResultProbe* probe = nullptr) {
+using OutputBytes = std::vector<std::vector<std::byte>>;
+
+OutputBytes outputs_of(const KernelCase& c, Stream& stream) {
+  OutputBytes all;
+  for (const KernelCase::Output& output : c.outputs) all.push_back(output.array->device_bytes(stream));
+  return all;
+}
+
+OutputBytes bytes_behind(const KernelCase& c, Stream& stream) {
+  OutputBytes all;
+  for (const KernelCase::Output& output : c.outputs) all.push_back(output.array->bytes_behind(stream));
+  return all;
+}
+
+double number(std::byte byte) { return std::to_integer<int>(byte); }
+
+/// Where the results of two equal calls differ.
+std::optional<WrongElement> first_difference(const KernelCase& c, const OutputBytes& before, const Expected& values,
+                                             Stream& stream) {
+  for (std::size_t o = 0; o < c.outputs.size(); ++o) {
+    const BenchArray& array = *c.outputs[o].array;
+    const std::vector<std::byte> now = array.device_bytes(stream);
+    const auto at = std::ranges::mismatch(before[o], now).in2;
+    if (at == now.end()) continue;
+    const std::size_t index = static_cast<std::size_t>(at - now.begin()) / array.element_bytes();
+    return WrongElement{.output = c.outputs[o].name,
+                        .index = index,
+                        .value = array.values(Side::device, stream)[index],
+                        .expected = values[o][index],
+                        .wrong_elements = 1,
+                        .elements = array.elements(),
+                        .why = WrongElement::Why::repetition};
+  }
+  return std::nullopt;
+}
+
+/// Where a call wrote behind its outputs.
+std::optional<WrongElement> first_behind(const KernelCase& c, const OutputBytes& before, Stream& stream) {
+  const OutputBytes now = bytes_behind(c, stream);
+  for (std::size_t o = 0; o < c.outputs.size(); ++o) {
+    const auto [was, is] = std::ranges::mismatch(before[o], now[o]);
+    if (is == now[o].end()) continue;
+    const BenchArray& array = *c.outputs[o].array;
+    return WrongElement{
+        .output = c.outputs[o].name,
+        .index = array.elements() + static_cast<std::size_t>(is - now[o].begin()) / array.element_bytes(),
+        .value = number(*is),
+        .expected = number(*was),
+        .wrong_elements = 1,
+        .elements = array.elements(),
+        .why = WrongElement::Why::behind};
+  }
+  return std::nullopt;
+}
+
+Expected device_values(const KernelCase& c, Stream& stream) {
+  Expected values;
+  for (const KernelCase::Output& output : c.outputs) values.push_back(output.array->values(Side::device, stream));
+  return values;
+}
+
+/// A case, or a trial of one, with what its reference computes.
+struct Task {
+  const KernelCase& c;
+  const KernelCase* memory = nullptr;  ///< of a trial: the case whose memory it shares
+  Expected expected;
+};
+
+/// Runs a candidate on the first values, with its launches recorded; if it is wrong, once more for the probe.
+Measured compared(const Task& task, const KernelCase::Candidate& candidate, Measured::Kind kind, Stream& stream,
+                  ResultProbe* probe, Comparisons comparisons) {
+  const KernelCase& c = task.c;
   const auto run = [&](const WrongElement* element) {
+    if (task.memory != nullptr) reset(*task.memory, stream);
     reset(c, stream);
     if (probe != nullptr) probe->before_run(element);
     candidate.run(stream);
     stream.synchronize(deadline());
-    return compare(c, kind, expected, stream);
+    return compare(c, kind, task.expected, stream);
   };
+  const OutputBytes behind = task.memory == nullptr ? OutputBytes(c.outputs.size()) : [&] {
+    reset(*task.memory, stream);
+    return bytes_behind(c, stream);
+  }();
   const LaunchLog log(stream);
   Comparison found = run(nullptr);
   Measured result{.name = candidate.name, .kind = kind, .error = found.largest_error, .launches = log.launches()};
@@ -88,14 +168,49 @@ Measured checked(const KernelCase& c, const KernelCase::Candidate& candidate, Me
     found.first_wrong->writer = probe->after_run() + (is_same ? "" : "; the same run again gave another result");
   }
   result.first_wrong = std::move(found.first_wrong);
+  if (comparisons == Comparisons::reference || result.first_wrong) return result;
+  if (task.memory != nullptr) result.first_wrong = first_behind(c, behind, stream);
+  if (!result.first_wrong) {
+    const OutputBytes before = outputs_of(c, stream);
+    const Expected values = device_values(c, stream);
+    reset(c, stream, Reset::all_but_workspaces);
+    candidate.run(stream);
+    stream.synchronize(deadline());
+    result.first_wrong = first_difference(c, before, values, stream);
+  }
+  if (result.first_wrong) result.error = std::numeric_limits<double>::infinity();
+  return result;
+}
+
+/// The candidate of that name, or null.
+const KernelCase::Candidate* candidate_of(const KernelCase& c, Measured::Kind kind, const std::string& name) {
+  const auto& candidates = kind == Measured::Kind::emulated ? c.emulated : c.variants;
+  const auto found = std::ranges::find(candidates, name, &KernelCase::Candidate::name);
+  return found == candidates.end() ? nullptr : &*found;
+}
+
+/// A candidate of ours in the case, and then, while it is right, in each of its trials.
+Measured checked(const std::vector<Task>& tasks, const KernelCase::Candidate& candidate, Measured::Kind kind,
+                 Stream& stream, ResultProbe* probe, Comparisons comparisons) {
+  Measured result = compared(tasks.front(), candidate, kind, stream, probe, comparisons);
+  for (std::size_t t = 1; t < tasks.size() && result.right(); ++t) {
+    const KernelCase& trial = tasks[t].c;
+    const KernelCase::Candidate* const own = candidate_of(trial, kind, candidate.name);
+    if (own == nullptr) continue;
+    Measured found = compared(tasks[t], *own, kind, stream, probe, comparisons);
+    result.error = std::max(result.error, found.error);
+    result.first_wrong = std::move(found.first_wrong);
+    if (!result.first_wrong) continue;
+    result.first_wrong->trial = trial.trial;
+    result.first_wrong->shape = trial.shape;
+  }
   return result;
 }
 
 /// The same for a library's call, which may fail, or not be recordable, as timing it requires.
-Measured checked_peer(const KernelCase& c, const KernelCase::Candidate& peer, const Expected& expected, Device& device,
-                      Stream& stream) {
+Measured checked_peer(const Task& task, const KernelCase::Candidate& peer, Device& device, Stream& stream) {
   try {
-    Measured result = checked(c, peer, Measured::Kind::peer, expected, stream);
+    Measured result = compared(task, peer, Measured::Kind::peer, stream, nullptr, Comparisons::reference);
     if (result.right())
       TimedCalls(
           device, stream, [&] { peer.run(stream); }, 1);
@@ -169,14 +284,25 @@ Expected reference_of(const KernelCase& c, Stream& stream) {
   return expected;
 }
 
+/// The case, and its trials.
+std::vector<Task> tasks_of(const KernelCase& c, Stream& stream, Comparisons comparisons) {
+  std::vector<Task> tasks;
+  tasks.push_back({c, nullptr, reference_of(c, stream)});
+  if (comparisons == Comparisons::all)
+    for (const KernelCase& trial : c.trials) tasks.push_back({trial, &c, reference_of(trial, stream)});
+  return tasks;
+}
+
 }  // namespace
 
-std::vector<Measured> check(const KernelCase& c, Stream& stream, const std::string& variant, ResultProbe* probe) {
+std::vector<Measured> check(const KernelCase& c, Stream& stream, const std::string& variant, ResultProbe* probe,
+                            Comparisons comparisons) {
   const auto chosen = wanted(c, variant);
   if (chosen.empty()) return {};
-  const Expected expected = reference_of(c, stream);
+  const std::vector<Task> tasks = tasks_of(c, stream, comparisons);
   std::vector<Measured> results;
-  for (const auto& [candidate, kind] : chosen) results.push_back(checked(c, *candidate, kind, expected, stream, probe));
+  for (const auto& [candidate, kind] : chosen)
+    results.push_back(checked(tasks, *candidate, kind, stream, probe, comparisons));
   return results;
 }
 
@@ -184,7 +310,7 @@ std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& strea
                               const Effort& effort, const std::string& variant) {
   const auto chosen = wanted(c, variant);
   if (chosen.empty()) return {};
-  const Expected expected = reference_of(c, stream);
+  const std::vector<Task> tasks = tasks_of(c, stream, Comparisons::all);
   std::vector<Measured> results;
   std::vector<std::size_t> timed;  // indices into results
   std::vector<Run> runs;
@@ -194,8 +320,9 @@ std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& strea
     timed.push_back(results.size() - 1);
     runs.emplace_back([&candidate, &stream] { candidate.run(stream); });
   };
-  for (const auto& [candidate, kind] : chosen) take(*candidate, checked(c, *candidate, kind, expected, stream));
-  for (const KernelCase::Candidate& peer : c.peers) take(peer, checked_peer(c, peer, expected, device, stream));
+  for (const auto& [candidate, kind] : chosen)
+    take(*candidate, checked(tasks, *candidate, kind, stream, nullptr, Comparisons::all));
+  for (const KernelCase::Candidate& peer : c.peers) take(peer, checked_peer(tasks.front(), peer, device, stream));
   if (c.plain_loop) {
     results.push_back({.name = kPlainLoop, .kind = Measured::Kind::plain_loop});
     timed.push_back(results.size() - 1);

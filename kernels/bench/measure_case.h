@@ -18,8 +18,13 @@ struct Effort {
   int most_samples = 200;
 };
 
-/// The first element of an output that differs from the reference by more than the contract allows.
+/// The first element of an output that is wrong.
 struct WrongElement {
+  enum class Why : std::uint8_t {
+    value,       ///< it differs from the reference by more than the contract allows
+    repetition,  ///< its bits differ from those of the same call before: `expected` is the value of that
+    behind,      ///< it is behind the output, and was written: `expected` is the byte that was there
+  };
   std::string output;  ///< its name
   std::size_t index = 0;
   double value = 0;
@@ -29,6 +34,9 @@ struct WrongElement {
   const void* data = nullptr;      ///< the device's memory
   std::size_t bytes = 0;
   std::string writer{};  ///< what a probe found out
+  Why why = Why::value;
+  Trial trial = Trial::none;
+  std::string shape{};  ///< of the trial
 };
 
 /// Finds out who wrote a wrong element, where a device can tell: the candidate runs again for that.
@@ -60,8 +68,14 @@ struct Measured {
 
 inline constexpr const char* kPlainLoop = "plain loop";
 
-/// Runs every variant once, then the peers, and compares their results with the reference's; then times those that are
-/// right, and the plain loop, interleaved. `variant`: if not empty, the only variant to run.
+/// What a candidate of ours is compared with.
+enum class Comparisons : std::uint8_t {
+  reference,  ///< with the reference, after one run
+  all,        ///< also, bit for bit, with a second run, whose workspaces hold what the first left; and in each trial
+};
+
+/// Runs every variant, then the peers, and compares their results with the reference's and, of ours, as Comparisons::all
+/// says; then times those that are right, and the plain loop, interleaved. `variant`: if not empty, the only one to run.
 ///
 /// Times are the device's (TimedCalls): of hot calls that follow each other, and of one flushed call. What the host needs
 /// to launch them is not included.
@@ -70,11 +84,11 @@ inline constexpr const char* kPlainLoop = "plain loop";
 std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& stream, Machine& machine,
                               const Effort& effort, const std::string& variant);
 
-/// The same without times, which a simulated GPU does not have: runs every variant once, and compares.
-/// What is wrong runs once more for the probe, if there is one.
+/// The same without times, which a simulated GPU does not have. What differs from the reference runs once more for the
+/// probe, if there is one.
 ///
 /// Errors    what a variant throws, or the failure of the device.
 std::vector<Measured> check(const KernelCase& c, Stream& stream, const std::string& variant,
-                            ResultProbe* probe = nullptr);
+                            ResultProbe* probe = nullptr, Comparisons comparisons = Comparisons::all);
 
 }  // namespace gradring::kernels::bench

@@ -126,7 +126,7 @@ KernelCase convolution_dgrad(CaseMaker& make, const Convolution& of) {
   const DType dtype = make.dtype();
   KernelCase c = make.make(of.operation + " dgrad");
   BenchArray& dy = make.input(c, dtype, g.out_elements());
-  BenchArray& w = make.input(c, dtype, g.weight_elements());
+  BenchArray& w = make.finite_input(c, dtype, g.weight_elements());  // variants multiply it by padding, too
   BenchArray& dx = make.output(c, "dx", dtype, g.in_elements(), sum_of_products(dtype, g.taps() * g.group_filters()));
   c.bytes = static_cast<double>(dy.bytes() + w.bytes() + dx.bytes());
   c.flops = flops_of(g);
@@ -231,8 +231,9 @@ KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed,
   const DType dtype = make.dtype();
   KernelCase c = make.make(accumulate ? "conv_relu_pool backward accumulated, without dx" : "conv_relu_pool backward");
   const std::int64_t positions = g.conv.batch * g.out_height() * g.out_width();
-  BenchArray& x = make.input(c, dtype, g.conv.in_elements());
-  BenchArray& w = make.input(c, dtype, g.conv.weight_elements());
+  // Of a NaN in x or w, variants may leave out the products with gradients that are 0.
+  BenchArray& x = make.finite_input(c, dtype, g.conv.in_elements());
+  BenchArray& w = make.finite_input(c, dtype, g.conv.weight_elements());
   BenchArray& dy = make.input(c, dtype, g.out_elements());
   BenchArray& codes = make.array(c, DType::u8, some_codes(g));
   const BenchArray* dx =
@@ -240,6 +241,8 @@ KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed,
           ? nullptr
           : &make.output(c, "dx", dtype, g.conv.in_elements(),
                          sum_of_products(dtype, g.conv.kernel_height * g.conv.kernel_width * g.conv.out_channels));
+  // The CPU's vectors multiply gradients by zeros beside the filters, too.
+  if (dx) c.outputs.back().spreads = make.device().id().kind == DeviceKind::cpu;
   const Bound bound = sum_of_products(DType::f32, positions);
   BenchArray& dw = make.sum(c, "dw", DType::f32, g.conv.weight_elements(), bound, accumulate);
   BenchArray& db = make.sum(c, "db", DType::f32, g.conv.out_channels, bound, accumulate);

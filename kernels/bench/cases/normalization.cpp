@@ -81,7 +81,7 @@ KernelCase batch_norm_merge(CaseMaker& make) {
   KernelCase c = make.make("batch_norm merge");
   c.dtype = DType::f32;
   const auto elements = static_cast<std::int64_t>(batch_norm::statistics_elements(channels));
-  BenchArray& rows = make.input(c, DType::f32, replicas * elements, 0.5, 2);
+  BenchArray& rows = make.finite_input(c, DType::f32, replicas * elements, 0.5, 2);  // among them counts of rows
   BenchArray& mean = make.input(c, DType::f32, channels);
   BenchArray& var = make.input(c, DType::f32, channels, 0.5, 2);
   BenchArray& saved = make.output(c, "saved", DType::f32, elements, roundings(DType::f32, 64));

@@ -219,7 +219,7 @@ void for_each_case(const KernelsBenchOptions& options, kb::CaseMaker::World worl
     world.extents = shape;
     kb::CaseMaker make(world);
     for (const kb::CaseFamily& family : families_of(options))
-      for (const kb::KernelCase& c : family.cases(make))
+      for (const kb::KernelCase& c : kb::cases_with_trials(family, make))
         if (seen.insert(fmt::format("{} {} {}", c.name, c.shape, name_of(c.dtype))).second) visit(c);
   }
 }

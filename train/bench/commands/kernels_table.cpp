@@ -90,10 +90,23 @@ void print_launches(std::span<const LaunchCounts> launches) {
   print_text("{}", simulated_gpu::costly_lines(simulated_gpu::merged_lines(all)));
 }
 
-/// "dx[37] is 0.25, expected 0.5; 5 of its 1024 elements are wrong", and who wrote it.
+/// "dx[37] is 0.25, expected 0.5; 5 of its 1024 elements are wrong", who wrote it, and in which trial.
 std::string described(const kb::WrongElement& element) {
-  return fmt::format("   {}[{}] is {}, expected {}; {} of its {} elements are wrong\n   {}", element.output,
-                     element.index, element.value, element.expected, element.wrong_elements, element.elements,
+  std::string where;
+  if (element.trial != kb::Trial::none)
+    where = fmt::format("[{}]{} in memory of more: ", element.shape,
+                        element.trial == kb::Trial::non_finite ? " with NaN and infinities," : "");
+  const std::string name = fmt::format("   {}{}[{}]", where, element.output, element.index);
+  switch (element.why) {
+    case kb::WrongElement::Why::behind:
+      return fmt::format("{} is behind its {} elements and is written: a byte is {}, and was {}", name,
+                         element.elements, element.value, element.expected);
+    case kb::WrongElement::Why::repetition:
+      return fmt::format("{} is {}, and was {} when the same call ran before", name, element.value, element.expected);
+    case kb::WrongElement::Why::value: break;
+  }
+  return fmt::format("{} is {}, expected {}; {} of its {} elements are wrong{}{}", name, element.value,
+                     element.expected, element.wrong_elements, element.elements, element.writer.empty() ? "" : "\n   ",
                      element.writer);
 }
 
@@ -139,6 +152,7 @@ nlohmann::json TimedKernels::wrong_row(const kb::Measured& result) {
   }
   if (result.kind != kb::Measured::Kind::peer) ++wrong;
   print_text("  {:<36} WRONG: an error of {:.3g} times what is allowed\n", result.name, result.error);
+  if (result.first_wrong) print_text("{}\n", described(*result.first_wrong));
   return {{"error", std::min(result.error, kMostError)}};
 }
 
@@ -178,7 +192,8 @@ nlohmann::json TimedKernels::row(const kb::KernelCase& c, const kb::Measured& re
 void SimulatedKernels::check(const kb::KernelCase& c, kernels::Stream& stream, const std::string& variant) {
   WriterProbe probe(gpus_);
   if (counts_) gpus_.begin_counting();
-  const std::vector<kb::Measured> results = kb::check(c, stream, variant, counts_ ? nullptr : &probe);
+  const std::vector<kb::Measured> results = kb::check(c, stream, variant, counts_ ? nullptr : &probe,
+                                                      counts_ ? kb::Comparisons::reference : kb::Comparisons::all);
   const std::vector<LaunchCounts> launches = counts_ ? launches_of(gpus_.end_counting()) : std::vector<LaunchCounts>();
   std::size_t reported = 0;
   for (const kb::Measured& result : results) reported += result.launches.size();
