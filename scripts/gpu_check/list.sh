@@ -16,6 +16,7 @@ checks=(
   'train_fp32 180 two epochs: accuracy, every loss a finite number'
   'graph_bits 180 the same weights with and without CUDA graphs and resident data'
   'window_bits 180 the same with accumulation, clipping and a schedule'
+  'tail_bits 180 epochs that end with an odd batch: the same weights without CUDA graphs, and the losses of the CPU'
   'resumed_bits 180 the same weights after a resume as without it'
   'reproducible_bits 180 the same weights from two runs with --reproducible'
   'train_fp16 180 two epochs in FP16'

@@ -167,6 +167,8 @@ case ${2-} in
     fault other_losses first_losses 'losses of first differ by 4.3e-04'
     fault graph_changes_weights graph_bits 'the weights differ'
     fault graph_changes_weights window_bits 'the weights differ'
+    fault graph_changes_weights tail_bits 'the weights differ'
+    fault other_losses tail_bits 'losses of tail differ by 4.3e-04'
     fault graph_changes_weights zero_bits 'the weights differ'
     fault no_kernels trace 'wrote no trace'
     fault no_graph_kernels trace 'none of 1 kernels is in a CUDA graph'
