@@ -111,7 +111,7 @@ make_wheel() {
 
 # The .tar.gz and the .deb of gradring-cuda-run. dpkg-deb makes the latter: it depends on nothing of this Debian.
 make_cuda() {
-  local targets=(gradring_cuda_program gradring_cudart) name=gradring-cuda-run root=build/package-cuda folder architecture
+  local targets=(gradring_cuda_program gradring_cudart gradring_libcuda) name=gradring-cuda-run root=build/package-cuda folder architecture
   build portable -DGRADRING_CUDA=ON
   folder=$name-$version-linux-$(uname -m)
   rm -rf "$root"

@@ -2,6 +2,7 @@
 #include "kernels/simulated_gpu/cudart/device.h"
 
 #include <map>
+#include <memory>
 #include <new>
 #include <utility>
 
@@ -22,6 +23,18 @@ FailureTexts& failure_texts() {
   return *texts;
 }
 
+/// While work runs.
+class OriginScope {
+ public:
+  OriginScope(std::atomic<const HostStack*>& origin, const HostStack* stack) : origin_(origin) { origin_ = stack; }
+  ~OriginScope() { origin_ = nullptr; }
+  OriginScope(const OriginScope&) = delete;
+  OriginScope& operator=(const OriginScope&) = delete;
+
+ private:
+  std::atomic<const HostStack*>& origin_;
+};
+
 }  // namespace
 
 void Device::fail(cudaError_t error, Finding finding) {
@@ -38,8 +51,10 @@ void Device::fail(cudaError_t error, Finding finding) {
 }
 
 StreamWork Device::guarded(StreamWork work) {
-  work.run = [this, run = std::move(work.run)](CountedWork* counted) {
+  const auto origin = notes_host_stacks_ ? std::make_shared<const HostStack>(HostStack::here()) : nullptr;
+  work.run = [this, run = std::move(work.run), origin](CountedWork* counted) {
     if (failure() != cudaSuccess) return 0.0;
+    const OriginScope scope(origin_, origin.get());
     try {
       return run(counted);
     } catch (const IllegalAccess& fault) {

@@ -9,6 +9,7 @@
 
 #include "kernels/simulated_gpu/cards/card.h"
 #include "kernels/simulated_gpu/cudart/counting.h"
+#include "kernels/simulated_gpu/cudart/host_stack.h"
 #include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/units/fault.h"
 
@@ -42,6 +43,11 @@ class Device {
   /// cudaSuccess until the device fails.
   cudaError_t failure() const { return failure_.load(std::memory_order_acquire); }
 
+  /// Notes from now on which calls of the host enqueue work.
+  void note_host_stacks() { notes_host_stacks_ = true; }
+  /// Those of the work that runs now; null: not known.
+  const HostStack* origin() const { return origin_.load(std::memory_order_acquire); }
+
   /// `work` as the scheduler calls it: without effect after a failure; a fault is the device's failure.
   StreamWork guarded(StreamWork work);
   /// The fault that comes next is that of an assertion: the device fails with cudaErrorAssert.
@@ -57,6 +63,8 @@ class Device {
   int index_;
   int number_;
   FindingLog& faults_;
+  bool notes_host_stacks_ = false;
+  std::atomic<const HostStack*> origin_{nullptr};
   std::atomic<bool> has_failed_assertion_{false};
   std::atomic<cudaError_t> failure_{cudaSuccess};
 };

@@ -3,6 +3,7 @@
 #include <cuda.h>
 #include <cudaTypedefs.h>
 #include <cuda_runtime_api.h>
+#include <dlfcn.h>
 
 #include <string>
 #include <string_view>
@@ -45,6 +46,17 @@ CUresult CUDAAPI encode_tiled(CUtensorMap* map, CUtensorMapDataType type, cuuint
   return code;
 }
 
+/// What this library exports by a name of the driver, in its newest form; null without it.
+void* exported(const std::string& name) {
+  Dl_info own{};
+  if (::dladdr(reinterpret_cast<void*>(&exported), &own) == 0) return nullptr;
+  void* const library = ::dlopen(own.dli_fname, RTLD_LAZY | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  for (const char* const suffix : {"_v4", "_v3", "_v2", ""})
+    if (void* const found = ::dlsym(library, (name + suffix).c_str())) return found;
+  return nullptr;
+}
+
 }  // namespace
 
 extern "C" {
@@ -71,9 +83,9 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char* name, void** function, 
     const bool is_known = std::string_view(name) == "cuTensorMapEncodeTiled";
     const bool is_there = is_known && version >= kFirstVersion;
     constexpr PFN_cuTensorMapEncodeTiled_v12000 kEncode = &encode_tiled;  // as it was in CUDA 12.0
-    *function = is_there ? reinterpret_cast<void*>(kEncode) : nullptr;
+    *function = is_there ? reinterpret_cast<void*>(kEncode) : is_known ? nullptr : exported(name);
     if (result)
-      *result = is_there   ? cudaDriverEntryPointSuccess
+      *result = *function  ? cudaDriverEntryPointSuccess
                 : is_known ? cudaDriverEntryPointVersionNotSufficent
                            : cudaDriverEntryPointSymbolNotFound;
   });

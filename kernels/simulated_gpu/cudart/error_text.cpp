@@ -51,6 +51,7 @@ const std::vector<Row>& rows() {
       {cudaErrorGraphExecUpdateFailure, "cudaErrorGraphExecUpdateFailure",
        "the graph update was not performed because it included changes which violated constraints specific to "
        "instantiated graph update"},
+      {cudaErrorInvalidClusterSize, "cudaErrorInvalidClusterSize", "cluster misconfiguration"},
       {cudaErrorNotPermitted, "cudaErrorNotPermitted", "operation not permitted"},
       {cudaErrorNotSupported, "cudaErrorNotSupported", "operation not supported"},
       {cudaErrorSystemNotReady, "cudaErrorSystemNotReady", "system not yet initialized"},

@@ -112,6 +112,22 @@ cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(std::size_t* bytes, const 
   });
 }
 
+/// Of the whole card, for clusters that may be anywhere on it.
+cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel, const cudaLaunchConfig_t* config) {
+  return call("cudaOccupancyMaxActiveClusters", [&](Call& call) {
+    const Device& device = call.on_current();
+    const LoadedKernel& code = loaded(kernel, device);
+    unsigned blocks = 1;
+    for (unsigned i = 0; i < config->numAttrs; ++i)
+      if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
+        blocks = config->attrs[i].val.clusterDim.x * config->attrs[i].val.clusterDim.y *
+                 config->attrs[i].val.clusterDim.z;
+    const unsigned threads = config->blockDim.x * config->blockDim.y * config->blockDim.z;
+    const int resident = occupancy_of(device, code, threads, config->dynamicSmemBytes).blocks();
+    *clusters = resident * device.card().multiprocessors / static_cast<int>(std::max(blocks, 1u));
+  });
+}
+
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments) {
   return launched("cudaLaunchKernelExC", *config, kernel, arguments);
 }

@@ -57,11 +57,29 @@ void check_attribute(const cudaLaunchAttribute& attribute) {
     case cudaLaunchAttributeMemSyncDomainMap:
     case cudaLaunchAttributeMemSyncDomain:
     case cudaLaunchAttributePreferredSharedMemoryCarveout: return;
-    case cudaLaunchAttributeClusterDimension:
-      if (attribute.val.clusterDim.x * attribute.val.clusterDim.y * attribute.val.clusterDim.z <= 1) return;
-      throw Misuse{cudaErrorNotSupported, "clusters of several blocks, which are not simulated"};
+    case cudaLaunchAttributeClusterDimension: return;
     default: throw Misuse{cudaErrorNotSupported, joined("launch attribute ", attribute.id, ", which is not simulated")};
   }
+}
+
+/// Blocks of a cluster on each axis.
+///
+/// Errors    Misuse for a card without clusters, and for a cluster that is too large or does not divide the grid.
+Extent cluster_of(const cudaLaunchConfig_t& config, const Device& device) {
+  constexpr std::uint64_t kMostBlocks = 16;  // 8 of them on every card, more where a kernel may ask for it
+  Extent cluster;
+  for (unsigned i = 0; i < config.numAttrs; ++i)
+    if (config.attrs[i].id == cudaLaunchAttributeClusterDimension)
+      cluster = {config.attrs[i].val.clusterDim.x, config.attrs[i].val.clusterDim.y, config.attrs[i].val.clusterDim.z};
+  if (cluster.count() == 1) return cluster;
+  if (device.card().major < 9)
+    throw Misuse{cudaErrorNotSupported, "clusters, which cards below compute capability 9.0 do not have"};
+  if (cluster.count() == 0 || cluster.count() > kMostBlocks)
+    throw Misuse{cudaErrorInvalidClusterSize,
+                 joined("a cluster of ", cluster.count(), " blocks, expected 1 to ", kMostBlocks)};
+  if (config.gridDim.x % cluster.x != 0 || config.gridDim.y % cluster.y != 0 || config.gridDim.z % cluster.z != 0)
+    throw Misuse{cudaErrorInvalidConfiguration, "a grid that clusters do not divide"};
+  return cluster;
 }
 
 bool is_cooperative(const cudaLaunchConfig_t& config) {
@@ -134,6 +152,7 @@ double execute(Runtime& rt, const Launch& launch, const Card& card, CountedWork*
                                  .functions = &rt.functions,
                                  .findings = rt.faults.goes_on() ? &rt.faults : nullptr},
                                 &accesses);
+  rt.running = nullptr;
   rt.memory.note_kernel(
       accesses, [executable = code.executable](std::uint32_t position) { return executable->describe(position); });
   if (counted) {
@@ -193,7 +212,9 @@ StreamWork launch_work(Runtime& rt, const Device& device, const cudaLaunchConfig
                                                                .parameters = {},
                                                                .device = device.index(),
                                                                .most_resident_blocks = std::max<std::uint64_t>(
-                                                                   most_resident_blocks(device, code, config), 1)},
+                                                                   most_resident_blocks(device, code, config), 1),
+                                                               .cluster = cluster_of(config, device),
+                                                               .is_cooperative = is_cooperative(config)},
                                                       .parameters = packed(code.kernel, arguments)});
   if (!code.module.variables().empty()) launch->spec.variables = rt.variables(code.module, device.index());
   launch->spec.parameters = {launch->parameters.front().bytes, code.kernel.parameter_bytes};

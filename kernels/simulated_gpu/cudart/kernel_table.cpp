@@ -3,6 +3,8 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+#include <functional>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -24,6 +26,11 @@ bool is_for_one_capability(const ptx::Module& module) {
 /// "9.0"
 std::string capability_name(int compute_capability) {
   return joined(compute_capability / 10, ".", compute_capability % 10);
+}
+
+bool defines(const ptx::Module& module, std::string_view variable) {
+  const auto index = module.variable_named(variable);
+  return index && !module.variables()[*index].is_extern;
 }
 
 }  // namespace
@@ -68,12 +75,13 @@ std::string KernelTable::name_of(const void* host) const {
 }
 
 void KernelTable::open(Binary& binary) {
-  if (std::exchange(binary.is_open, true)) return;
+  if (binary.is_open) return;
   for (ptx::EmbeddedPtx& embedded : ptx::embedded_ptx(binary.wrapper))
     binary.texts.push_back(
         {.compute_capability = embedded.compute_capability, .text = std::move(embedded.text), .module = {}});
   for (const ptx::EmbeddedCode& embedded : ptx::embedded_code(binary.wrapper))
     binary.code.push_back({embedded.compute_capability, ptx::compiled_kernels(embedded.elf)});
+  binary.is_open = true;
 }
 
 /// Machine code is for devices of its major capability, from its minor one on.
@@ -108,18 +116,24 @@ std::string KernelTable::capabilities_of(const Binary& binary) {
   return names.empty() ? "none" : names;
 }
 
-KernelTable::Text* KernelTable::text_for(Binary& binary, int compute_capability) {
-  Text* best = nullptr;
+KernelTable::Text* KernelTable::text_for(Binary& binary, int compute_capability, const Holds& holds) {
+  struct Candidate {
+    int rank = 0;
+    Text* text = nullptr;
+  };
+  std::vector<Candidate> candidates;
   for (Text& text : binary.texts) {
     if (text.compute_capability > compute_capability) continue;
-    if (best && best->compute_capability > text.compute_capability) continue;
     if (!text.module) text.module = std::make_unique<ptx::Module>(std::move(text.text));
     const bool is_for_one = is_for_one_capability(*text.module);
     if (is_for_one && text.compute_capability != compute_capability) continue;
     // Of compute_90 and compute_90a, the one for the device alone.
-    if (!best || best->compute_capability < text.compute_capability || is_for_one) best = &text;
+    candidates.push_back({2 * text.compute_capability + (is_for_one ? 1 : 0), &text});
   }
-  return best;
+  std::ranges::stable_sort(candidates, std::greater(), &Candidate::rank);
+  const auto found =
+      std::ranges::find_if(candidates, [&](const Candidate& candidate) { return holds(*candidate.text->module); });
+  return found == candidates.end() ? nullptr : found->text;
 }
 
 const LoadedKernel& KernelTable::load(const void* host, int compute_capability) try {
@@ -127,7 +141,9 @@ const LoadedKernel& KernelTable::load(const void* host, int compute_capability) 
   auto& found = const_cast<Registered&>(registered(host));
   if (const auto known = found.loaded.find(compute_capability); known != found.loaded.end()) return known->second;
   open(*found.binary);
-  const Text* const text = text_for(*found.binary, compute_capability);
+  const Text* const text = text_for(*found.binary, compute_capability, [&](const ptx::Module& module) {
+    return module.kernel(found.name) != nullptr;
+  });
   const ptx::Kernel* const kernel = text ? text->module->kernel(found.name) : nullptr;
   if (!kernel)
     throw Misuse{
@@ -150,7 +166,8 @@ LoadedVariable KernelTable::load_variable(const void* host, int compute_capabili
   if (found == variables_.end()) throw Misuse{cudaErrorInvalidSymbol, "an address that is not of a variable"};
   const Symbol& symbol = found->second;
   open(*symbol.binary);
-  const Text* const text = text_for(*symbol.binary, compute_capability);
+  const Text* const text =
+      text_for(*symbol.binary, compute_capability, [&](const ptx::Module& module) { return defines(module, symbol.name); });
   const auto index = text ? text->module->variable_named(symbol.name) : std::nullopt;
   if (!index)
     throw Misuse{cudaErrorInvalidSymbol, joined("no PTX with variable ", symbol.name, " for compute capability ",
@@ -160,14 +177,30 @@ LoadedVariable KernelTable::load_variable(const void* host, int compute_capabili
   throw Misuse{cudaErrorNotSupported, error.what()};
 }
 
-const ptx::Module* KernelTable::module_of(void** binary, int compute_capability) try {
+std::vector<const ptx::Module*> KernelTable::modules_of(void** binary, int compute_capability) try {
   const std::lock_guard lock(mutex_);
   auto& own = *reinterpret_cast<Binary*>(binary);
   open(own);
-  const Text* const text = text_for(own, compute_capability);
-  return text ? text->module.get() : nullptr;
+  std::vector<const ptx::Module*> modules;
+  for (const ManagedVariable& variable : own.managed)
+    if (const Text* const text = text_for(
+            own, compute_capability, [&](const ptx::Module& module) { return defines(module, variable.name); }))
+      modules.push_back(text->module.get());
+  return modules;
 } catch (const Error& error) {
   throw Misuse{cudaErrorNotSupported, error.what()};
+}
+
+std::optional<LoadedVariable> KernelTable::definition(const ptx::Module& module, std::string_view name) const {
+  const std::lock_guard lock(mutex_);
+  for (const auto& binary : binaries_) {
+    const auto is_of = [&](const Text& text) { return text.module.get() == &module; };
+    if (std::ranges::none_of(binary->texts, is_of)) continue;
+    for (const Text& text : binary->texts)
+      if (text.module && text.module->target() == module.target() && defines(*text.module, name))
+        return LoadedVariable{*text.module, *text.module->variable_named(name), 0};
+  }
+  return std::nullopt;
 }
 
 std::vector<KernelTable::ManagedVariable> KernelTable::managed_variables(const ptx::Module& module) const {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "kernels/simulated_gpu/machine/launch.h"
@@ -60,8 +62,10 @@ class KernelTable {
   ///
   /// Errors    Misuse: no such variable, or no PTX with it.
   LoadedVariable load_variable(const void* host, int compute_capability);
-  /// The module of a binary for such devices; null if it has none.
-  const ptx::Module* module_of(void** binary, int compute_capability);
+  /// The modules of a binary for such devices that define its managed variables.
+  std::vector<const ptx::Module*> modules_of(void** binary, int compute_capability);
+  /// A variable that `module` declares as extern, in another module of the same binary and target; `bytes` is 0.
+  std::optional<LoadedVariable> definition(const ptx::Module& module, std::string_view name) const;
   struct ManagedVariable {
     const char* name = nullptr;
     void** slot = nullptr;
@@ -103,8 +107,9 @@ class KernelTable {
 
   const Registered& registered(const void* host) const;
   static void open(Binary& binary);
-  /// Null if no PTX is for such devices.
-  static Text* text_for(Binary& binary, int compute_capability);
+  using Holds = std::function<bool(const ptx::Module&)>;
+  /// The best for such devices of those for which `holds`: separate compilation leaves several. Null without one.
+  static Text* text_for(Binary& binary, int compute_capability, const Holds& holds);
   /// "8.0, 9.0": of its PTX, for people.
   static std::string capabilities_of(const Binary& binary);
   static std::optional<ptx::CompiledKernel> code_for(const Binary& binary, const char* kernel, int compute_capability);

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/simulated_gpu/cudart/error_text.h"
+#include "kernels/simulated_gpu/cudart/kernel_table.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -27,10 +28,12 @@ void write_initial(const ptx::Module& module, const ptx::ModuleVariable& variabl
 }  // namespace
 
 std::uint64_t ModuleInstances::allocate(const ptx::Module& module, const ptx::ModuleVariable& variable, int device) {
-  if (variable.is_extern)
-    throw Misuse{cudaErrorNotSupported, joined("variable ", variable.name,
-                                               " is defined in another module: separate compilation (nvcc -rdc=true) "
-                                               "is not simulated")};
+  if (variable.is_extern) {
+    const auto definition = kernel_table().definition(module, variable.name);
+    if (!definition)
+      throw Misuse{cudaErrorNotSupported, joined("variable ", variable.name, " is extern, and no module defines it")};
+    return variables(definition->module, device)[definition->index];
+  }
   const std::size_t bytes = std::max<std::size_t>(variable.bytes, 1);
   void* const data = addresses_.map(bytes);
   if (data == nullptr) throw Misuse{cudaErrorMemoryAllocation, joined("no memory for variable ", variable.name)};
@@ -54,7 +57,7 @@ void ModuleInstances::forget(int device) {
       continue;
     }
     for (std::size_t i = 0; i < instance->second.size(); ++i) {
-      if (module->variables()[i].is_managed) continue;
+      if (module->variables()[i].is_managed || module->variables()[i].is_extern) continue;
       memory_.remove(reinterpret_cast<void*>(instance->second[i]));
       addresses_.release(reinterpret_cast<void*>(instance->second[i]));
     }
@@ -74,7 +77,7 @@ const std::vector<std::uint64_t>& ModuleInstances::variables(const ptx::Module& 
     made.push_back(is_new.back() ? allocate(module, variable, device) : managed->second);
   }
   for (std::size_t i = 0; i < all.size(); ++i)
-    if (is_new[i]) write_initial(module, all[i], made[i], made);
+    if (is_new[i] && !all[i].is_extern) write_initial(module, all[i], made[i], made);
   return instances_[{&module, device}] = std::move(made);
 }
 

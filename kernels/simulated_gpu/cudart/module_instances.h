@@ -22,7 +22,7 @@ class ModuleInstances {
 
   /// The addresses of a module's variables on a device, by their index. Valid until the runtime ends.
   ///
-  /// Errors    Misuse: a variable that is defined elsewhere, or no memory.
+  /// Errors    Misuse: a variable that no module defines, or no memory.
   const std::vector<std::uint64_t>& variables(const ptx::Module& module, int device);
 
   /// Whether it is in a managed variable.

@@ -5,6 +5,7 @@
 #include "kernels/simulated_gpu/cudart/kernel_table.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
+using namespace gradring;
 using namespace gradring::simulated_gpu;
 
 namespace {
@@ -47,7 +48,7 @@ void __cudaRegisterManagedVar(void** binary, void** slot, char*, const char* nam
 char __cudaInitModule(void** binary) {
   const cudaError_t result = call("__cudaInitModule", [&](Call& call) {
     const Device& device = call.on_current();
-    if (const auto* const module = kernel_table().module_of(binary, device.card().compute_capability()))
+    for (const ptx::Module* module : kernel_table().modules_of(binary, device.card().compute_capability()))
       call.rt.variables(*module, device.index());
   });
   return result == cudaSuccess ? 1 : 0;

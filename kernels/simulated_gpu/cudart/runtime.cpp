@@ -55,6 +55,12 @@ void check_options(const SimulationOptions& options) {
         joined("threads of a simulated GPU must be 1 to ", kMostThreads));
 }
 
+void print(const Finding& finding) {
+  std::string text = text_of(finding);
+  for (const std::string& frame : finding.host_stack) text += "\n   called by " + frame;
+  std::fprintf(stderr, "simulated GPU: %s\n", text.c_str());
+}
+
 }  // namespace
 
 HostThread& this_thread() {
@@ -70,8 +76,7 @@ HostThread& this_thread() {
 Runtime::Runtime(const SimulationOptions& wanted)
     : options(wanted),
       card(card_of(wanted.card)),
-      faults(wanted.findings,
-             [](const Finding& finding) { std::fprintf(stderr, "simulated GPU: %s\n", text_of(finding).c_str()); }),
+      faults(wanted.findings, &print),
       memory(wanted.checks_races, wanted.pageable),
       copy_targets([this](const CopyTargets::Target& target) {
         Device& failing = device(target.device);
@@ -96,6 +101,15 @@ Runtime::Runtime(const SimulationOptions& wanted)
     });
   for (const int number : visible(options.devices))
     devices.emplace_back(card, static_cast<int>(devices.size()), number, faults);
+  if (options.counts) counting.begin();
+  if (options.is_strict) return;
+  for (Device& each : devices) each.note_host_stacks();
+  faults.ask_host_stack([this](const Finding& finding) -> std::vector<std::string> {
+    if (finding.kind == FindingKind::misuse || finding.kind == FindingKind::mistake) return HostStack::here().texts();
+    for (const Device& each : devices)
+      if (const HostStack* const origin = each.origin()) return origin->texts();
+    return {};
+  });
 }
 
 Runtime& runtime() {
@@ -116,6 +130,7 @@ Runtime* end_of_process() {
     if (!own.runtime) return nullptr;
   }
   Runtime& rt = *own.runtime;
+  if (!rt.options.is_strict) rt.scheduler.wait_for_all();  // a GPU would have begun what is enqueued
   rt.scheduler.stop(kPatience);
   const std::lock_guard lock(rt.mutex);
   rt.report_leaks();

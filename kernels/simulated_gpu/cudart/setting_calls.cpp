@@ -90,6 +90,10 @@ cudaError_t cudaFuncSetCacheConfig(const void*, cudaFuncCache) { return accepted
 cudaError_t cudaFuncSetSharedMemConfig(const void*, cudaSharedMemConfig) {
   return accepted("cudaFuncSetSharedMemConfig");
 }
+/// Plain data, though arrays are not simulated.
+cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z, int w, cudaChannelFormatKind kind) {
+  return {x, y, z, w, kind};
+}
 cudaError_t cudaCtxResetPersistingL2Cache() { return accepted("cudaCtxResetPersistingL2Cache"); }
 cudaError_t cudaProfilerStart() { return accepted("cudaProfilerStart"); }
 cudaError_t cudaProfilerStop() { return accepted("cudaProfilerStop"); }

@@ -26,6 +26,7 @@ struct SimulationOptions {
   /// The rules of gradring's own CUDA code, which CUDA does not have: no default stream, no kernel<<<...>>>, no context
   /// that a thread opens by chance.
   bool is_strict = true;
+  bool counts = false;  ///< from the begin, as begin_counting()
   /// How long enqueued work waits for a call that asks for it, before it runs all the same.
   std::chrono::milliseconds hold{20};
   /// Memory of the host that kernels may use though it was not given to CUDA; null: a fault, as on most machines.
@@ -40,7 +41,7 @@ struct WatchedWrites {
 };
 
 /// Raise it with every change of SimulatedGpu, SimulationOptions or CountedWork: program and module have their own copy.
-inline constexpr int kSimulatedGpuVersion = 8;
+inline constexpr int kSimulatedGpuVersion = 9;
 
 /// What libgradring_simulated_gpu.so exports besides the entry of the CUDA module: this stand-in for the CUDA runtime.
 struct SimulatedGpu {

@@ -138,6 +138,19 @@ cudaError_t cudaStreamGetId(cudaStream_t handle, unsigned long long* id) {
   return call("cudaStreamGetId", [&](Call& call) { *id = call.stream(handle).lane; });
 }
 
+/// Without the graph and its nodes, which exist once the capture has ended.
+cudaError_t cudaStreamGetCaptureInfo(cudaStream_t handle, cudaStreamCaptureStatus* status, unsigned long long* id,
+                                     cudaGraph_t* graph, const cudaGraphNode_t** nodes, const cudaGraphEdgeData** edges,
+                                     std::size_t* count) {
+  if (graph || nodes || edges || count)
+    return misused("cudaStreamGetCaptureInfo", {cudaErrorNotSupported, "the graph of a capture that has not ended"});
+  if (id) {
+    const cudaError_t known = call("cudaStreamGetCaptureInfo", [&](Call& call) { *id = call.stream(handle).lane; });
+    if (known != cudaSuccess) return known;
+  }
+  return cudaStreamIsCapturing(handle, status);
+}
+
 cudaError_t cudaStreamGetDevice(cudaStream_t handle, int* device) {
   return call("cudaStreamGetDevice", [&](Call& call) { *device = call.stream(handle).device; });
 }

@@ -53,6 +53,12 @@ std::string numbers(const std::optional<Extent>& at) {
   return at ? joined("[", at->x, ", ", at->y, ", ", at->z, "]") : "null";
 }
 
+std::string list_of(const std::vector<std::string>& texts) {
+  std::string list;
+  for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + quoted(text);
+  return list;
+}
+
 std::string json_of(const Finding& finding) {
   return joined("{\"kind\": ", quoted(name_of(finding.kind)), ", \"severity\": ", quoted(name_of(finding.severity)),
                 ", \"count\": ", finding.count, ", \"suppressed\": ", finding.is_suppressed ? "true" : "false",
@@ -60,7 +66,7 @@ std::string json_of(const Finding& finding) {
                 ", \"file\": ", quoted(finding.file), ", \"line\": ", finding.line,
                 ", \"called_from\": ", quoted(finding.called_from), ", \"instruction\": ", quoted(finding.instruction),
                 ", \"thread\": ", numbers(finding.thread), ", \"block\": ", numbers(finding.block),
-                ", \"text\": ", quoted(finding.text), "}");
+                ", \"text\": ", quoted(finding.text), ", \"host_stack\": [", list_of(finding.host_stack), "]}");
 }
 
 std::string counted(std::size_t count, const std::string& what) {
@@ -162,6 +168,7 @@ void FindingLog::add(const FindingKey& key, Finding finding) {
     ++findings_[known->second].count;
     return;
   }
+  if (host_stack_) finding.host_stack = host_stack_(finding);  // it takes time: once for each
   if (!finding.is_suppressed && show_) show_(finding);
   findings_.push_back(std::move(finding));
 }

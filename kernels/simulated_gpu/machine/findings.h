@@ -62,6 +62,8 @@ struct Finding {
   std::optional<Extent> thread;
   std::optional<Extent> block;
   std::string text;         ///< the whole message, several lines
+  /// The host's calls that led to the work, from the innermost on; empty: not known.
+  std::vector<std::string> host_stack{};
   std::uint64_t count = 1;  ///< how often it happened
   bool is_suppressed = false;
 };
@@ -97,6 +99,11 @@ class FindingLog {
   explicit FindingLog(const FindingOptions& options = {}, Show show = {});
   ~FindingLog();
 
+  /// From now on, `host_stack` says what Finding::host_stack of a new finding is.
+  void ask_host_stack(std::function<std::vector<std::string>(const Finding&)> host_stack) {
+    host_stack_ = std::move(host_stack);
+  }
+
   bool goes_on() const { return goes_on_; }
   /// Whether this has to be described and added. If not, it is known and counted, or nobody asked for formal findings.
   bool is_new(const FindingKey& key);
@@ -127,6 +134,7 @@ class FindingLog {
   bool goes_on_;
   bool formal_;
   Show show_;
+  std::function<std::vector<std::string>(const Finding&)> host_stack_;
   std::vector<Suppression> suppressions_;
   mutable std::mutex mutex_;                   // of the two below
   std::map<FindingKey, std::size_t> indices_;  // into findings_

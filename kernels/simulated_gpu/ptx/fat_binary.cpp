@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -14,6 +15,7 @@ namespace gradring::ptx {
 namespace {
 
 constexpr std::uint32_t kWrapperMagic = 0x466243b1;
+constexpr std::uint32_t kLinkedVersion = 2;  ///< of a wrapper: by the device linker (nvcc -rdc=true)
 constexpr std::uint32_t kContainerMagic = 0xba55ed50;
 constexpr std::uint16_t kPtx = 1, kCode = 2;                 ///< kinds of entries
 constexpr std::uint64_t kLz4 = 0x2000, kZstandard = 0x8000;  ///< flags of an entry
@@ -22,6 +24,7 @@ struct Wrapper {
   std::uint32_t magic;
   std::uint32_t version;
   const std::byte* container;
+  const std::byte* const* linked;  ///< of kLinkedVersion: the containers of the objects, and a null pointer
 };
 
 struct ContainerHeader {
@@ -172,15 +175,18 @@ void each_entry(std::span<const std::byte> bytes, std::uint16_t kind, const Take
   }
 }
 
-/// The container of a wrapper.
-std::span<const std::byte> container_of(const void* fat_binary_wrapper) {
+std::span<const std::byte> container_at(const std::byte* begin) {
+  const auto header = read_header<ContainerHeader>({begin, sizeof(ContainerHeader)});
+  return std::span(begin, header.header_bytes + header.entry_bytes);
+}
+
+const Wrapper& wrapper_at(const void* fat_binary_wrapper) {
   const auto& wrapper = *static_cast<const Wrapper*>(fat_binary_wrapper);
-  check<PtxError>(wrapper.magic == kWrapperMagic && wrapper.version == 1, [&] {
+  check<PtxError>(wrapper.magic == kWrapperMagic && (wrapper.version == 1 || wrapper.version == kLinkedVersion), [&] {
     return joined("the wrapper of a fat binary begins with ", hexadecimal(wrapper.magic), ", version ", wrapper.version,
-                  "; expected ", hexadecimal(kWrapperMagic), ", version 1");
+                  "; expected ", hexadecimal(kWrapperMagic), ", version 1 or ", kLinkedVersion);
   });
-  const auto header = read_header<ContainerHeader>({wrapper.container, sizeof(ContainerHeader)});
-  return std::span(wrapper.container, header.header_bytes + header.entry_bytes);
+  return wrapper;
 }
 
 }  // namespace
@@ -198,7 +204,12 @@ std::vector<EmbeddedPtx> embedded_ptx(std::span<const std::byte> bytes) {
 }
 
 std::vector<EmbeddedPtx> embedded_ptx(const void* fat_binary_wrapper) {
-  return embedded_ptx(container_of(fat_binary_wrapper));
+  const Wrapper& wrapper = wrapper_at(fat_binary_wrapper);
+  std::vector<EmbeddedPtx> made = embedded_ptx(container_at(wrapper.container));
+  if (wrapper.version == kLinkedVersion)
+    for (const std::byte* const* object = wrapper.linked; *object != nullptr; ++object)
+      std::ranges::move(embedded_ptx(container_at(*object)), std::back_inserter(made));
+  return made;
 }
 
 std::vector<EmbeddedCode> embedded_code(std::span<const std::byte> bytes) {
@@ -210,7 +221,7 @@ std::vector<EmbeddedCode> embedded_code(std::span<const std::byte> bytes) {
 }
 
 std::vector<EmbeddedCode> embedded_code(const void* fat_binary_wrapper) {
-  return embedded_code(container_of(fat_binary_wrapper));
+  return embedded_code(container_at(wrapper_at(fat_binary_wrapper).container));
 }
 
 }  // namespace gradring::ptx

@@ -9,11 +9,14 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <span>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "kernels/simt/engine/kernel_name.h"
 #include "kernels/simulated_gpu/cudart/drop_in/rejection.h"
+#include "kernels/simulated_gpu/cudart/drop_in/report.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 #include "kernels/simulated_gpu/run_options.h"
 
@@ -21,6 +24,7 @@ namespace gradring::simulated_gpu {
 namespace {
 
 constexpr int kBadOptionsExitCode = 125;
+pid_t process_of_begin = 0;
 
 /// Never destroyed: threads read it until the process ends.
 RunOptions& options() {
@@ -49,40 +53,47 @@ std::string text_in(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-void write_report(const FindingLog& findings) {
+void write_report(const FindingLog& findings, std::span<const LaunchCounts* const> launches) {
   if (options().json.empty()) return;
   std::ofstream file(options().json);
-  file << findings.json() << "\n";
+  file << report_json(findings, launches) << "\n";
   if (!file.flush()) std::fprintf(stderr, "simulated GPU: cannot write %s\n", options().json.c_str());
 }
 
-/// Reports what is known at the end; whether there were errors.
-bool summarize() {
-  const Runtime* const rt = end_of_process();
-  if (rt == nullptr) return false;
-  std::fprintf(stderr, "simulated GPU: %s\n", rt->faults.summary().c_str());
-  write_report(rt->faults);
-  return rt->faults.count(Severity::error) > 0;
+/// Reports what is known; whether there were errors.
+bool summarize(Runtime& rt) {
+  rt.print_device_output();
+  const std::vector<CountedWork> work = options().counters ? rt.counting.end() : std::vector<CountedWork>();
+  const std::vector<const LaunchCounts*> launches = counted_launches(work, options().kernel);
+  if (options().counters) std::fprintf(stderr, "%s", counters_text(launches).c_str());
+  std::fprintf(stderr, "simulated GPU: %s\n", rt.faults.summary().c_str());
+  write_report(rt.faults, launches);
+  return rt.faults.count(Severity::error) > 0;
 }
 
 /// After what the program registered by atexit, and its static destructors: they were registered later.
 void end(int exit_code, void*) {
-  if (summarize() && exit_code == 0 && options().error_exitcode) end_with(*options().error_exitcode);
+  if (::getpid() != process_of_begin) return;  // a copy by fork, which has no threads
+  Runtime* const rt = end_of_process();
+  if (rt == nullptr) return write_report(FindingLog(), {});
+  if (summarize(*rt) && exit_code == 0 && options().error_exitcode) end_with(*options().error_exitcode);
 }
 
 void end_after(std::chrono::duration<double> limit) {
   std::this_thread::sleep_for(limit);
-  const ptx::Kernel* const running = runtime().running;
+  Runtime& rt = runtime();  // not stopped: calls that wait must not return to the program
+  const ptx::Kernel* const running = rt.running;
   const std::string what =
       running ? "kernel " + simt::short_name_of(simt::demangled(std::string(running->name).c_str())) : "no kernel";
-  std::fprintf(stderr, "simulated GPU: the time limit of %g s is over: %s is running; raise it by --time-limit\n",
+  std::fprintf(stderr, "simulated GPU: the time limit of %g s is over: %s runs now; raise it by --time-limit\n",
                limit.count(), what.c_str());
-  summarize();
+  summarize(rt);
   end_with(kTimeLimitExitCode);
 }
 
 void begin() {
   if (const char* const text = std::getenv(kRunOptionsVariable)) options() = run_options_from(text);
+  process_of_begin = ::getpid();
   leave_end_to_caller();
   configure({.card = options().gpu,
              .devices = options().gpus,
@@ -91,7 +102,8 @@ void begin() {
              .findings = {.goes_on = true,
                           .formal = options().formal,
                           .suppressions = text_in(options().suppressions)},
-             .is_strict = false});
+             .is_strict = false,
+             .counts = options().counters});
   ::on_exit(&end, nullptr);
   if (options().time_limit_s) std::thread(&end_after, std::chrono::duration<double>(*options().time_limit_s)).detach();
 }

@@ -70,15 +70,14 @@
   F(cudaMemcpyToArray) F(cudaMemcpyToArrayAsync) F(cudaMemcpyToArrayAsync_ptsz) F(cudaMemcpyToArray_ptds) \
   F(cudaMemset2DAsync_ptsz) F(cudaMemset2D_ptds) F(cudaMemset3DAsync_ptsz) F(cudaMemset3D_ptds) \
   F(cudaMipmappedArrayGetMemoryRequirements) F(cudaMipmappedArrayGetSparseProperties) \
-  F(cudaOccupancyMaxActiveClusters) F(cudaOccupancyMaxPotentialClusterSize) F(cudaSetValidDevices) \
-  F(cudaSignalExternalSemaphoresAsync) F(cudaSignalExternalSemaphoresAsync_ptsz) F(cudaStreamAttachMemAsync_ptsz) \
-  F(cudaStreamBeginCaptureToGraph) F(cudaStreamBeginCaptureToGraph_ptsz) F(cudaStreamCopyAttributes_ptsz) \
-  F(cudaStreamGetAttribute) F(cudaStreamGetAttribute_ptsz) F(cudaStreamGetCaptureInfo) \
-  F(cudaStreamGetCaptureInfo_ptsz) F(cudaStreamGetId_ptsz) F(cudaStreamSetAttribute_ptsz) \
-  F(cudaStreamUpdateCaptureDependencies) F(cudaStreamUpdateCaptureDependencies_ptsz) \
-  F(cudaThreadExchangeStreamCaptureMode) F(cudaUserObjectCreate) F(cudaUserObjectRelease) F(cudaUserObjectRetain) \
-  F(cudaVDPAUGetDevice) F(cudaVDPAUSetVDPAUDevice) F(cudaWaitExternalSemaphoresAsync) \
-  F(cudaWaitExternalSemaphoresAsync_ptsz)
+  F(cudaOccupancyMaxPotentialClusterSize) F(cudaSetValidDevices) F(cudaSignalExternalSemaphoresAsync) \
+  F(cudaSignalExternalSemaphoresAsync_ptsz) F(cudaStreamAttachMemAsync_ptsz) F(cudaStreamBeginCaptureToGraph) \
+  F(cudaStreamBeginCaptureToGraph_ptsz) F(cudaStreamCopyAttributes_ptsz) F(cudaStreamGetAttribute) \
+  F(cudaStreamGetAttribute_ptsz) F(cudaStreamGetCaptureInfo_ptsz) F(cudaStreamGetId_ptsz) \
+  F(cudaStreamSetAttribute_ptsz) F(cudaStreamUpdateCaptureDependencies) \
+  F(cudaStreamUpdateCaptureDependencies_ptsz) F(cudaThreadExchangeStreamCaptureMode) F(cudaUserObjectCreate) \
+  F(cudaUserObjectRelease) F(cudaUserObjectRetain) F(cudaVDPAUGetDevice) F(cudaVDPAUSetVDPAUDevice) \
+  F(cudaWaitExternalSemaphoresAsync) F(cudaWaitExternalSemaphoresAsync_ptsz)
 
 #define GRADRING_REJECT(name) \
   extern "C" int name() { return gradring::simulated_gpu::rejected(#name); }

@@ -89,8 +89,23 @@ TEST(FatBinary, IsReadThroughItsWrapper) {
   } wrapper{.data = bytes.data()};
   ASSERT_EQ(embedded_ptx(&wrapper).size(), 1);
   EXPECT_EQ(embedded_ptx(&wrapper)[0].text, ".version 9.0");
-  wrapper.version = 2;
+  wrapper.version = 3;
   EXPECT_THROW(embedded_ptx(&wrapper), PtxError);
+}
+
+TEST(FatBinary, HasThePtxOfEachLinkedObject) {
+  const std::string linked = container({{.kind = 2, .payload = "code"}});
+  const std::string objects[2] = {container({{.payload = "first"}}), container({{.payload = "second"}})};
+  const void* const list[3] = {objects[0].data(), objects[1].data(), nullptr};
+  const struct {
+    std::uint32_t magic = 0x466243b1, version = 2;
+    const void* data;
+    const void* const* linked;
+  } wrapper{.data = linked.data(), .linked = list};
+  const auto found = embedded_ptx(&wrapper);
+  ASSERT_EQ(found.size(), 2);
+  EXPECT_EQ(found[0].text, "first");
+  EXPECT_EQ(found[1].text, "second");
 }
 
 /// The bytes of "0a2e".

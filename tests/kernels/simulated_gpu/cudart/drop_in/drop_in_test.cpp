@@ -75,6 +75,7 @@ TEST_F(DropIn, GoesOnAfterARaceAndChangesTheExitCode) {
   EXPECT_EQ(end.code, 0);
   EXPECT_EQ(end.out, "done\n");
   EXPECT_THAT(end.err, AllOf(HasSubstr("race in shared memory"), HasSubstr("program.cu:")));
+  EXPECT_THAT(end.err, testing::ContainsRegex("called by shared_race\\(\\).*\n   called by main"));
   EXPECT_EQ(run("race", {.error_exitcode = 7}).code, 7);
   EXPECT_EQ(run("managed", {.error_exitcode = 7}).code, 0);
 }
@@ -85,6 +86,20 @@ TEST_F(DropIn, WritesFindingsAsJson) {
   std::ifstream file(path);
   const auto report = nlohmann::json::parse(file);
   EXPECT_EQ(report["findings"][0]["kind"], "shared-race");
+}
+
+TEST_F(DropIn, CountsTheKernelsThatAreAskedFor) {
+  const std::string path = folder_.path() / "report.json";
+  const ProgramEnd end = run("default_stream", {.counters = true, .kernel = "^sca", .json = path});
+  EXPECT_THAT(end.err, HasSubstr("scale"));
+  std::ifstream file(path);
+  EXPECT_EQ(nlohmann::json::parse(file)["launches"].size(), 3);
+  EXPECT_THAT(run("default_stream", {.counters = true, .kernel = "none"}).err, Not(HasSubstr("scale")));
+}
+
+TEST_F(DropIn, ExecutesWhatIsEnqueuedWhenTheProgramEnds) {
+  const ProgramEnd end = run("pending");
+  EXPECT_THAT(end.err, AllOf(HasSubstr("out of bounds"), HasSubstr("called by pending()")));
 }
 
 TEST_F(DropIn, SuppressesFindings) {

@@ -5,14 +5,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#define CHECK(call)                                                                         \
-  do {                                                                                      \
-    const cudaError_t result = (call);                                                      \
-    if (result != cudaSuccess) {                                                            \
-      std::printf("%s: %s\n", #call, cudaGetErrorName(result));                             \
-      std::exit(3);                                                                         \
-    }                                                                                       \
-  } while (0)
+/// Ends the program with the call that failed.
+void check(cudaError_t result, const char* call) {
+  if (result == cudaSuccess) return;
+  std::printf("%s: %s\n", call, cudaGetErrorName(result));
+  std::exit(3);
+}
+#define CHECK(call) check((call), #call)
 
 __constant__ float coefficients[4] = {1, 2, 3, 4};
 __device__ int counter = 7;
@@ -175,6 +174,13 @@ int leak() {
   return 0;
 }
 
+int pending() {
+  int* data;
+  CHECK(cudaMalloc(&data, 4));
+  scale<<<1, 2>>>(data, 2, 2);
+  return 0;
+}
+
 int endless() {
   int* data;
   CHECK(cudaMalloc(&data, 4));
@@ -193,7 +199,8 @@ int main(int, char** arguments) {
                {"variables", variables},      {"managed", managed},
                {"graph", graph_by_hand},      {"assert", failed_assertion},
                {"heap", heap},                {"race", shared_race},
-               {"leak", leak},                {"endless", endless}};
+               {"leak", leak},                {"endless", endless},
+               {"pending", pending}};
   for (const auto& part : parts)
     if (std::strcmp(arguments[1], part.name) == 0) return part.run();
   return 4;
