@@ -117,7 +117,7 @@ make_cuda() {
   rm -rf "$root"
   stage=$root/tar/$folder
   cmake --install build/portable --component cuda_run --prefix "$stage" --strip >/dev/null
-  find "$stage" -type f \( -name gradring -o -name '*.so.*' \) -print0 | xargs -0 -n 1 tests/rules/needs_libc_only.sh
+  find "$stage" -type f \( -name gradring -o -name 'libcudart.so.*' \) -print0 | xargs -0 -n 1 tests/rules/needs_libc_only.sh
   copy_licenses "$stage/share/doc/$name/licenses"
   make_tar_of "$root/tar" "$folder"
 

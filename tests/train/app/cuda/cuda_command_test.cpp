@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 using simulated_gpu::RunOptions;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -209,6 +210,17 @@ TEST_F(RaceProgram, GetsAFindingWithFileAndLine) {
   EXPECT_THAT(end.err, AllOf(HasSubstr("race in shared memory"), HasSubstr("in reverse, "), HasSubstr("reverse.cu:9")));
 }
 
+TEST_F(RaceProgram, IsToldWhichFunctionsOfTheHostLaunchedTheKernel) {
+  EXPECT_THAT(run({"./race"}).err, HasSubstr("\n   called by main+0x"));
+}
+
+TEST_F(RaceProgram, CountsWhatItsKernelsExecute) {
+  const ProgramEnd counted = run({"--counters", "./race"});
+  EXPECT_THAT(counted.err, AllOf(HasSubstr("instruct."), ContainsRegex("\n  reverse +1 "),
+                                 ContainsRegex("lines with most warp instructions:\n +[0-9]+  .*reverse.cu:[89]\n")));
+  EXPECT_THAT(run({"--counters", "--kernel", "^other", "./race"}).err, Not(HasSubstr("\n  reverse ")));
+}
+
 TEST_F(RaceProgram, HasNoFindingsThatAreSuppressed) {
   std::ofstream(place_.path("known")) << "# both sides\nfile=reverse.cu\n";
   const ProgramEnd end = run({"--suppressions", "known", "--error-exitcode", "9", "./race"});
@@ -230,7 +242,8 @@ TEST_F(RaceProgram, WritesItsFindingsAsJson) {
                                         .folder = place_.path("")});
   if (check.code == 77) GTEST_SKIP() << check.out;
   EXPECT_EQ(check.code, 0) << check.out << check.err;
-  EXPECT_THAT(check.out, AllOf(HasSubstr("shared-race reverse "), HasSubstr("reverse.cu:9")));
+  EXPECT_THAT(check.out,
+              AllOf(HasSubstr("shared-race reverse "), HasSubstr("reverse.cu:9"), HasSubstr("\n1 launches")));
 }
 
 }  // namespace
