@@ -79,6 +79,7 @@ Executable::Executable(const ptx::Module& module, const ptx::Kernel& kernel) : p
   program.module = &module;
   program.kernel = &kernel;
   FrameLayout frame(program);
+  program.always = frame.of_true();
   std::vector<Rejected> rejected;
   const auto begin_code_at = [&](std::size_t position) {
     if (position == kernel.entry) frame.begin_code_of(nullptr);

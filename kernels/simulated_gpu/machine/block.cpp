@@ -37,6 +37,7 @@ Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& mem
     warps_.push_back(std::make_unique<Warp>(*this, warp));
     warps_.back()->begin_launch();
   }
+  if (options.checks_races && options.findings != nullptr && warps > 1) global_words_.emplace();
   states_.resize(warps);
 }
 
@@ -74,6 +75,7 @@ void Block::begin(const Extent& index) {
   std::ranges::fill(states_, State::ready);
   for (const auto& warp : warps_) warp->begin_block();
   if (accesses_) accesses_->begin_block(linear_index_);
+  if (global_words_) global_words_->begin_block(shared_.clocks());
   ++counters_.blocks;
   counters_.warps += warp_count();
 }
@@ -165,6 +167,11 @@ void Block::arrive(unsigned index) {
   const Fragment& fragment = warp.waiting().front();
   const Operation& operation = program_.operations[fragment.position];
   Barrier& barrier = barrier_of(operation, warp, lowest_lane(fragment.lanes));
+  if (const Mask ended = fragment.members & ~warp.living(); ended != 0)
+    note_finding(warp, FindingKind::divergent_barrier, fragment.position, lowest_lane(fragment.lanes), [&] {
+      return joined("divergent barrier: ", std::popcount(ended),
+                    " threads of the warp went on without it, and ended while the others wait");
+    });
   states_[index] = State::at_barrier;
   barrier.warps |= Mask{1} << index;
   barrier.threads += barrier.expected == 0 ? static_cast<unsigned>(std::popcount(warp.living())) : kWarpSize;

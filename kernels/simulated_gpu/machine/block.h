@@ -18,6 +18,7 @@
 #include "kernels/simulated_gpu/machine/warp.h"
 #include "kernels/simulated_gpu/machine/warpgroups.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
+#include "kernels/simulated_gpu/memory/global_words.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
 
 namespace gradring::simulated_gpu {
@@ -92,6 +93,8 @@ class Block {
   Counters& counters() { return counters_; }
   /// Null if races are not looked for.
   GlobalAccesses* accesses() { return accesses_ ? &*accesses_ : nullptr; }
+  /// Null if races between warps of a block are not looked for in global memory.
+  GlobalWords* global_words() { return global_words_ && global_words_->is_on() ? &*global_words_ : nullptr; }
   /// Null if there are none.
   const RuntimeFunctions* runtime_functions() const { return options_.functions; }
   FindingLog* findings() const { return options_.findings; }
@@ -157,6 +160,7 @@ class Block {
   Cluster& cluster_;
   unsigned rank_;
   std::optional<GlobalAccesses> accesses_;
+  std::optional<GlobalWords> global_words_;
   GlobalView global_;
   SharedMemory shared_;
   VirtualClock clock_;

@@ -20,25 +20,27 @@ namespace gradring::simulated_gpu {
 
 /// What is wrong. name_of() gives the names that suppressions and JSON use.
 enum class FindingKind : std::uint8_t {
-  fault,            ///< ends the launch, and is none of the kinds below
-  out_of_bounds,    ///< of an allocation, of shared or local memory; ends the launch
-  misaligned,       ///< ends the launch
-  trap,             ///< ends the launch
-  deadlock,         ///< or a block that does not end; ends the launch
-  shared_race,      ///< two threads of a block, without a barrier in between
-  block_race,       ///< two blocks of a launch, in global memory
-  stream_race,      ///< two pieces of work that no stream, event or wait orders
-  not_written,      ///< memory is read that nobody has written
-  padding,          ///< a vector is read of which some elements were never written
-  missing_fence,    ///< fence.proxy.async
-  undefined_value,  ///< a shuffle reads a lane that takes no part
-  read_only_load,   ///< ld.global.nc of what the launch writes
-  unfinished_copy,  ///< the block ends while a copy or wgmma is under way
-  early_exit,       ///< a barrier for all threads, some of which have ended: they count as arrived
-  same_value,       ///< two threads store the same value to the same bytes
-  leak,             ///< an object or memory that is left at the end of the process
-  misuse,           ///< a call that breaks a rule of CUDA, and fails
-  mistake,          ///< a call that CUDA lets pass
+  fault,              ///< ends the launch, and is none of the kinds below
+  out_of_bounds,      ///< of an allocation, of shared or local memory; ends the launch
+  misaligned,         ///< ends the launch
+  trap,               ///< ends the launch
+  deadlock,           ///< or a block that does not end; ends the launch
+  shared_race,        ///< two threads of a block, without a barrier in between
+  block_race,         ///< two blocks of a launch, in global memory
+  global_race,        ///< two threads of a block, in global memory
+  stream_race,        ///< two pieces of work that no stream, event or wait orders
+  not_written,        ///< memory is read that nobody has written
+  padding,            ///< a vector is read of which some elements were never written
+  missing_fence,      ///< fence.proxy.async
+  undefined_value,    ///< a shuffle reads a lane that takes no part
+  read_only_load,     ///< ld.global.nc of what the launch writes
+  unfinished_copy,    ///< the block ends while a copy or wgmma is under way
+  divergent_barrier,  ///< threads of a warp pass a barrier at which others of it wait
+  early_exit,         ///< a barrier for all threads, some of which have ended: they count as arrived
+  same_value,         ///< two threads store the same value to the same bytes
+  leak,               ///< an object or memory that is left at the end of the process
+  misuse,             ///< a call that breaks a rule of CUDA, and fails
+  mistake,            ///< a call that CUDA lets pass
 };
 inline constexpr std::size_t kFindingKinds = static_cast<std::size_t>(FindingKind::mistake) + 1;
 

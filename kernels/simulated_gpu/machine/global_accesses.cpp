@@ -57,6 +57,8 @@ void GlobalAccesses::begin(Used& used, std::size_t position, AccessLog::Kind kin
   const bool is_known = std::ranges::find(written_, allocation) != written_.end();
   if (kind != AccessLog::Kind::read && !is_known) add_written(allocation);
   used.kind = kind;
+  if (kind == AccessLog::Kind::atomic && !program_.orders.contains(position))
+    used.order = {.is_strong = true, .is_plain = false};
   used.is_silent = true;
   used.is_exact = kind != AccessLog::Kind::read || (is_known && log_.size() < kMostAccesses);
   if (!std::exchange(used.is_in_segment, true)) in_segment_.push_back(position);

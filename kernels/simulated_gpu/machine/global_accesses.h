@@ -49,6 +49,12 @@ class GlobalAccesses {
     if (used.order.is_strong && addresses != nullptr) [[unlikely]]
       synchronize(used, warp, active, addresses);
   }
+  const MemoryOrder& order_of(const Operation& operation) const { return used_[program_.position_of(operation)].order; }
+  /// Whether this is a plain access to an allocation that the launch writes.
+  bool is_plain_on_written(const Operation& operation, std::uint64_t allocation) const {
+    const Used& used = used_[program_.position_of(operation)];
+    return used.order.is_plain && used.is_exact && used.allocation == allocation;
+  }
   /// One range is read.
   void note_read(const Operation& operation, std::uint64_t first, std::uint64_t end, std::uint64_t allocation) {
     note(operation, 0, AccessLog::Kind::read, kAllLanes, 1, nullptr, first, end, true, allocation);

@@ -148,6 +148,7 @@ class Grid {
   }
 
   void check_races() {
+    if (blocks_ == 1 && program_.read_only_loads.empty()) return;
     accesses_.finish();
     if (options_.findings == nullptr) {
       if (const auto conflict = accesses_.between_blocks()) throw LocatedFault(finding_of(*conflict));

@@ -77,6 +77,8 @@ struct MemoryOrder {
   bool is_release = false;
   bool is_swap = false;       ///< atom.cas
   bool returns_none = false;  ///< red
+  bool is_plain = true;       ///< not strong with the scope of the block either
+  bool orders_block = false;  ///< acquire or release of any scope
 
   bool operator==(const MemoryOrder&) const = default;
 };
@@ -106,6 +108,7 @@ struct Program {
   const ptx::Module* module = nullptr;
   const ptx::Kernel* kernel = nullptr;
   std::vector<Operation> operations;
+  Slot always = 0;  ///< the guard of operations without one
   std::size_t frame_bytes = 0;
   std::vector<ConstantRow> constants;
   std::vector<SpecialRow> specials;

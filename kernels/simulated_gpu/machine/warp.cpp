@@ -130,11 +130,15 @@ void Warp::resume() {
   limit_ = 0;
 }
 
-void Warp::wait_for_lanes(Mask waiting, Mask active) {
+void Warp::wait_for_lanes(Mask waiting, Mask active, Mask members) {
   Counters::Instruction& counted = block_.counters().instructions[position_ - 1];
   if (waiting == active) --counted.executions;
   counted.lanes -= static_cast<unsigned>(std::popcount(waiting));
-  leave({position_ - 1, waiting, Fragment::State::at_collective, waiting});
+  leave({.position = position_ - 1,
+         .lanes = waiting,
+         .state = Fragment::State::at_collective,
+         .waited = waiting,
+         .members = members});
 }
 
 void Warp::end_waiting(Mask lanes) {
@@ -175,6 +179,7 @@ bool Warp::regroup() {
     if (kept > 0 && others_[kept - 1].state == fragment.state && others_[kept - 1].position == fragment.position) {
       Fragment& merged = others_[kept - 1];
       merged.lanes |= fragment.lanes;
+      merged.members |= fragment.members;
       merged.has_given_way &= fragment.has_given_way;
       merged.turns = std::max(merged.turns, fragment.turns);
       merged.waits_at = std::min(merged.waits_at, fragment.waits_at);
@@ -281,8 +286,10 @@ Warp::Stop Warp::why_stopped() {
   const Fragment& first = others_.front();
   if (first.state == Fragment::State::at_collective)
     fail_at(first.position, lowest_lane(first.lanes),
-            "threads of a warp wait for others of it that never come: lanes " + hexadecimal(first.lanes) + " of " +
-                hexadecimal(living_) + " are here");
+            "threads of a warp wait for others of it that never come: of the members " + hexadecimal(first.members) +
+                ", lanes " + hexadecimal(first.lanes) + " are here, and " +
+                hexadecimal(first.members & living_ & ~first.lanes) + " wait elsewhere",
+            FindingKind::deadlock);
   if (others_.size() > 1 && !is_at_one_barrier())
     fail_at(others_[1].position, lowest_lane(others_[1].lanes),
             "divergent barrier: threads of one warp wait at different barriers; another one is at " +

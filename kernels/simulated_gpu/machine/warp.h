@@ -31,7 +31,8 @@ struct Fragment {
   std::size_t position = 0;
   Mask lanes = 0;
   State state = State::ready;
-  Mask waited = 0;               ///< at_collective: the lanes that have waited already; with more, it is tried again
+  Mask waited = 0;   ///< at_collective: the lanes that have waited already; with more, it is tried again
+  Mask members = 0;  ///< at_collective: who has to come; at_barrier: who was past the barrier when the others came
   bool has_given_way = false;    ///< ready, but others of the warp go first
   std::uint32_t turns = 0;       ///< that it had while others had given way
   std::size_t waits_at = kNone;  ///< where it waited when it gave way last
@@ -146,16 +147,20 @@ class Warp {
     lanes_ &= ~active;
     if (lanes_ == 0) limit_ = 0;
   }
-  void wait_at_barrier(Mask active) { leave({position_ - 1, active, Fragment::State::at_barrier}); }
+  /// `passed`: lanes that are behind the barrier without having executed it.
+  void wait_at_barrier(Mask active, Mask passed) {
+    leave({.position = position_ - 1, .lanes = active, .state = Fragment::State::at_barrier, .members = passed});
+  }
   /// For an instruction that lanes of `members` execute together: true if all of them, but those that have ended, are
   /// here. If not, they wait for the others, and execute the instruction again with them.
   bool are_together(Mask active, Mask members) {
     if ((members & living_ & ~active) == 0) return true;
-    wait_for_lanes(active, active);
+    wait_for_lanes(active, active, members);
     return false;
   }
   /// A part of the lanes that execute an instruction waits for others, and will execute it again.
-  void wait_for_lanes(Mask waiting, Mask active);
+  /// `members`: for whom they wait, with themselves.
+  void wait_for_lanes(Mask waiting, Mask active, Mask members);
   /// Lanes that wait so have executed it after all.
   void end_waiting(Mask lanes);
   void poll() { leave({position_, lanes_, Fragment::State::polling}); }

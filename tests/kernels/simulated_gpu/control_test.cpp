@@ -4,7 +4,7 @@
 
 #include "kernels/simulated_gpu/units/fault.h"
 #include "tests/kernels/simulated_gpu/simulation.h"
-#include "tests/kernels/simulated_gpu/values.h"
+#include "tests/kernels/simulated_gpu/words.h"
 
 namespace gradring::simulated_gpu {
 namespace {

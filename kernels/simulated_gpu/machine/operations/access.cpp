@@ -6,80 +6,11 @@
 #include <cstring>
 #include <string>
 
-#include "kernels/simulated_gpu/machine/block.h"
-#include "kernels/simulated_gpu/machine/fault_report.h"
+#include "kernels/simulated_gpu/machine/operations/access_checks.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
 
 namespace gradring::simulated_gpu {
 namespace {
-
-const char* verb(Access access) {
-  return access == Access::read ? "read" : access == Access::write ? "written" : "updated";
-}
-
-std::string bytes_at(unsigned bytes, std::uint64_t address) {
-  return joined(bytes, (bytes == 1 ? " byte at " : " bytes at "), address);
-}
-
-void check_alignment(const Operation& operation, const Warp& warp, Mask active, unsigned bytes,
-                     const Addresses& addresses, const Span& span, const char* space) {
-  if ((span.bits & (bytes - 1)) == 0) [[likely]]
-    return;
-  for_each_lane(active, [&](unsigned lane) {
-    if ((addresses.lane[lane] & (bytes - 1)) != 0)
-      warp.fail(operation, lane,
-                joined("misaligned address in ", space, " memory: ", bytes_at(bytes, addresses.lane[lane]),
-                       ", which is not a multiple of ", bytes),
-                FindingKind::misaligned);
-  });
-}
-
-Counters::Instruction& counters_of(const Operation& operation, Warp& warp) {
-  return warp.block().counters().instructions[warp.block().program().position_of(operation)];
-}
-
-/// Each is 0 or 1.
-bool all_written(const std::uint8_t* written, std::size_t bytes) {
-  if (bytes == 1) return *written != 0;
-  if (bytes == 2) return load_from<std::uint16_t>(reinterpret_cast<std::uint64_t>(written)) == 0x0101;
-  if (bytes == 4) return load_from<std::uint32_t>(reinterpret_cast<std::uint64_t>(written)) == 0x01010101;
-  return std::memchr(written, 0, bytes) == nullptr;
-}
-
-/// Of bytes that were written in part, the others may be padding of a struct, which its copies read and write: the PTX
-/// does not say.
-template <class Describe>
-void note_unwritten(const Operation& operation, Warp& warp, unsigned lane, const std::uint8_t* written, unsigned bytes,
-                    const char* space, const Describe& describe) {
-  const bool is_padding = std::memchr(written, 1, bytes) != nullptr;
-  note_finding(warp, is_padding ? FindingKind::padding : FindingKind::not_written, operation, lane, [&] {
-    return joined(space, " memory is read before it is written: ", describe(),
-                  is_padding ? ", some of which were written" : "");
-  });
-}
-
-/// What a lane of st writes.
-std::array<std::byte, 16> stored_bytes(const Operation& operation, Warp& warp, const AccessDetails& stored,
-                                       unsigned lane) {
-  std::array<std::byte, 16> bytes{};
-  const unsigned element = stored.bytes / stored.elements;
-  for (unsigned i = 0; i < stored.elements; ++i)
-    std::memcpy(&bytes[i * element], warp.row<std::byte>(operation.slots[i]) + lane * stored.register_bytes, element);
-  return bytes;
-}
-
-/// Whether st writes what is in global memory already. Not looked for where lanes write one row of bytes.
-bool is_silent(const Operation& operation, Warp& warp, Mask active, const Addresses& addresses,
-               const AccessDetails* stored) {
-  if (stored == nullptr) return false;
-  Mask silent = 0;
-  for_each_lane(active, [&](unsigned lane) {
-    const std::array<std::byte, 16> bytes = stored_bytes(operation, warp, *stored, lane);
-    if (std::memcmp(bytes.data(), reinterpret_cast<const void*>(addresses.lane[lane]), stored->bytes) == 0)
-      silent |= kLaneBits[lane];
-  });
-  return silent == active;
-}
 
 /// Whether a lane of st writes to shared memory what all other lanes of it write there, and, if `other` is none of these,
 /// what is there already.
@@ -100,104 +31,10 @@ bool is_same_value(const Operation& operation, Warp& warp, Mask active, unsigned
   return is_of_these || std::memcmp(bytes.data(), warp.block().shared().at(addresses.lane[lane]), stored->bytes) == 0;
 }
 
-[[noreturn]] void fail_outside(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
-                               std::uint64_t address) {
-  const GlobalMemory& memory = warp.block().global().memory();
-  const bool is_of_another = memory.find(address, bytes) != nullptr;
-  warp.fail(operation, lane,
-            joined("global memory is ", verb(access),
-                   (is_of_another ? " by a kernel of GPU " + std::to_string(warp.block().launch().device) +
-                                        ", which cannot reach it: "
-                                  : " out of bounds: "),
-                   memory.describe(address, bytes)),
-            FindingKind::out_of_bounds);
-}
-
-void touch_global(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
-                  const GlobalMemory::Block& block, std::uint64_t address) {
-  std::uint8_t* const written = block.written.get() + (address - block.address);
-  if (access != Access::write && !all_written(written, bytes))
-    note_unwritten(operation, warp, lane, written, bytes, "global",
-                   [&] { return warp.block().global().memory().describe(address, bytes); });
-  if (access != Access::read) std::memset(written, 1, bytes);
-}
-
-void note_watched(const Operation& operation, Warp& warp, Mask active, unsigned bytes, const Addresses& addresses) {
-  WriteWatch& watch = warp.block().global().memory().watch();
-  for_each_lane(active, [&](unsigned lane) {
-    if (watch.touches(addresses.lane[lane], bytes))
-      watch.note(describe_location(warp, warp.block().program().position_of(operation), lane));
-  });
-}
-
-void note_access(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                 const Addresses& addresses, const Span& span, std::uint64_t allocation, const AccessDetails* stored) {
-  GlobalAccesses* const accesses = warp.block().accesses();
-  if (accesses == nullptr) return;
-  const auto kind = access == Access::read    ? AccessLog::Kind::read
-                    : access == Access::write ? AccessLog::Kind::write
-                                              : AccessLog::Kind::atomic;
-  const bool is_row = span.is_consecutive && active == kAllLanes;
-  const bool silent = access == Access::write && !is_row && is_silent(operation, warp, active, addresses, stored);
-  accesses->note(operation, warp.index(), kind, active, bytes, addresses.lane, span.first, span.last + bytes,
-                 span.is_consecutive, allocation, silent);
-}
-
 bool is_parameter(const Warp& warp, std::uint64_t address, std::size_t bytes) {
   const std::span<const std::byte> parameters = warp.block().launch().parameters;
   const std::uint64_t offset = address - reinterpret_cast<std::uint64_t>(parameters.data());
   return offset < parameters.size() && bytes <= parameters.size() - offset;
-}
-
-void count_global(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                  const Addresses& addresses, const Span& span) {
-  const std::size_t extent = span.last - span.first + bytes;
-  count_sectors(counters_of(operation, warp), active, bytes, addresses, span);
-  if (!warp.block().counts_sectors()) [[likely]]
-    return;
-  Counters& counters = warp.block().counters();
-  const auto add = [&](std::uint64_t address, std::size_t size) {
-    if (access != Access::write) Counters::add_sectors(counters.read_sectors, address, size);
-    if (access != Access::read) Counters::add_sectors(counters.written_sectors, address, size);
-  };
-  if (span.is_consecutive) return add(span.first, extent);
-  for_each_lane(active, [&](unsigned lane) { add(addresses.lane[lane], bytes); });
-}
-
-bool resolve_global(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                    Addresses& addresses, const AccessDetails* stored) {
-  const Span span = span_of(addresses, bytes);
-  check_alignment(operation, warp, active, bytes, addresses, span, "global");
-  const std::size_t extent = span.last - span.first + bytes;
-  count_global(operation, warp, active, access, bytes, addresses, span);
-  if (access != Access::read && warp.block().global().memory().watch().touches(span.first, extent)) [[unlikely]]
-    note_watched(operation, warp, active, bytes, addresses);
-  const GlobalMemory::Block* const block = warp.block().global().find(span.first, extent);
-  if (block == nullptr) [[unlikely]] {
-    for_each_lane(active, [&](unsigned lane) {
-      const std::uint64_t address = addresses.lane[lane];
-      const GlobalMemory::Block* const own = warp.block().global().find(address, bytes);
-      if (own == nullptr) fail_outside(operation, warp, lane, access, bytes, address);
-      touch_global(operation, warp, lane, access, bytes, *own, address);
-      note_access(operation, warp, kLaneBits[lane], access, bytes, addresses, {.first = address, .last = address},
-                  own->address, stored);
-    });
-    return false;
-  }
-  const bool is_one_address = span.first == span.last;
-  note_access(operation, warp, active, access, bytes, addresses, span, block->address, stored);
-  std::uint8_t* const written = block->written.get() + (span.first - block->address);
-  const bool is_dense = extent <= std::size_t{kWarpSize} * bytes;
-  if (access == Access::read) {
-    if (is_dense && all_written(written, extent)) [[likely]]
-      return is_one_address;
-  } else if (access == Access::write && active == kAllLanes && span.is_consecutive) {
-    std::memset(written, 1, extent);
-    return false;
-  }
-  for_each_lane(
-      active, [&](unsigned lane) { touch_global(operation, warp, lane, access, bytes, *block, addresses.lane[lane]); });
-  return is_one_address;
 }
 
 void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
@@ -261,26 +98,6 @@ void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Acc
                 joined("parameters are ", verb(access), " out of bounds, or written: ", bytes, " bytes"),
                 FindingKind::out_of_bounds);
   });
-}
-
-/// Constant memory is read through a cache of its own, so it is not counted as traffic of global memory.
-bool resolve_constant(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                      Addresses& addresses) {
-  const Span span = span_of(addresses, bytes);
-  check_alignment(operation, warp, active, bytes, addresses, span, "constant");
-  const bool is_one_address = span.first == span.last;
-  for_each_lane(is_one_address ? kLaneBits[lowest_lane(active)] : active, [&](unsigned lane) {
-    const std::uint64_t address = addresses.lane[lane];
-    const GlobalMemory::Block* const block = warp.block().global().find(address, bytes);
-    if (block == nullptr || access != Access::read)
-      warp.fail(operation, lane,
-                joined("constant memory is ", verb(access), block == nullptr ? " out of bounds: " : ": ",
-                       warp.block().global().memory().describe(address, bytes)),
-                FindingKind::out_of_bounds);
-    note_access(operation, warp, kLaneBits[lane], access, bytes, addresses, {.first = address, .last = address},
-                block->address, nullptr);
-  });
-  return is_one_address;
 }
 
 /// Each lane's address says which space it is in; the lanes of a space go together.
@@ -347,23 +164,6 @@ void check_shared(const Operation& operation, Warp& warp, Mask active, Access ac
                   joined("an mbarrier is ", verb(access), " by an instruction that is not for mbarriers"));
     });
   count_wavefronts(counters_of(operation, warp), active, bytes, addresses, span);
-}
-
-void count_global_reads(const Operation& operation, Warp& warp, Mask active, unsigned bytes,
-                        const Addresses& addresses) {
-  if (active == 0) return;
-  Addresses own = addresses;
-  for (unsigned lane = 0; lane < kWarpSize; ++lane)
-    if ((active & kLaneBits[lane]) == 0) own.lane[lane] = addresses.lane[lowest_lane(active)];
-  count_global(operation, warp, active, Access::read, bytes, own, span_of(own, bytes));
-}
-
-void check_global_read(const Operation& operation, Warp& warp, unsigned lane, unsigned bytes, std::uint64_t address) {
-  const GlobalMemory::Block* const block = warp.block().global().find(address, bytes);
-  if (block == nullptr) fail_outside(operation, warp, lane, Access::read, bytes, address);
-  touch_global(operation, warp, lane, Access::read, bytes, *block, address);
-  if (GlobalAccesses* const accesses = warp.block().accesses())
-    accesses->note_read(operation, address, address + bytes, block->address);
 }
 
 bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,

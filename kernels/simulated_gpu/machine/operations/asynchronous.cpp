@@ -260,10 +260,13 @@ void fence_mbarrier_init(const Operation&, Warp& warp, Mask active) {
 }
 
 /// Every generic access of the simulated GPU is visible to all as soon as it is made.
-void fence(const Operation&, Warp&, Mask) {}
+void fence(const Operation&, Warp& warp, Mask) {
+  if (GlobalWords* const words = warp.block().global_words()) words->stop();
+}
 
 /// The same with the scope of a GPU or more, which orders blocks.
-void fence_blocks(const Operation&, Warp& warp, Mask) {
+void fence_blocks(const Operation& operation, Warp& warp, Mask active) {
+  fence(operation, warp, active);
   std::atomic_thread_fence(std::memory_order_seq_cst);  // other host threads execute blocks, too
   if (GlobalAccesses* const accesses = warp.block().accesses()) accesses->note_fence(warp.index());
 }

@@ -26,7 +26,51 @@ void trap(const Operation& operation, Warp& warp, Mask active) {
 /// nanosleep: others go first, and time is not simulated.
 void sleep(const Operation&, Warp& warp, Mask) { warp.give_way(); }
 
-void wait_at_barrier(const Operation&, Warp& warp, Mask active) { warp.wait_at_barrier(active); }
+/// Whether threads at a position execute nothing more.
+bool is_about_to_end(const Program& program, std::size_t position) {
+  for (std::size_t steps = 0; steps < program.operations.size(); ++steps) {
+    const Operation& operation = program.operations[position];
+    if (operation.execute == &end_threads) return true;
+    if (operation.execute != &branch && operation.execute != &branch_uniformly) return false;
+    position = operation.immediate;
+  }
+  return false;
+}
+
+/// The positions to which threads at `begin` may come, without what is behind calls.
+std::vector<bool> reachable_from(const Program& program, std::size_t begin) {
+  std::vector<bool> reached(program.operations.size());
+  std::vector<std::size_t> open = {begin};
+  while (!open.empty()) {
+    const std::size_t position = open.back();
+    open.pop_back();
+    if (position >= reached.size() || reached[position]) continue;
+    reached[position] = true;
+    const Operation& operation = program.operations[position];
+    const bool ends = operation.execute == &end_threads;
+    const bool branches = operation.execute == &branch || operation.execute == &branch_uniformly;
+    if (branches) open.push_back(operation.immediate);
+    if ((!branches && !ends) || operation.guard != program.always) open.push_back(position + 1);
+  }
+  return reached;
+}
+
+/// The lanes that are not at this barrier, but where those that wait for it will be later: they have passed it. Lanes that
+/// return early are not among them: nothing of what they still do comes after the barrier, or they are about to end.
+Mask lanes_that_passed(const Operation& barrier, Warp& warp, Mask active) {
+  const Program& program = warp.block().program();
+  const std::vector<bool> later = reachable_from(program, program.position_of(barrier) + 1);
+  Mask passed = 0;
+  for (const Fragment& fragment : warp.waiting())
+    if (later[fragment.position] && !is_about_to_end(program, fragment.position)) passed |= fragment.lanes;
+  const std::size_t next = program.position_of(barrier) + 1;
+  if (!is_about_to_end(program, next)) passed |= warp.running() & ~active;
+  return passed;
+}
+
+void wait_at_barrier(const Operation& operation, Warp& warp, Mask active) {
+  warp.wait_at_barrier(active, active == warp.living() ? 0 : lanes_that_passed(operation, warp, active));
+}
 
 void arrive_at_barrier(const Operation& operation, Warp& warp, Mask active) {
   if (warp.are_together(active, kAllLanes)) warp.block().arrive_without_waiting(operation, warp, active);
@@ -49,17 +93,19 @@ Mask waiting_with(Warp& warp, Mask members) {
 /// which may be another instruction.
 void wait_for_lanes(const Operation& operation, Warp& warp, Mask active) {
   Mask waiting = 0;
+  Mask awaited = 0;
   for_each_mask(operation, warp, active, operation.a, [&](Mask group, Mask members) {
     const Mask others = warp.waiting().empty() ? 0 : waiting_with(warp, members);
     const Mask all = group | others;
     if ((members & warp.living() & ~all) != 0) {
       waiting |= group;
+      awaited |= members;
       return;
     }
     warp.block().shared().clocks().order_lanes(warp.index(), all, all == warp.living());
     if (others != 0) warp.end_waiting(others);
   });
-  if (waiting != 0) warp.wait_for_lanes(waiting, active);
+  if (waiting != 0) warp.wait_for_lanes(waiting, active, awaited);
 }
 
 void translate_bra(Decoder& decoder, Operation& operation) {

@@ -113,13 +113,13 @@ void for_each_mask(const Operation& operation, Warp& warp, Mask active, Slot mas
 template <class F>
 void for_each_group(const Operation& operation, Warp& warp, Mask active, Slot mask, const F& f) {
   Mask waiting = 0;
+  Mask awaited = 0;
   for_each_mask(operation, warp, active, mask, [&](Mask group, Mask members) {
-    if ((members & warp.living() & ~group) == 0)
-      f(group);
-    else
-      waiting |= group;
+    if ((members & warp.living() & ~group) == 0) return f(group);
+    waiting |= group;
+    awaited |= members;
   });
-  if (waiting != 0) warp.wait_for_lanes(waiting, active);
+  if (waiting != 0) warp.wait_for_lanes(waiting, active, awaited);
 }
 
 /// For instructions that the whole warp executes, as .sync.aligned demands: whether all lanes are here. If not, those of

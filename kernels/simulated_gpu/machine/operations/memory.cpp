@@ -90,10 +90,12 @@ bool take_order(Decoder& decoder, MemoryOrder order) {
   for (const std::string_view word : {"volatile", "relaxed", "acquire", "release", "acq_rel"})
     if (decoder.take(word)) {
       is_ordered = order.is_strong = true;
+      order.is_plain = false;
+      order.orders_block |= word != "volatile" && word != "relaxed";
       order.is_acquire |= word.starts_with("acq");
       order.is_release |= word == "release" || word == "acq_rel";
     }
-  if (decoder.take("cta")) order = {.is_swap = order.is_swap, .returns_none = order.returns_none};
+  if (decoder.take("cta")) order.is_strong = order.is_acquire = order.is_release = false;
   for (const std::string_view word : {"weak", "gpu", "cluster", "sys"}) decoder.take(word);
   if (order != MemoryOrder{}) program.orders[program.operations.size()] = order;
   return is_ordered;
@@ -270,8 +272,10 @@ constexpr Word<Handler (*)(Decoder&, Type)> kFunctions[] = {
 template <bool kReturns>
 void translate_atomic(Decoder& decoder, Operation& operation) {
   const auto& words = decoder.instruction().words;
-  take_order(decoder,
-             {.is_strong = true, .is_swap = std::ranges::find(words, "cas") != words.end(), .returns_none = !kReturns});
+  take_order(decoder, {.is_strong = true,
+                       .is_swap = std::ranges::find(words, "cas") != words.end(),
+                       .returns_none = !kReturns,
+                       .is_plain = false});
   for (const std::string_view word : {"v2", "v4", "v8", "f16", "bf16", "f16x2", "bf16x2"})
     if (decoder.instruction().has(word)) return translate_element_atomic(decoder, operation, kReturns);
   const StateSpace space = take_state_space(decoder);

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+
+#include "kernels/simulated_gpu/memory/access_clocks.h"
+
+namespace gradring::simulated_gpu {
+
+/// Which threads of a block wrote and read the words of global memory last, by plain accesses: finds races between its
+/// warps. A barrier orders them, as it does in shared memory.
+///
+/// Accesses of less than a word are not compared, nor are those behind a fence, acquire or release of the block, which
+/// may order its threads by a location of memory. Of the readers of a word that have no order, two are remembered.
+///
+/// Threads   one.
+class GlobalWords {
+ public:
+  struct Race {
+    bool was_write = false;
+    Accessor other;
+  };
+
+  void begin_block(const AccessClocks& clocks);
+  /// The block orders its threads by memory from now on.
+  void stop() { is_on_ = false; }
+  bool is_on() const { return is_on_; }
+  /// Notes that a thread accesses words; the first race with another warp.
+  std::optional<Race> note(std::uint64_t address, std::size_t bytes, bool is_write, unsigned thread,
+                           const AccessClocks& clocks);
+
+ private:
+  static constexpr std::size_t kWordBytes = 4;
+  static constexpr std::size_t kPageBytes = 1024;
+  static constexpr std::size_t kMostPages = 4096;  ///< kept from block to block: 12 MB
+  struct Word {
+    Stamp write = 0;
+    Stamp read = 0, other_read = 0;
+  };
+  using Page = std::array<Word, kPageBytes / kWordBytes>;
+
+  Page& page(std::uint64_t number);
+
+  std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+  std::uint64_t last_number_ = ~std::uint64_t{0};
+  Page* last_ = nullptr;
+  Stamp block_begin_ = 0;
+  bool is_on_ = true;
+};
+
+}  // namespace gradring::simulated_gpu
