@@ -117,6 +117,21 @@ fs::path existing_program(const std::string& name) {
   return program;
 }
 
+/// The first folder of a DT_RPATH that has a library; empty if none has it.
+std::string folder_with(const std::string& library, const std::string& rpath, const fs::path& program) {
+  std::error_code ignored;
+  const std::string origin = fs::absolute(program).parent_path().string();
+  for (std::size_t begin = 0; begin < rpath.size();) {
+    const std::size_t end = std::min(rpath.find(':', begin), rpath.size());
+    std::string folder = rpath.substr(begin, end - begin);
+    for (const std::string_view variable : {"$ORIGIN", "${ORIGIN}"})
+      if (const auto at = folder.find(variable); at != folder.npos) folder.replace(at, variable.size(), origin);
+    if (fs::exists(fs::path(folder) / library, ignored)) return folder;
+    begin = end + 1;
+  }
+  return {};
+}
+
 /// Errors    UsageError if the program's calls would not reach simulated GPUs; says what to do.
 void check_runtime(const fs::path& program, const ProgramFile& file, const fs::path& folder) {
   if (file.has_static_runtime)
@@ -132,11 +147,11 @@ void check_runtime(const fs::path& program, const ProgramFile& file, const fs::p
   if (!fs::exists(folder / *runtime, ignored))
     throw UsageError(fmt::format("{} needs {}, and simulated GPUs have libcudart.so.13: compile it with nvcc 13",
                                  program.string(), *runtime));
-  if (!file.rpath.empty())
+  if (const std::string own = folder_with(*runtime, file.rpath, program); !own.empty())
     throw UsageError(
-        fmt::format("{} has the DT_RPATH {}, which goes before LD_LIBRARY_PATH; link it with -Xlinker "
+        fmt::format("{} takes {} from {} by its DT_RPATH, which goes before LD_LIBRARY_PATH; link it with -Xlinker "
                     "--enable-new-dtags, or remove it: patchelf --remove-rpath",
-                    program.string(), file.rpath));
+                    program.string(), *runtime, own));
 }
 
 /// A warning for each of NVIDIA's libraries, whose kernels are machine code alone.

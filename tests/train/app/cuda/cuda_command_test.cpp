@@ -168,6 +168,18 @@ TEST_F(CudaProgram, IsRecognisedByItsDynamicSection) {
   EXPECT_FALSE(train::read_program(kSource).is_elf);
 }
 
+TEST_F(CudaProgram, ThatFindsNvidiasRuntimeByItselfIsRejected) {
+  compiled("rpath", {"-cudart", "shared", "-Xlinker", "-rpath=/a:$ORIGIN/lib", "-Xlinker", "--disable-new-dtags"});
+  need_library();
+  if (IsSkipped()) return;
+  EXPECT_NE(run({"./rpath"}).code, 2) << "there is no library";
+  fs::create_directory(place_.path("lib"));
+  std::ofstream(place_.path("lib/libcudart.so.13")) << "";
+  const ProgramEnd end = run({"./rpath"});
+  EXPECT_EQ(end.code, 2);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("takes libcudart.so.13 from "), HasSubstr("DT_RPATH")));
+}
+
 TEST_F(CudaProgram, ThatIsDamagedIsReadOrRejected) {
   const fs::path program = compiled("whole", {"-cudart", "shared"});
   std::ifstream file(program, std::ios::binary);
