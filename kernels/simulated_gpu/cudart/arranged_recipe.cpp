@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/cudart/arranged_recipe.h"
-
+// A graph that was built by hand, in an order in which it can be launched.
 #include <algorithm>
 #include <numeric>
 #include <utility>
+
+#include "kernels/simulated_gpu/cudart/objects.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -30,8 +31,8 @@ StreamWork nothing() {
   return {.run = [](CountedWork*) { return 0.0; }, .kind = CountedWork::Kind::host_function, .name = "empty node"};
 }
 
-/// Appends the nodes of a recipe and of those within it. `after`: what its first nodes wait for. Returns the positions of
-/// its nodes.
+/// Appends the nodes of a recipe and of those within it. `after`: what its first nodes wait for. Returns the positions
+/// of its nodes.
 std::vector<std::size_t> append(Recipe& made, const Recipe& recipe, const Frontier& after) {
   std::vector<std::size_t> positions(recipe.nodes.size());
   for (const std::size_t node : sorted(recipe)) {

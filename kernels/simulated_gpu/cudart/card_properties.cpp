@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/cudart/card_properties.h"
-
+// Properties and attributes of a card.
 #include <algorithm>
 #include <limits>
 #include <string>
 #include <string_view>
+
+#include "kernels/simulated_gpu/cudart/device.h"
 
 namespace gradring::simulated_gpu {
 namespace {

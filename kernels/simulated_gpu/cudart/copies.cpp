@@ -20,9 +20,7 @@ constexpr double kLeastSeconds = 1e-6;
 
 std::uint64_t address_of(const void* address) { return reinterpret_cast<std::uintptr_t>(address); }
 
-const std::byte* at(const void* address, std::size_t offset) {
-  return static_cast<const std::byte*>(address) + offset;
-}
+const std::byte* at(const void* address, std::size_t offset) { return static_cast<const std::byte*>(address) + offset; }
 std::byte* at(void* address, std::size_t offset) { return static_cast<std::byte*>(address) + offset; }
 
 /// Calls visit(row, slice) for each row.
@@ -139,8 +137,7 @@ double clear_now(Runtime& rt, const ClearSpec& spec, const Card& card, CountedWo
   for_each_row(spec.shape, [&](std::size_t row, std::size_t slice) {
     std::byte* const to = at(spec.to, offset_in(spec.pitch, row, slice));
     const GlobalMemory::Block* const block = block_of(rt, to, bytes, spec.name, " writes ");
-    if (!block)
-      throw IllegalAccess(joined(spec.name, " writes pageable memory of the host, which no GPU reaches"));
+    if (!block) throw IllegalAccess(joined(spec.name, " writes pageable memory of the host, which no GPU reaches"));
     rt.memory.note_use(address_of(to), bytes, true, spec.name);
     fill(to, bytes, spec.value, spec.element_bytes);
     if (!block->is_pinned_host) rt.memory.mark_written(address_of(to), bytes);
@@ -239,14 +236,14 @@ CopySpec copy_spec(const char* name, const cudaMemcpy3DParms& parameters) {
 
 StreamWork copy_work(Runtime& rt, const CopySpec& spec, int device) {
   check(rt, spec);
-  return {.run = [&rt, spec, &card = rt.device(device).card()](
-                     CountedWork* counted) { return copy_now(rt, spec, card, counted); },
+  return {.run = [&rt, spec,
+                  &card = rt.device(device).card()](CountedWork* counted) { return copy_now(rt, spec, card, counted); },
           .kind = CountedWork::Kind::copy,
           .name = spec.name};
 }
 
-/// Pageable memory: CUDA reads it before the call returns, and may wait for the stream; a copy to it is done when the call
-/// returns. A graph holds the address.
+/// Pageable memory: CUDA reads it before the call returns, and may wait for the stream; a copy to it is done when the
+/// call returns. A graph holds the address.
 void copy(Call& call, cudaStream_t handle, const CopySpec& spec) {
   Stream& stream = call.stream(handle);
   Runtime& rt = call.rt;
@@ -255,8 +252,8 @@ void copy(Call& call, cudaStream_t handle, const CopySpec& spec) {
   if (spec.shape.is_empty()) return;
   StreamWork work = copy_work(rt, spec, stream.device);
   const bool to_pageable = is_pageable(rt, spec.to), from_pageable = is_pageable(rt, spec.from);
-  const bool waits = !stream.capture && (to_pageable || (spec.waits && (is_on_host(rt, spec.to) ||
-                                                                        is_on_host(rt, spec.from))));
+  const bool waits =
+      !stream.capture && (to_pageable || (spec.waits && (is_on_host(rt, spec.to) || is_on_host(rt, spec.from))));
   if (from_pageable && !stream.capture && !waits) {
     work.run = copy_staged(rt, spec, card);
   } else if (rt.options.checks_races && is_on_host(rt, spec.from) && !stream.capture && spec.shape.is_range() &&

@@ -21,17 +21,12 @@ cudaError_t cleared(cudaStream_t stream, const ClearSpec& spec) {
 extern "C" {
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
-  return copied(stream,
-                {.name = "cudaMemcpyAsync", .to = to, .from = from, .shape = {.bytes = bytes}, .kind = kind});
+  return copied(stream, {.name = "cudaMemcpyAsync", .to = to, .from = from, .shape = {.bytes = bytes}, .kind = kind});
 }
 
 cudaError_t cudaMemcpy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  return copied(nullptr, {.name = "cudaMemcpy",
-                          .to = to,
-                          .from = from,
-                          .shape = {.bytes = bytes},
-                          .kind = kind,
-                          .waits = true});
+  return copied(nullptr,
+                {.name = "cudaMemcpy", .to = to, .from = from, .shape = {.bytes = bytes}, .kind = kind, .waits = true});
 }
 
 cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_t bytes, cudaStream_t stream) {
@@ -39,8 +34,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int, const void* from, int, std::size_
 }
 
 cudaError_t cudaMemcpyPeer(void* to, int, const void* from, int, std::size_t bytes) {
-  return copied(nullptr,
-                {.name = "cudaMemcpyPeer", .to = to, .from = from, .shape = {.bytes = bytes}, .waits = true});
+  return copied(nullptr, {.name = "cudaMemcpyPeer", .to = to, .from = from, .shape = {.bytes = bytes}, .waits = true});
 }
 
 cudaError_t cudaMemcpy2DAsync(void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
@@ -80,10 +74,8 @@ cudaError_t cudaMemcpy3D(const cudaMemcpy3DParms* parameters) {
 }
 
 cudaError_t cudaMemsetAsync(void* to, int value, std::size_t bytes, cudaStream_t stream) {
-  return cleared(stream, {.name = "cudaMemsetAsync",
-                          .to = to,
-                          .shape = {.bytes = bytes},
-                          .value = static_cast<unsigned>(value)});
+  return cleared(
+      stream, {.name = "cudaMemsetAsync", .to = to, .shape = {.bytes = bytes}, .value = static_cast<unsigned>(value)});
 }
 
 cudaError_t cudaMemset(void* to, int value, std::size_t bytes) {

@@ -11,9 +11,9 @@
 
 namespace gradring::simulated_gpu {
 
-/// The streams that exist without being created. The legacy default stream of a device and its blocking streams wait for
-/// each other: its work is behind all that blocking streams have, and theirs behind all that it has. Each thread has a
-/// default stream of its own, which is a blocking stream.
+/// The streams that exist without being created. The legacy default stream of a device and its blocking streams wait
+/// for each other: its work is behind all that blocking streams have, and theirs behind all that it has. Each thread
+/// has a default stream of its own, which is a blocking stream.
 ///
 /// Threads   the runtime's lock guards it.
 /// Source    CUDA Runtime API 13.0, "Stream synchronization behavior".

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "kernels/simulated_gpu/cards/card.h"
@@ -68,6 +69,11 @@ class Device {
   std::atomic<bool> has_failed_assertion_{false};
   std::atomic<cudaError_t> failure_{cudaSuccess};
 };
+
+/// What follows from the card, and what the simulation can do. Of textures there is nothing but alignments.
+cudaDeviceProp properties_of(const Device& device);
+/// 0 for what is documented and not simulated; nothing for a number that is not documented.
+std::optional<int> attribute_of(const Device& device, cudaDeviceAttr attribute);
 
 /// What cudaGetErrorString returns: CUDA's text, and behind it the first fault that a device failed with. Valid until
 /// the process ends.

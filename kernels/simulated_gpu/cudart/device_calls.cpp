@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/cards/card.h"
-#include "kernels/simulated_gpu/cudart/card_properties.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
 using namespace gradring::simulated_gpu;
@@ -65,9 +64,7 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int dev
 }
 
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
-  return call("cudaGetDeviceProperties", [&](Call& call) {
-    *properties = properties_of(existing(call, device));
-  });
+  return call("cudaGetDeviceProperties", [&](Call& call) { *properties = properties_of(existing(call, device)); });
 }
 
 cudaError_t cudaDeviceGetPCIBusId(char* text, int length, int device) {

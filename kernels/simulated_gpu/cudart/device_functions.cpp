@@ -167,8 +167,8 @@ void fail_assertion(Runtime& rt, RuntimeCall& call) {
   const std::string file = call.string_at(call.argument<std::uint64_t>(1));
   const auto line = call.argument<std::uint32_t>(2);
   const std::string function = call.string_at(call.argument<std::uint64_t>(3));
-  std::fprintf(stderr, "%s:%u: %s: block: %s, thread: %s Assertion `%s` failed.\n", file.c_str(), line, function.c_str(),
-               text_of(call.block()).c_str(), text_of(call.thread()).c_str(), message.c_str());
+  std::fprintf(stderr, "%s:%u: %s: block: %s, thread: %s Assertion `%s` failed.\n", file.c_str(), line,
+               function.c_str(), text_of(call.block()).c_str(), text_of(call.thread()).c_str(), message.c_str());
   rt.device(call.device()).note_failed_assertion();
   call.fail("assertion failed: " + message);
 }

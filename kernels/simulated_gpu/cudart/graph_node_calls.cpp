@@ -138,7 +138,8 @@ void give(Call& call, cudaGraph_t graph, const Frontier& indices, cudaGraphNode_
 
 /// Gives those nodes of a graph for which `holds(node)`.
 template <class Holds>
-cudaError_t given(const char* name, cudaGraph_t handle, cudaGraphNode_t* nodes, std::size_t* count, const Holds& holds) {
+cudaError_t given(const char* name, cudaGraph_t handle, cudaGraphNode_t* nodes, std::size_t* count,
+                  const Holds& holds) {
   return call(name, [&](Call& call) {
     const Graph& graph = call.rt.graphs.at(handle);
     Frontier indices;
@@ -180,12 +181,9 @@ cudaError_t cudaGraphAddMemcpyNode(cudaGraphNode_t* node, cudaGraph_t graph, con
 cudaError_t cudaGraphAddMemcpyNode1D(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
                                      std::size_t count, void* to, const void* from, std::size_t bytes,
                                      cudaMemcpyKind kind) {
-  return added("cudaGraphAddMemcpyNode1D", node, graph, after, count,
-               copy_of({.name = "cudaGraphAddMemcpyNode1D",
-                        .to = to,
-                        .from = from,
-                        .shape = {.bytes = bytes},
-                        .kind = kind}));
+  return added(
+      "cudaGraphAddMemcpyNode1D", node, graph, after, count,
+      copy_of({.name = "cudaGraphAddMemcpyNode1D", .to = to, .from = from, .shape = {.bytes = bytes}, .kind = kind}));
 }
 
 cudaError_t cudaGraphAddMemcpyNodeToSymbol(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
@@ -219,9 +217,8 @@ cudaError_t cudaGraphAddHostNode(cudaGraphNode_t* node, cudaGraph_t graph, const
 cudaError_t cudaGraphAddEmptyNode(cudaGraphNode_t* node, cudaGraph_t graph, const cudaGraphNode_t* after,
                                   std::size_t count) {
   return added("cudaGraphAddEmptyNode", node, graph, after, count, [](Runtime&, const Device&) {
-    return StreamWork{.run = [](CountedWork*) { return 0.0; },
-                      .kind = CountedWork::Kind::host_function,
-                      .name = kEmptyNode};
+    return StreamWork{
+        .run = [](CountedWork*) { return 0.0; }, .kind = CountedWork::Kind::host_function, .name = kEmptyNode};
   });
 }
 
@@ -233,8 +230,9 @@ cudaError_t cudaGraphAddChildGraphNode(cudaGraphNode_t* node, cudaGraph_t graph,
     recipe = std::make_shared<const Recipe>(call.rt.graphs.at(child).recipe);
   });
   if (found != cudaSuccess) return found;
-  return added("cudaGraphAddChildGraphNode", node, graph, after, count,
-               [](Runtime&, const Device&) { return StreamWork{}; }, std::move(recipe));
+  return added(
+      "cudaGraphAddChildGraphNode", node, graph, after, count, [](Runtime&, const Device&) { return StreamWork{}; },
+      std::move(recipe));
 }
 
 cudaError_t cudaGraphAddDependencies(cudaGraph_t handle, const cudaGraphNode_t* from, const cudaGraphNode_t* to,

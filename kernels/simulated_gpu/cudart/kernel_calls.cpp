@@ -120,8 +120,8 @@ cudaError_t cudaOccupancyMaxActiveClusters(int* clusters, const void* kernel, co
     unsigned blocks = 1;
     for (unsigned i = 0; i < config->numAttrs; ++i)
       if (config->attrs[i].id == cudaLaunchAttributeClusterDimension)
-        blocks = config->attrs[i].val.clusterDim.x * config->attrs[i].val.clusterDim.y *
-                 config->attrs[i].val.clusterDim.z;
+        blocks =
+            config->attrs[i].val.clusterDim.x * config->attrs[i].val.clusterDim.y * config->attrs[i].val.clusterDim.z;
     const unsigned threads = config->blockDim.x * config->blockDim.y * config->blockDim.z;
     const int resident = occupancy_of(device, code, threads, config->dynamicSmemBytes).blocks();
     *clusters = resident * device.card().multiprocessors / static_cast<int>(std::max(blocks, 1u));

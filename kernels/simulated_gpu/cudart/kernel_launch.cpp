@@ -43,8 +43,8 @@ std::size_t allowed_without_asking(const ptx::Kernel& kernel) {
   return kSharedWithoutAsking - std::min(kSharedWithoutAsking, kernel.static_shared_bytes);
 }
 
-/// Hints of how fast something is to be pass. A launch that may begin before the work before it has ended begins after it
-/// here, which is one of the orders that CUDA allows.
+/// Hints of how fast something is to be pass. A launch that may begin before the work before it has ended begins after
+/// it here, which is one of the orders that CUDA allows.
 void check_attribute(const cudaLaunchAttribute& attribute) {
   switch (attribute.id) {
     case cudaLaunchAttributeIgnore:
@@ -205,17 +205,17 @@ StreamWork launch_work(Runtime& rt, const Device& device, const cudaLaunchConfig
     misuse.text = kernel_table().name_of(kernel) + ": " + misuse.text;
     throw;
   }
-  const auto launch = std::make_shared<Launch>(Launch{.kernel = code,
-                                                      .spec = {.grid = extent_of(config.gridDim),
-                                                               .block = extent_of(config.blockDim),
-                                                               .dynamic_shared_bytes = config.dynamicSmemBytes,
-                                                               .parameters = {},
-                                                               .device = device.index(),
-                                                               .most_resident_blocks = std::max<std::uint64_t>(
-                                                                   most_resident_blocks(device, code, config), 1),
-                                                               .cluster = cluster_of(config, device),
-                                                               .is_cooperative = is_cooperative(config)},
-                                                      .parameters = packed(code.kernel, arguments)});
+  const auto launch = std::make_shared<Launch>(
+      Launch{.kernel = code,
+             .spec = {.grid = extent_of(config.gridDim),
+                      .block = extent_of(config.blockDim),
+                      .dynamic_shared_bytes = config.dynamicSmemBytes,
+                      .parameters = {},
+                      .device = device.index(),
+                      .most_resident_blocks = std::max<std::uint64_t>(most_resident_blocks(device, code, config), 1),
+                      .cluster = cluster_of(config, device),
+                      .is_cooperative = is_cooperative(config)},
+             .parameters = packed(code.kernel, arguments)});
   if (!code.module.variables().empty()) launch->spec.variables = rt.variables(code.module, device.index());
   launch->spec.parameters = {launch->parameters.front().bytes, code.kernel.parameter_bytes};
   return {.run = [&rt, launch, &card = device.card()](CountedWork* counted) {

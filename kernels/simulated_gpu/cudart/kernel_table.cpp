@@ -141,9 +141,8 @@ const LoadedKernel& KernelTable::load(const void* host, int compute_capability) 
   auto& found = const_cast<Registered&>(registered(host));
   if (const auto known = found.loaded.find(compute_capability); known != found.loaded.end()) return known->second;
   open(*found.binary);
-  const Text* const text = text_for(*found.binary, compute_capability, [&](const ptx::Module& module) {
-    return module.kernel(found.name) != nullptr;
-  });
+  const Text* const text = text_for(*found.binary, compute_capability,
+                                    [&](const ptx::Module& module) { return module.kernel(found.name) != nullptr; });
   const ptx::Kernel* const kernel = text ? text->module->kernel(found.name) : nullptr;
   if (!kernel)
     throw Misuse{
@@ -166,8 +165,8 @@ LoadedVariable KernelTable::load_variable(const void* host, int compute_capabili
   if (found == variables_.end()) throw Misuse{cudaErrorInvalidSymbol, "an address that is not of a variable"};
   const Symbol& symbol = found->second;
   open(*symbol.binary);
-  const Text* const text =
-      text_for(*symbol.binary, compute_capability, [&](const ptx::Module& module) { return defines(module, symbol.name); });
+  const Text* const text = text_for(*symbol.binary, compute_capability,
+                                    [&](const ptx::Module& module) { return defines(module, symbol.name); });
   const auto index = text ? text->module->variable_named(symbol.name) : std::nullopt;
   if (!index)
     throw Misuse{cudaErrorInvalidSymbol, joined("no PTX with variable ", symbol.name, " for compute capability ",
@@ -183,8 +182,8 @@ std::vector<const ptx::Module*> KernelTable::modules_of(void** binary, int compu
   open(own);
   std::vector<const ptx::Module*> modules;
   for (const ManagedVariable& variable : own.managed)
-    if (const Text* const text = text_for(
-            own, compute_capability, [&](const ptx::Module& module) { return defines(module, variable.name); }))
+    if (const Text* const text = text_for(own, compute_capability,
+                                          [&](const ptx::Module& module) { return defines(module, variable.name); }))
       modules.push_back(text->module.get());
   return modules;
 } catch (const Error& error) {

@@ -169,8 +169,8 @@ cudaError_t cudaMallocFromPoolAsync(void** data, std::size_t bytes, cudaMemPool_
     const auto& [address, block] =
         *call.rt.allocations
              .insert_or_assign(
-                 made, Allocation{
-                           .bytes = bytes, .device = pool.device, .kind = Allocation::Kind::pool, .use = pool.use})
+                 made,
+                 Allocation{.bytes = bytes, .device = pool.device, .kind = Allocation::Kind::pool, .use = pool.use})
              .first;
     call.rt.enqueue(stream, allocating(call.rt, made, block));
     *data = made;
@@ -181,8 +181,7 @@ cudaError_t cudaFreeAsync(void* data, cudaStream_t handle) {
   return call("cudaFreeAsync", [&](Call& call) {
     Stream& stream = call.stream(handle);
     call.on(stream.device);
-    Allocation& block =
-        block_at(call, data, {Allocation::Kind::pool, Allocation::Kind::device}, "a memory pool");
+    Allocation& block = block_at(call, data, {Allocation::Kind::pool, Allocation::Kind::device}, "a memory pool");
     if (stream.capture)
       throw Misuse{cudaErrorNotSupported, "memory that is not of the graph: free it after the capture"};
     block.is_freed = true;
@@ -243,15 +242,12 @@ cudaError_t cudaFree(void* data) {
   });
 }
 
-cudaError_t cudaMallocHost(void** data, std::size_t bytes) {
-  return cudaHostAlloc(data, bytes, cudaHostAllocDefault);
-}
+cudaError_t cudaMallocHost(void** data, std::size_t bytes) { return cudaHostAlloc(data, bytes, cudaHostAllocDefault); }
 
 cudaError_t cudaMallocAsync(void** data, std::size_t bytes, cudaStream_t stream) {
   cudaMemPool_t pool = nullptr;
-  const cudaError_t found = call("cudaMallocAsync", [&](Call& call) {
-    pool = call.rt.default_pool(call.stream(stream).device);
-  });
+  const cudaError_t found =
+      call("cudaMallocAsync", [&](Call& call) { pool = call.rt.default_pool(call.stream(stream).device); });
   return found == cudaSuccess ? cudaMallocFromPoolAsync(data, bytes, pool, stream) : found;
 }
 

@@ -64,9 +64,18 @@ struct Recipe {
 /// A graph that a program can change: the recipe of a capture, or nodes that were added one by one.
 struct Graph {
   Recipe recipe;
-  bool is_by_hand = false;  ///< edges may lead to earlier nodes, and branches are not known
+  bool is_by_hand = false;               ///< edges may lead to earlier nodes, and branches are not known
   std::vector<cudaGraphNode_t> handles;  ///< of the nodes, once they were asked for
 };
+
+/// A recipe that can be launched: each node is behind earlier ones only, and there are no graphs within it.
+struct ArrangedRecipe {
+  std::shared_ptr<const Recipe> recipe;
+  std::vector<std::size_t> positions;  ///< of the graph's nodes, by their index; of a graph within it: its last node
+};
+
+/// Errors    Misuse if nodes wait for each other in a circle.
+ArrangedRecipe arrange(const Graph& graph);
 
 /// A node of a graph, by its index in the recipe.
 struct GraphNode {
@@ -147,8 +156,8 @@ struct Pool {
 struct GraphExecutable {
   std::shared_ptr<const Recipe> recipe;
   std::vector<std::size_t> positions;  ///< of the graph's nodes in it
-  std::uint64_t first_lane = 0;  ///< a lane for each of its branches
-  Scheduler::WorkPtr last;       ///< the end of its newest launch
+  std::uint64_t first_lane = 0;        ///< a lane for each of its branches
+  Scheduler::WorkPtr last;             ///< the end of its newest launch
 };
 
 /// The objects behind CUDA's handles of one kind. A handle is a number that is given once, so a destroyed one is known.

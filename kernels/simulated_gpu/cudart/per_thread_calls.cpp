@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What nvcc --default-stream per-thread calls in place of the functions that take a stream: a null stream is that of the
-// thread. _ptds: functions without a stream; _ptsz: with one.
+// What nvcc --default-stream per-thread calls in place of the functions that take a stream: a null stream is that of
+// the thread. _ptds: functions without a stream; _ptsz: with one.
 #include <cuda_runtime_api.h>
 
 #include "kernels/simulated_gpu/cudart/copies.h"

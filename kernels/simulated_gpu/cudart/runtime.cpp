@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "kernels/simulated_gpu/cudart/host_stack.h"
 #include "kernels/simulated_gpu/cudart/kernel_table.h"
 
 namespace gradring::simulated_gpu {
@@ -177,8 +178,7 @@ const Allocation* Runtime::allocation_of(const void* address) const {
 const std::vector<std::uint64_t>& Runtime::variables(const ptx::Module& module, int device) {
   const std::vector<std::uint64_t>& made = modules.variables(module, device);
   for (const KernelTable::ManagedVariable& variable : kernel_table().managed_variables(module))
-    if (const auto index = module.variable_named(variable.name))
-      *variable.slot = reinterpret_cast<void*>(made[*index]);
+    if (const auto index = module.variable_named(variable.name)) *variable.slot = reinterpret_cast<void*>(made[*index]);
   return made;
 }
 
@@ -220,8 +220,7 @@ void Runtime::report_leaks(const char* when) {
   for (const Device& device : devices)
     if (device.failure() != cudaSuccess) return;
   const auto report = [this, when](std::size_t count, const char* what) {
-    if (count > 0)
-      faults.add(FindingKind::leak, joined(when, ", not given back: ", count, " of ", what));
+    if (count > 0) faults.add(FindingKind::leak, joined(when, ", not given back: ", count, " of ", what));
   };
   report(streams.all().size(), "cudaStreamCreateWithFlags");
   report(events.all().size(), "cudaEventCreateWithFlags");
@@ -239,8 +238,8 @@ void Runtime::report_leaks(const char* when) {
   }
   const auto report_memory = [&](Allocation::Kind kind, const char* what) {
     if (left[kind].blocks > 0)
-      faults.add(FindingKind::leak, joined(when, ", not given back: ", left[kind].blocks, " of ", what, ", ",
-                        left[kind].bytes, " bytes"));
+      faults.add(FindingKind::leak,
+                 joined(when, ", not given back: ", left[kind].blocks, " of ", what, ", ", left[kind].bytes, " bytes"));
   };
   report_memory(Allocation::Kind::device, "cudaMalloc");
   report_memory(Allocation::Kind::pool, options.is_strict ? "cudaMallocFromPoolAsync" : "cudaMallocAsync");

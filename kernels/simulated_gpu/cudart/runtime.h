@@ -149,8 +149,8 @@ Runtime& runtime();
 ///
 /// Errors    InvalidArgument if the card is unknown, or a number is out of range.
 void configure(const SimulationOptions& options);
-/// Performs nothing more, and reports what was not given back; null if CUDA was never called. The runtime does it itself
-/// by std::atexit, unless leave_end_to_caller() was called before.
+/// Performs nothing more, and reports what was not given back; null if CUDA was never called. The runtime does it
+/// itself by std::atexit, unless leave_end_to_caller() was called before.
 Runtime* end_of_process();
 void leave_end_to_caller();
 /// Forgets everything but the kernels that were registered; for tests. No other thread may use the runtime.

@@ -156,8 +156,8 @@ cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr attribute, i
   return call("cudaDeviceGetP2PAttribute", [&](Call& call) {
     require_device(call, device);
     require_device(call, peer);
-    *value = device != peer && (attribute == cudaDevP2PAttrAccessSupported ||
-                                attribute == cudaDevP2PAttrNativeAtomicSupported)
+    *value = device != peer &&
+                     (attribute == cudaDevP2PAttrAccessSupported || attribute == cudaDevP2PAttrNativeAtomicSupported)
                  ? 1
                  : 0;
   });

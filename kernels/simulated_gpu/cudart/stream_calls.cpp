@@ -102,11 +102,11 @@ cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, i
     const Device& device = call.on_current();
     if (flags != cudaStreamNonBlocking && flags != cudaStreamDefault)
       throw Misuse{cudaErrorInvalidValue, joined("unknown flags ", flags)};
-    *stream = call.rt.streams.add(
-        {.device = device.index(),
-         .lane = call.rt.scheduler.new_lanes(1),
-         .kind = flags == cudaStreamDefault ? Stream::Kind::blocking : Stream::Kind::non_blocking,
-         .priority = std::clamp(priority, kGreatestPriority, kLeastPriority)});
+    *stream =
+        call.rt.streams.add({.device = device.index(),
+                             .lane = call.rt.scheduler.new_lanes(1),
+                             .kind = flags == cudaStreamDefault ? Stream::Kind::blocking : Stream::Kind::non_blocking,
+                             .priority = std::clamp(priority, kGreatestPriority, kLeastPriority)});
   });
 }
 

@@ -31,8 +31,8 @@ cudaError_t find_part(const char* name, const void* host, std::size_t bytes, std
   return call(name, [&](Call& call) {
     const Symbol symbol = symbol_at(call, host);
     if (offset > symbol.bytes || bytes > symbol.bytes - offset)
-      throw Misuse{cudaErrorInvalidValue, joined(bytes, " bytes, from ", offset, " bytes into ", symbol.name, " of ",
-                                                 symbol.bytes, " bytes")};
+      throw Misuse{cudaErrorInvalidValue,
+                   joined(bytes, " bytes, from ", offset, " bytes into ", symbol.name, " of ", symbol.bytes, " bytes")};
     *part = symbol.address + offset;
   });
 }

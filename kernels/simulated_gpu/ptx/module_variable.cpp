@@ -21,7 +21,10 @@ std::uint64_t bits_in(const Lexer& lexer, const Operand& number, std::size_t byt
 class InitialValue {
  public:
   InitialValue(Lexer& lexer, const Declaration& declaration, ModuleVariable& made)
-      : lexer_(lexer), element_bytes_(declaration.element_bytes), has_open_end_(declaration.has_open_end), made_(made) {}
+      : lexer_(lexer),
+        element_bytes_(declaration.element_bytes),
+        has_open_end_(declaration.has_open_end),
+        made_(made) {}
 
   void read() {
     std::size_t depth = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The functions of libcuda.so.1 that programs of the runtime call: devices, contexts, memory and errors, by those of the
-// runtime, whose error codes are the same. The names are those that cuda.h gives them (cuMemAlloc_v2).
+// The functions of libcuda.so.1 that programs of the runtime call: devices, contexts, memory and errors, by those of
+// the runtime, whose error codes are the same. The names are those that cuda.h gives them (cuMemAlloc_v2).
 //
 // libcuda.so.1 in the folder of this library is empty and needs it, so these are found there.
 #include <cuda.h>

@@ -2,6 +2,7 @@
 // The begin and the end of another program's process: options from its environment, and what is printed at the end.
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -9,14 +10,16 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <nlohmann/json.hpp>
+#include <regex>
 #include <span>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "kernels/simt/engine/kernel_name.h"
+#include "kernels/simulated_gpu/counters/counters_table.h"
 #include "kernels/simulated_gpu/cudart/drop_in/rejection.h"
-#include "kernels/simulated_gpu/cudart/drop_in/report.h"
 #include "kernels/simulated_gpu/cudart/runtime.h"
 #include "kernels/simulated_gpu/run_options.h"
 
@@ -51,6 +54,45 @@ std::string text_in(const std::string& path) {
   std::ifstream file(path);
   if (!file) throw InvalidArgument("cannot read " + path);
   return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The launches of kernels whose name has a part that matches `kernel`, a regular expression; all if it is empty.
+std::vector<const LaunchCounts*> counted_launches(std::span<const CountedWork> work, const std::string& kernel) {
+  const std::regex pattern(kernel);
+  std::vector<const LaunchCounts*> launches;
+  for (const CountedWork& one : work)
+    if (one.launch && (kernel.empty() || std::regex_search(one.launch->kernel, pattern)))
+      launches.push_back(&*one.launch);
+  return launches;
+}
+
+/// A table with a row for each launch, equal ones once, and the lines that cost most.
+std::string counters_text(std::span<const LaunchCounts* const> launches) {
+  struct Row {
+    std::string text;
+    std::size_t launches = 0;
+  };
+  std::vector<Row> rows;
+  for (const LaunchCounts* launch : launches) {
+    std::string text = counters_row(*launch);
+    const auto known = std::ranges::find(rows, text, &Row::text);
+    if (known == rows.end())
+      rows.push_back({std::move(text), 1});
+    else
+      ++known->launches;
+  }
+  std::string all = counters_header() + "\n";
+  for (const Row& row : rows)
+    all += row.text + (row.launches > 1 ? "  (" + std::to_string(row.launches) + " launches)" : "") + "\n";
+  return all + costly_lines(merged_lines(launches));
+}
+
+/// FindingLog::json() with the member "launches".
+std::string report_json(const FindingLog& findings, std::span<const LaunchCounts* const> launches) {
+  nlohmann::json report = nlohmann::json::parse(findings.json());
+  report["launches"] = nlohmann::json::array();
+  for (const LaunchCounts* launch : launches) report["launches"].push_back(to_json(*launch));
+  return report.dump(1);
 }
 
 void write_report(const FindingLog& findings, std::span<const LaunchCounts* const> launches) {
@@ -99,9 +141,7 @@ void begin() {
              .devices = options().gpus,
              .seed = options().seed,
              .threads = options().threads,
-             .findings = {.goes_on = true,
-                          .formal = options().formal,
-                          .suppressions = text_in(options().suppressions)},
+             .findings = {.goes_on = true, .formal = options().formal, .suppressions = text_in(options().suppressions)},
              .is_strict = false,
              .counts = options().counters});
   ::on_exit(&end, nullptr);
@@ -119,8 +159,6 @@ __attribute__((constructor)) void begin_or_end() {
 
 }  // namespace
 
-int rejected(const char* name) {
-  return misused(name, {cudaErrorNotSupported, "is not simulated"});
-}
+int rejected(const char* name) { return misused(name, {cudaErrorNotSupported, "is not simulated"}); }
 
 }  // namespace gradring::simulated_gpu

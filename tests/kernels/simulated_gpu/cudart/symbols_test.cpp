@@ -153,7 +153,8 @@ TEST_F(Symbols, StartAgainAfterAReset) {
 class DefaultStream : public Symbols {
  protected:
   /// Whether the copy of a word that `first` sets is in order with a copy of it by `second`, whatever the seed.
-  static bool is_ordered(const std::function<cudaStream_t()>& make_first, const std::function<cudaStream_t()>& make_second) {
+  static bool is_ordered(const std::function<cudaStream_t()>& make_first,
+                         const std::function<cudaStream_t()>& make_second) {
     for (const std::uint64_t seed : {0, 1, 2, 3, 4, 5, 6, 7}) {
       restart({.seed = seed, .is_strict = false});
       const cudaStream_t first = make_first(), second = make_second();
@@ -234,7 +235,8 @@ TEST(Formatted, WritesWhatCudaWrites) {
   } const arguments;
   int count = 0;
   const std::string text = simulated_gpu::formatted(
-      "%d|%*.2f|%-5s|%lld|%%|%", [&](std::size_t offset, void* to, std::size_t bytes) {
+      "%d|%*.2f|%-5s|%lld|%%|%",
+      [&](std::size_t offset, void* to, std::size_t bytes) {
         std::memcpy(to, reinterpret_cast<const char*>(&arguments) + offset, bytes);
       },
       [](std::uint64_t address) { return address == 99 ? "abc" : ""; }, count);

@@ -85,8 +85,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Mistake{".entry k() { ret; } .entry k() { ret; }", "kernel k is defined twice"},
                     Mistake{".entry k() .maxntid 1024, 1024 { ret; }",
                             "the threads of a block must be from 1 to 65536"},
-                    Mistake{".entry k() .reqnctapercluster 2 { ret; }",
-                            "directive '.reqnctapercluster' of a kernel is not known here"},
+                    Mistake{".entry k() .abi_preserve 2 { ret; }",
+                            "directive '.abi_preserve' of a kernel is not known here"},
                     Mistake{".entry k(.reg .b32 a) { ret; }", "'.param' was expected before '.reg'"},
                     Mistake{".file 70000 \"a\"", "the number of a file is 70000, not below 65536"},
                     Mistake{".file 1 \"a", "a string is never closed"},  //

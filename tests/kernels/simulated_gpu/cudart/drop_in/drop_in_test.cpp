@@ -25,11 +25,10 @@ using testing::Not;
 class DropIn : public testing::Test {
  protected:
   ProgramEnd run(const std::string& part, const RunOptions& options = {}) const {
-    return run_program(
-        {.command = {built_file(GRADRING_CUDA_PROGRAM), part},
-         .folder = folder_.path(),
-         .variables = {{"LD_LIBRARY_PATH", built_file(GRADRING_CUDART).parent_path()},
-                       {simulated_gpu::kRunOptionsVariable, simulated_gpu::text_of(options)}}});
+    return run_program({.command = {built_file(GRADRING_CUDA_PROGRAM), part},
+                        .folder = folder_.path(),
+                        .variables = {{"LD_LIBRARY_PATH", built_file(GRADRING_CUDART).parent_path()},
+                                      {simulated_gpu::kRunOptionsVariable, simulated_gpu::text_of(options)}}});
   }
   /// Without a finding.
   std::string output(const std::string& part, const RunOptions& options = {}) const {
@@ -66,8 +65,9 @@ TEST_F(DropIn, GivesKernelsAHeap) { EXPECT_EQ(output("heap"), "31\n"); }
 TEST_F(DropIn, FailsWithAnAssertion) {
   const ProgramEnd end = run("assert");
   EXPECT_EQ(end.out, "cudaErrorAssert\n");
-  EXPECT_THAT(end.err, AllOf(HasSubstr("program.cu:"), HasSubstr("block: [0,0,0], thread: [0,0,0] Assertion `n > 0` failed."),
-                             HasSubstr("1 error")));
+  EXPECT_THAT(end.err,
+              AllOf(HasSubstr("program.cu:"), HasSubstr("block: [0,0,0], thread: [0,0,0] Assertion `n > 0` failed."),
+                    HasSubstr("1 error")));
 }
 
 TEST_F(DropIn, GoesOnAfterARaceAndChangesTheExitCode) {
@@ -123,11 +123,10 @@ TEST_F(DropIn, EndsAfterItsTimeLimit) {
 }
 
 TEST_F(DropIn, RejectsOptionsThatItCannotRead) {
-  const ProgramEnd end = run_program(
-      {.command = {built_file(GRADRING_CUDA_PROGRAM), "managed"},
-       .folder = folder_.path(),
-       .variables = {{"LD_LIBRARY_PATH", built_file(GRADRING_CUDART).parent_path()},
-                     {simulated_gpu::kRunOptionsVariable, R"({"seed": "x"})"}}});
+  const ProgramEnd end = run_program({.command = {built_file(GRADRING_CUDA_PROGRAM), "managed"},
+                                      .folder = folder_.path(),
+                                      .variables = {{"LD_LIBRARY_PATH", built_file(GRADRING_CUDART).parent_path()},
+                                                    {simulated_gpu::kRunOptionsVariable, R"({"seed": "x"})"}}});
   EXPECT_NE(end.code, 0);
   EXPECT_THAT(end.err, HasSubstr("seed cannot be \"x\""));
 }

@@ -49,6 +49,8 @@ __global__ void use_heap(int* out) {
 
 __global__ void race(int* data) {
   __shared__ int tile[64];
+  tile[threadIdx.x] = 0;
+  __syncthreads();
   tile[threadIdx.x] = threadIdx.x;
   data[threadIdx.x] = tile[63 - threadIdx.x];
 }
