@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
@@ -14,7 +15,7 @@ void ThreadCopies::start(const Operation& operation, Warp& warp, std::span<const
   Mask lanes = 0;
   for (const Copy& copy : copies) lanes |= kLaneBits[copy.lane];
   starts_.push_back({&operation, warp.block().shared().clocks().at_start(warp.index(), lanes)});
-  for (const Copy& copy : copies) pending_.push_back({copy, committed_[copy.lane], start});
+  for (const Copy& copy : copies) pending_.push_back({copy, next_++, committed_[copy.lane], start});
 }
 
 void ThreadCopies::wait(Warp& warp, Mask lanes, std::uint64_t pending, bool all) {
@@ -35,6 +36,24 @@ void ThreadCopies::clear() {
   committed_.fill(0);
   pending_.clear();
   starts_.clear();
+  arrivals_.clear();
+}
+
+void ThreadCopies::land_arrivals(Warp& warp, std::uint32_t mbarrier) {
+  const std::vector<Arrival> all = std::exchange(arrivals_, {});
+  for (const Arrival& arrival : all) {
+    if (arrival.mbarrier != mbarrier) {
+      arrivals_.push_back(arrival);
+      continue;
+    }
+    std::erase_if(pending_, [&](const Pending& entry) {
+      const bool lands = entry.copy.lane == arrival.lane && entry.number < arrival.before;
+      if (lands) land(warp, entry);
+      return lands;
+    });
+    warp.block().mbarriers().arrive(mbarrier, 1, warp.thread_index(arrival.lane), false);
+  }
+  if (pending_.empty()) starts_.clear();
 }
 
 void ThreadCopies::land(Warp& warp, const Pending& pending) {
@@ -53,9 +72,21 @@ void ThreadCopies::land(Warp& warp, const Pending& pending) {
   std::memset(to + copy.filled, 0, copy.bytes - copy.filled);
 }
 
+void TensorCopies::Request::find_chunks(std::vector<BoxChunk>& chunks) const {
+  if (!coordinates.empty()) return box_chunks(map, coordinates, shared_address, chunks);
+  chunks.clear();
+  for (std::uint32_t offset = 0; offset < plain_bytes; offset += kChunkBytes)
+    chunks.push_back({.shared = shared_address + offset, .bytes = kChunkBytes, .global = global_address + offset});
+}
+
 void TensorCopies::start(const Operation& operation, Warp& warp, unsigned lane, Request request) {
+  // What a thread of another block knows of this one is not tracked: everything.
+  AccessClocks::Knowledge everything{.lanes = ~std::uint32_t{0}, .bound = ~Stamp{0}};
+  everything.others.fill(~std::uint32_t{0});
+  const bool is_own = &warp.block() == &block_;
   pending_.push_back(
-      {std::move(request), &operation, &warp, lane, block_.shared().clocks().at_start(warp.index(), kLaneBits[lane])});
+      {std::move(request), &operation, &warp, lane,
+       is_own ? block_.shared().clocks().at_start(warp.index(), kLaneBits[lane]) : std::move(everything)});
 }
 
 void TensorCopies::land_at(std::uint32_t mbarrier) {
@@ -78,10 +109,10 @@ void TensorCopies::land(const Copy& copy) {
   const Request& request = copy.request;
   SynchronizedMbarriers& mbarriers = block_.mbarriers();
   at_lane(*copy.warp, *copy.operation, copy.lane, [&] {
-    box_chunks(request.map, request.coordinates, request.shared_address, chunks_);
+    request.find_chunks(chunks_);
     const Stamp stamp = mbarriers.begin_landing(request.mbarrier);
     for (const BoxChunk& chunk : chunks_) land_chunk(copy, chunk, stamp);
-    mbarriers.end_landing(request.mbarrier, request.map.box_bytes());
+    mbarriers.end_landing(request.mbarrier, request.bytes());
   });
 }
 

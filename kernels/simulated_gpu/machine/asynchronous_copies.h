@@ -34,11 +34,28 @@ class ThreadCopies {
   }
   /// Lets land all but the newest `pending` groups; with `all`, also what is not in a group yet.
   void wait(Warp& warp, Mask lanes, std::uint64_t pending, bool all);
+  /// cp.async.mbarrier.arrive: the thread arrives when what it has started until now has landed, which is when a thread
+  /// waits for the mbarrier.
+  void arrive_when_landed(unsigned lane, std::uint32_t mbarrier) {
+    arrivals_.push_back({.mbarrier = mbarrier, .lane = lane, .before = next_});
+  }
+  void land_at(Warp& warp, std::uint32_t mbarrier) {
+    if (!arrivals_.empty()) [[unlikely]]
+      land_arrivals(warp, mbarrier);
+  }
   void clear();
 
  private:
+  struct Arrival {
+    std::uint32_t mbarrier = 0;
+    unsigned lane = 0;
+    std::uint64_t before = 0;  ///< copies with a lower number
+  };
+  void land_arrivals(Warp& warp, std::uint32_t mbarrier);
+
   struct Pending {
     Copy copy;
+    std::uint64_t number = 0;
     std::uint32_t group = 0;  ///< of the thread
     std::uint32_t start = 0;  ///< an index of starts_
   };
@@ -51,9 +68,11 @@ class ThreadCopies {
   std::array<std::uint32_t, kWarpSize> committed_{};  ///< groups of each thread
   std::vector<Pending> pending_;
   std::vector<Start> starts_;
+  std::vector<Arrival> arrivals_;
+  std::uint64_t next_ = 0;  ///< number of a copy
 };
 
-/// The copies of tensors (cp.async.bulk.tensor) of a block that are under way. A copy lands as late as it can: when a
+/// The bulk copies to a block's shared memory (cp.async.bulk, cp.async.bulk.tensor) that are under way. A copy lands as late as it can: when a
 /// thread waits for its mbarrier.
 class TensorCopies {
  public:
@@ -64,7 +83,15 @@ class TensorCopies {
     std::vector<std::int32_t> coordinates;
     std::uint32_t shared_address = 0;
     std::uint32_t mbarrier = 0;
+    // Of a copy without tensor:
+    std::uint64_t global_address = 0;
+    std::uint32_t plain_bytes = 0;
+
+    std::uint32_t bytes() const { return coordinates.empty() ? plain_bytes : map.box_bytes(); }
+    /// Errors    Fault, as of box_chunks.
+    void find_chunks(std::vector<BoxChunk>& chunks) const;
   };
+  /// `warp` may be one of another block of the cluster.
   void start(const Operation& operation, Warp& warp, unsigned lane, Request request);
   /// Lets land what completes at this mbarrier.
   void land_at(std::uint32_t mbarrier);

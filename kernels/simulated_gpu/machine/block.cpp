@@ -111,6 +111,7 @@ Block::Outcome Block::run_warps(std::uint64_t turn) {
     }
     if (executed_ >= end) return Outcome::turn_over;
   }
+  for (const auto& warp : warps_) warp->bulk_stores().end_block(*warp);
   tensor_copies_.end_block();
   warpgroups_.end_block();
   if (accesses_) accesses_->end_block();

@@ -112,6 +112,7 @@ std::string describe_finding(const Warp& warp, const SharedFinding& finding, con
   const Accessor& other = finding.other;
   const std::string by = other.is_thread()                            ? describe_thread_of_block(warp, other.who)
                          : other.warp() == AccessClocks::kCopyEngine  ? "a tensor copy"
+                         : other.warp() == AccessClocks::kBulkStores  ? "a bulk copy to global memory"
                          : other.warp() >= AccessClocks::kTensorCores ? "wgmma"
                                                                       : "several threads of a warp";
   switch (finding.problem) {

@@ -44,12 +44,12 @@ class SynchronizedMbarriers {
       if (who_of(order.initialised) == thread) order.is_fenced = true;
   }
 
-  /// Returns the state before. `whole`: all living threads of the warp arrive together.
-  std::uint64_t arrive(std::uint32_t address, std::uint32_t count, unsigned thread, bool whole) {
+  /// Returns the state before. `whole`: all living threads of the warp arrive together. `drops`: arrive_drop.
+  std::uint64_t arrive(std::uint32_t address, std::uint32_t count, unsigned thread, bool whole, bool drops = false) {
     Mbarrier& mbarrier = known(address, thread);
     clocks_.release(thread, whole, orders_[address].arrived);
     const std::uint64_t phase = mbarrier.phase();
-    const std::uint64_t state = mbarrier.arrive(count);
+    const std::uint64_t state = drops ? mbarrier.arrive_and_drop(count) : mbarrier.arrive(count);
     note_completion(address, phase);
     return state;
   }
@@ -62,6 +62,18 @@ class SynchronizedMbarriers {
     note_completion(address, phase);
   }
   void expect(std::uint32_t address, std::uint32_t bytes, unsigned thread) { known(address, thread).expect_tx(bytes); }
+  /// mbarrier.complete_tx, by a thread.
+  void complete(std::uint32_t address, std::uint32_t bytes, unsigned thread) {
+    Mbarrier& mbarrier = known(address, thread);
+    const std::uint64_t phase = mbarrier.phase();
+    mbarrier.complete_tx(bytes);
+    note_completion(address, phase);
+  }
+  /// A thread will arrive when its copies have landed; `is_extra`: besides those that the phase expects.
+  void arrive_later(std::uint32_t address, unsigned thread, bool is_extra) {
+    Mbarrier& mbarrier = known(address, thread);
+    if (is_extra) mbarrier.expect_arrival();
+  }
   bool is_complete(std::uint32_t address, bool odd, unsigned thread) { return known(address, thread).is_complete(odd); }
   bool is_complete_since(std::uint32_t address, std::uint64_t state, unsigned thread) {
     return known(address, thread).is_complete_since(state);

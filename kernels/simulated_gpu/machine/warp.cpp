@@ -86,6 +86,7 @@ void Warp::begin_block() {
   turns_ = 0;
   unshared_ = 0;
   copies_.clear();
+  bulk_stores_.clear();
   calls_.clear();
   std::ranges::fill(local_written_, std::uint8_t{0});
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/machine/asynchronous_copies.h"
+#include "kernels/simulated_gpu/machine/bulk_stores.h"
 #include "kernels/simulated_gpu/machine/call_stack.h"
 #include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/lanes.h"
@@ -190,6 +191,7 @@ class Warp {
   std::size_t local_bytes() const { return local_bytes_; }
 
   ThreadCopies& copies() { return copies_; }
+  BulkStores& bulk_stores() { return bulk_stores_; }
   CallStack& calls() { return calls_; }
   const CallStack& calls() const { return calls_; }
 
@@ -248,6 +250,7 @@ class Warp {
   std::uint64_t executed_ = 0;  ///< by the last run
   std::uint64_t unshared_ = 0;  ///< instructions since fragments were compared for fairness
   ThreadCopies copies_;
+  BulkStores bulk_stores_;
   CallStack calls_;
 };
 

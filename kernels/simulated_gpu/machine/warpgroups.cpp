@@ -97,25 +97,25 @@ void Warpgroups::land_product(unsigned first_warp, unsigned warps, std::array<co
     }
     AccessClocks::restrict(knowledge, products[i]->knowledge);
   }
-  const Operation& operation = *products[0]->operation;
-  const auto& details = *static_cast<const WarpgroupProduct*>(operation.details);
+  const auto& details = *static_cast<const WarpgroupProduct*>(products[0]->operation->details);
   read_shared(*products[0], block_.warp(first_warp), knowledge, stamp, details.major_b, products[0]->b, 0,
               details.columns);
-  read_chunks(details.type, details.major_b, details.negates_b, details.columns, chunks_, right_);
-  const std::size_t accumulators = static_cast<std::size_t>(details.columns) / 2;
-  for (unsigned i = 0; i < warps; ++i) {
-    Warp& warp = block_.warp(first_warp + i);
-    if (details.reads_a_from_registers) {
-      std::array<ConstRow, 4> rows;
-      for (unsigned r = 0; r < rows.size(); ++r) rows[r] = warp.row<std::uint32_t>(operation.slots[accumulators + r]);
-      read_fragment(details.type, rows, left_);
-    } else {
-      read_shared(*products[i], warp, knowledge, stamp, details.major_a, products[i]->a, static_cast<int>(16 * i), 16);
-      read_chunks(details.type, details.major_a, details.negates_a, chunks_, left_);
+  std::swap(right_bytes_, chunks_);
+  if (details.sum == SumType::s32) {
+    for (unsigned i = 0; i < warps; ++i)
+      multiply_integers(*products[i], block_.warp(first_warp + i), i, knowledge, stamp);
+    return;
+  }
+  for (int k0 = 0; k0 < details.k(); k0 += 16) {
+    if (details.has_half_operands())
+      read_chunks(details.type, details.major_b, details.negates_b, details.columns, right_bytes_, right_);
+    else
+      read_elements(details.b, details.negates_b, right_bytes_, k0, right_);
+    for (unsigned i = 0; i < warps; ++i) {
+      Warp& warp = block_.warp(first_warp + i);
+      read_left(*products[i], warp, i, knowledge, stamp, k0);
+      multiply(*products[i], warp, std::min(16, details.k() - k0), k0 > 0 || products[i]->keeps);
     }
-    std::array<Row, kMostColumns / 2> rows;
-    for (std::size_t r = 0; r < accumulators; ++r) rows[r] = warp.row<std::uint32_t>(operation.slots[r]);
-    multiply_add(left_, right_, 16, products[i]->keeps, std::span(rows).first(accumulators));
   }
 }
 

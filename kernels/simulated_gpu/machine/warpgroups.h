@@ -8,6 +8,7 @@
 
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/memory/access_clocks.h"
+#include "kernels/simulated_gpu/units/further_mma.h"
 #include "kernels/simulated_gpu/units/wgmma.h"
 
 namespace gradring::simulated_gpu {
@@ -18,11 +19,18 @@ class Warp;
 /// Details of wgmma.mma_async. Operation::slots are those of the accumulators, then those of A's fragment, if it is
 /// in registers; a and b are the rows of the descriptors, c the predicate scale-d.
 struct WarpgroupProduct {
-  Half type = Half::f16;
+  Half type = Half::f16;  ///< of a and b, if these are f16 or bf16
+  Element a = Element::f16, b = Element::f16;
+  SumType sum = SumType::f32;
+  bool saturates = false;  ///< .satfinite, of s32
   int columns = 0;
   Major major_a = Major::k, major_b = Major::k;
   bool negates_a = false, negates_b = false;
   bool reads_a_from_registers = false;
+
+  bool has_half_operands() const { return bits_of(a) == 16; }
+  int k() const { return 256 / bits_of(a); }
+  std::size_t accumulators() const { return static_cast<std::size_t>(columns) / (sum == SumType::f16 ? 4 : 2); }
 };
 
 /// The products (wgmma) of a block's warpgroups, four warps each, that are under way, in groups of each warp. They
@@ -73,6 +81,13 @@ class Warpgroups {
 
   void land(unsigned warpgroup);
   void land_product(unsigned first_warp, unsigned warps, std::array<const Product*, kWarps> products, Stamp stamp);
+  /// The rows of one warp of A, in left_, or of types that have no halves the columns from k0 on.
+  void read_left(const Product& product, Warp& warp, unsigned index, const AccessClocks::Knowledge& knowledge,
+                 Stamp stamp, int k0);
+  /// D = A B + D of one warp, of what left_ and right_ hold.
+  void multiply(const Product& product, Warp& warp, int inner, bool keeps);
+  void multiply_integers(const Product& product, Warp& warp, unsigned index, const AccessClocks::Knowledge& knowledge,
+                         Stamp stamp);
   void read_shared(const Product& product, Warp& warp, const AccessClocks::Knowledge& knowledge, Stamp stamp,
                    Major major, std::uint64_t descriptor, int first, int extent);
   unsigned warps_of(unsigned warpgroup) const {
@@ -84,6 +99,7 @@ class Warpgroups {
   std::vector<GroupState> groups_;
   std::vector<std::uint32_t> addresses_;
   std::vector<Chunk> chunks_;
+  std::vector<Chunk> right_bytes_;
   LeftMatrix left_;
   RightMatrix right_;
 };

@@ -29,6 +29,13 @@ std::uint64_t Mbarrier::arrive(std::uint32_t count) {
   return before;
 }
 
+std::uint64_t Mbarrier::arrive_and_drop(std::uint32_t count) {
+  if (count > expected_)
+    throw Fault(joined("mbarrier is left by ", count, " threads, more than it expects: ", describe()));
+  expected_ -= count;
+  return arrive(count);
+}
+
 bool Mbarrier::is_complete_since(std::uint64_t state) const {
   const std::uint64_t phase = state >> kPhaseShift;
   if (phase != phase_ && phase + 1 != phase_) {

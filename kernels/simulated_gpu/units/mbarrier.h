@@ -27,6 +27,12 @@ class Mbarrier {
   ///
   /// Errors    Fault unless 1 <= count <= pending().
   std::uint64_t arrive(std::uint32_t count = 1);
+  /// mbarrier.arrive_drop: the same, and later phases expect as many arrivals less.
+  ///
+  /// Errors    Fault as of arrive(), or if later phases expect fewer.
+  std::uint64_t arrive_and_drop(std::uint32_t count = 1);
+  /// cp.async.mbarrier.arrive without .noinc: the current phase waits for one more arrival.
+  void expect_arrival() { ++pending_; }
   /// mbarrier.expect_tx: the current phase waits for `bytes` more. mbarrier.arrive.expect_tx is this, then arrive().
   ///
   /// Errors    Fault if the tx-count leaves its range.

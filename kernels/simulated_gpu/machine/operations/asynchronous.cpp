@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// cp.async, cp.async.bulk.tensor, mbarrier, fence.
+// cp.async, mbarrier, fence.
 #include <array>
 #include <atomic>
 
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/operations/access.h"
+#include "kernels/simulated_gpu/machine/operations/bulk_copies.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
@@ -14,6 +15,10 @@ namespace gradring::simulated_gpu {
 namespace {
 
 using ptx::Type;
+
+std::uint64_t without_window(std::uint64_t address) {
+  return address - (is_in_shared_window(address) ? kSharedWindow : 0);
+}
 
 struct ThreadCopyDetails {
   Decoder::Address to, from;
@@ -58,65 +63,15 @@ void wait_for_copies(const Operation& operation, Warp& warp, Mask active) {
 
 void wait_for_all_copies(const Operation&, Warp& warp, Mask active) { warp.copies().wait(warp, active, 0, true); }
 
-struct TensorCopyDetails {
-  Decoder::Address to, map, mbarrier;
-  std::vector<Slot> coordinates;
-};
-
-void copy_tensor(const Operation& operation, Warp& warp, Mask active) {
-  const auto& details = *static_cast<const TensorCopyDetails*>(operation.details);
-  const Addresses to = addresses_of(details.to, warp, active);
-  const Addresses mbarrier = addresses_of(details.mbarrier, warp, active);
-  Addresses map = addresses_of(details.map, warp, active);
-  for_each_lane(active, [&](unsigned lane) {
-    for (std::uint64_t offset = 0; offset < kTensorMapBytes; offset += 16) {
-      Addresses part;
-      std::ranges::fill(part.lane, map.lane[lane] + offset);
-      resolve(operation, warp, kLaneBits[lane], StateSpace::generic, Access::read, 16, part);
-    }
-    const auto shared_barrier = static_cast<std::uint32_t>(mbarrier.lane[lane]);
-    TensorCopies::Request request;
-    at_lane(warp, operation, lane, [&] {
-      request.map = TensorMap::decode(reinterpret_cast<const void*>(map.lane[lane]));
-      if (!warp.block().mbarriers().is_fenced(shared_barrier))
-        note_finding(warp, FindingKind::missing_fence, operation, lane, [] {
-          return "an mbarrier was initialised without fence.mbarrier_init or fence.proxy.async, and a copy uses it";
-        });
-    });
-    for (const Slot slot : details.coordinates) request.coordinates.push_back(warp.row<std::int32_t>(slot)[lane]);
-    request.shared_address = static_cast<std::uint32_t>(to.lane[lane]);
-    request.mbarrier = shared_barrier;
-    warp.block().tensor_copies().start(operation, warp, lane, std::move(request));
-  });
-}
-
-/// cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [to], [map, {x, y}], [mbarrier]
-void translate_tensor_copy(Decoder& decoder, Operation& operation) {
-  const std::size_t rank = decoder.take_one_of({"1d", "2d", "3d", "4d", "5d"}) + 1;
-  const bool to_shared = decoder.take("shared::cluster") || decoder.take("shared::cta");
-  decoder.take("tile");
-  if (!to_shared || !decoder.take("global") || !decoder.take("mbarrier::complete_tx::bytes"))
-    decoder.reject("a copy from global to shared memory with an mbarrier is expected");
-  decoder.finish(3);
-  TensorCopyDetails details;
-  details.to = decoder.address(decoder.operand(0));
-  details.map = decoder.address(decoder.operand(1));
-  details.mbarrier = decoder.address(decoder.operand(2));
-  const auto& parts = decoder.operand(1).parts;
-  if (parts.size() != rank + 1) decoder.reject(joined(parts.size() - 1, " coordinates; expected ", rank));
-  for (std::size_t i = 1; i < parts.size(); ++i) details.coordinates.push_back(decoder.source(parts[i], Type::b32));
-  operation.details = decoder.keep_details(std::move(details));
-  operation.execute = &copy_tensor;
-}
-
 void translate_thread_copy(Decoder& decoder, Operation& operation) {
   const bool is_cg = decoder.take("cg");
   if (!is_cg && !decoder.take("ca")) decoder.reject(".ca or .cg is expected");
   if ((!decoder.take("shared") && !decoder.take("shared::cta")) || !decoder.take("global"))
     decoder.reject(".shared.global is expected");
+  const std::size_t policies = decoder.take("L2::cache_hint") ? 1 : 0;
   decoder.take_one_of({"L2::64B", "L2::128B", "L2::256B"});
-  const bool has_source_size = decoder.operand_count() == 4;
-  decoder.finish(has_source_size ? 4 : 3);
+  const bool has_source_size = decoder.operand_count() == 4 + policies;
+  decoder.finish((has_source_size ? 4 : 3) + policies);
   ThreadCopyDetails details;
   details.to = decoder.address(decoder.operand(0));
   details.from = decoder.address(decoder.operand(1));
@@ -129,12 +84,33 @@ void translate_thread_copy(Decoder& decoder, Operation& operation) {
   operation.execute = &copy_by_threads;
 }
 
+/// cp.async.mbarrier.arrive: when the copies that the thread has started land, which is as late as the mbarrier's phase
+/// can complete. Without .noinc, the arrival is one more than the phase expects.
+void arrive_after_copies(const Operation& operation, Warp& warp, Mask active) {
+  const Addresses addresses = addresses_of(*static_cast<const Decoder::Address*>(operation.details), warp, active);
+  for_each_lane(active, [&](unsigned lane) {
+    const auto address = static_cast<std::uint32_t>(without_window(addresses.lane[lane]));
+    at_lane(warp, operation, lane,
+            [&] { warp.block().mbarriers().arrive_later(address, warp.thread_index(lane), operation.immediate == 0); });
+    warp.copies().arrive_when_landed(lane, address);
+  });
+}
+
+void translate_copy_arrival(Decoder& decoder, Operation& operation) {
+  if (!decoder.take("arrive")) decoder.reject(".arrive is expected");
+  operation.immediate = decoder.take("noinc");
+  decoder.take_one_of({"shared", "shared::cta"});
+  if (decoder.take_type() != Type::b64) decoder.reject("type b64 is expected");
+  decoder.finish(1);
+  operation.details = decoder.keep_details(decoder.address(decoder.operand(0)));
+  operation.execute = &arrive_after_copies;
+}
+
 void translate_cp(Decoder& decoder, Operation& operation) {
+  const bool reduces = decoder.take("reduce");
   if (!decoder.take("async")) decoder.reject(".async is expected");
-  if (decoder.take("bulk")) {
-    if (!decoder.take("tensor")) decoder.reject(".tensor is expected");
-    return translate_tensor_copy(decoder, operation);
-  }
+  if (decoder.take("bulk")) return translate_bulk_copy(decoder, operation, reduces);
+  if (decoder.take("mbarrier")) return translate_copy_arrival(decoder, operation);
   if (decoder.take("commit_group")) {
     decoder.finish(0);
     operation.execute = &commit_copies;
@@ -156,11 +132,8 @@ struct MbarrierDetails {
   Slot count = 0;  ///< arrivals
   Slot bytes = 0;  ///< of expect_tx
   bool has_parity = false;
+  bool drops = false;  ///< arrive_drop
 };
-
-std::uint64_t without_window(std::uint64_t address) {
-  return address - (is_in_shared_window(address) ? kSharedWindow : 0);
-}
 
 /// Calls f(address, lane, thread) for each lane; addresses are those of shared memory, or generic ones.
 template <class F>
@@ -210,17 +183,40 @@ void arrive_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
   const std::uint32_t* const count = warp.row<std::uint32_t>(details.count);
   const std::uint32_t* const bytes = warp.row<std::uint32_t>(details.bytes);
   const Addresses addresses = addresses_of(details.address, warp, active);
-  const bool has_remote = std::ranges::any_of(addresses.lane, [](std::uint64_t address) {
-    return without_window(address) >> kClusterRankShift != 0;
-  });
+  const bool has_remote = std::ranges::any_of(
+      addresses.lane, [](std::uint64_t address) { return without_window(address) >> kClusterRankShift != 0; });
   if (has_remote) return arrive_in_cluster(operation, warp, active, addresses);
   const bool is_one = std::ranges::all_of(addresses.lane, [&](std::uint64_t at) { return at == addresses.lane[0]; });
   const bool whole = is_one && active == warp.living();
   each_mbarrier(operation, warp, active, details, [&](std::uint32_t address, unsigned lane, unsigned thread) {
     SynchronizedMbarriers& mbarriers = warp.block().mbarriers();
     if (bytes[lane] != 0) mbarriers.expect(address, bytes[lane], thread);
-    warp.row<std::uint64_t>(details.state)[lane] = mbarriers.arrive(address, count[lane], thread, whole);
+    warp.row<std::uint64_t>(details.state)[lane] = mbarriers.arrive(address, count[lane], thread, whole, details.drops);
   });
+}
+
+void land_copies(Block& block, std::uint32_t mbarrier) {
+  block.tensor_copies().land_at(mbarrier);
+  for (unsigned i = 0; i < block.warp_count(); ++i) block.warp(i).copies().land_at(block.warp(i), mbarrier);
+}
+
+/// mbarrier.expect_tx, mbarrier.complete_tx
+template <bool kExpects>
+void change_transactions(const Operation& operation, Warp& warp, Mask active) {
+  const auto& details = *static_cast<const MbarrierDetails*>(operation.details);
+  const std::uint32_t* const bytes = warp.row<std::uint32_t>(details.bytes);
+  each_mbarrier(operation, warp, active, details, [&](std::uint32_t address, unsigned lane, unsigned thread) {
+    if constexpr (kExpects)
+      warp.block().mbarriers().expect(address, bytes[lane], thread);
+    else
+      warp.block().mbarriers().complete(address, bytes[lane], thread);
+  });
+}
+
+void count_pending(const Operation& operation, Warp& warp, Mask active) {
+  const std::uint64_t* const state = warp.row<std::uint64_t>(operation.a);
+  for_each_lane(active,
+                [&](unsigned lane) { warp.row<std::uint32_t>(operation.d)[lane] = Mbarrier::pending_of(state[lane]); });
 }
 
 void wait_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
@@ -234,7 +230,7 @@ void wait_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
     acquired = 0;
   };
   each_mbarrier(operation, warp, active, details, [&](std::uint32_t address, unsigned lane, unsigned thread) {
-    warp.block().tensor_copies().land_at(address);
+    land_copies(warp.block(), address);
     const bool is_complete =
         details.has_parity
             ? mbarriers.is_complete(address, (warp.row<std::uint32_t>(details.state)[lane] & 1) != 0, thread)
@@ -273,6 +269,7 @@ void fence_blocks(const Operation& operation, Warp& warp, Mask active) {
 
 void translate_arrive(Decoder& decoder, Operation& operation, MbarrierDetails details) {
   const bool expects = decoder.take("expect_tx");
+  decoder.take("noComplete");
   decoder.take_one_of({"release", "relaxed"});
   decoder.take_one_of({"cta", "cluster"});
   const bool has_number = decoder.operand_count() == 3;
@@ -298,7 +295,8 @@ void translate_wait(Decoder& decoder, Operation& operation, MbarrierDetails deta
 }
 
 void translate_mbarrier(Decoder& decoder, Operation& operation) {
-  const std::size_t function = decoder.take_one_of({"init", "inval", "arrive", "test_wait", "try_wait"});
+  const std::size_t function = decoder.take_one_of(
+      {"init", "inval", "arrive", "test_wait", "try_wait", "arrive_drop", "expect_tx", "complete_tx", "pending_count"});
   decoder.take_one_of({"shared", "shared::cta", "shared::cluster"});
   if (decoder.take_type() != Type::b64) decoder.reject("type b64 is expected");
   MbarrierDetails details{.state = decoder.frame().of_sink(),
@@ -317,6 +315,19 @@ void translate_mbarrier(Decoder& decoder, Operation& operation) {
     case 2: return translate_arrive(decoder, operation, details);
     case 3:
     case 4: return translate_wait(decoder, operation, details);
+    case 5: details.drops = true; return translate_arrive(decoder, operation, details);
+    case 6:
+    case 7:
+      decoder.take("relaxed");
+      decoder.take_one_of({"cta", "cluster"});
+      decoder.finish(2);
+      details.bytes = decoder.source(1, Type::u32);
+      operation.execute = function == 6 ? &change_transactions<true> : &change_transactions<false>;
+      break;
+    case 8:
+      decoder.read_rows(operation, Type::u32, {Type::b64});
+      operation.execute = &count_pending;
+      return;
     default: decoder.reject("the function is not supported");
   }
   details.address = decoder.address(decoder.operand(0));
@@ -329,8 +340,17 @@ void translate_membar(Decoder& decoder, Operation& operation) {
   operation.execute = scope == 0 ? &fence : &fence_blocks;
 }
 
+/// fence.proxy.tensormap::generic.acquire.gpu [map], 128: maps are read when a copy uses them.
+void translate_map_fence(Decoder& decoder, Operation& operation) {
+  decoder.take_one_of({"acquire", "release"});
+  decoder.take_one_of({"cta", "cluster", "gpu", "sys"});
+  if (!decoder.next().empty()) decoder.reject(joined("modifier .", decoder.next(), " is not supported here"));
+  operation.execute = &fence;
+}
+
 void translate_fence(Decoder& decoder, Operation& operation) {
   if (decoder.take("proxy")) {
+    if (decoder.take("alias") || decoder.take("tensormap::generic")) return translate_map_fence(decoder, operation);
     if (!decoder.take("async")) decoder.reject(".proxy.async is expected");
     decoder.take_one_of({"shared::cta", "shared::cluster", "global"});
     operation.execute = &fence_proxy;

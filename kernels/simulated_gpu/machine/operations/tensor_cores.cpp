@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // mma, wmma, ldmatrix, stmatrix: by all lanes of a warp together.
 #include <algorithm>
+#include <cstring>
 
 #include "kernels/simulated_gpu/machine/operations/access.h"
+#include "kernels/simulated_gpu/machine/operations/further_tensor_cores.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/units/mma.h"
@@ -39,8 +41,19 @@ void append(Decoder& decoder, std::vector<Slot>& slots, std::size_t operand, Typ
   slots.insert(slots.end(), own.begin(), own.end());
 }
 
+/// Whether the words end with ".f32.f16.f16.f32" or ".f32.bf16.bf16.f32", and the shape is one of these.
+bool is_half_with_f32_sums(const ptx::Instruction& instruction, std::initializer_list<std::string_view> shapes) {
+  const auto& words = instruction.words;
+  const bool has_shape = std::ranges::any_of(shapes, [&](std::string_view shape) { return instruction.has(shape); });
+  if (words.size() < 4 || !has_shape || words.back() != "f32" || instruction.has("satfinite")) return false;
+  const std::string_view a = words[words.size() - 3], b = words[words.size() - 2];
+  return words[words.size() - 4] == "f32" && a == b && (a == "f16" || a == "bf16");
+}
+
 void translate_mma(Decoder& decoder, Operation& operation) {
   if (!decoder.take("sync") || !decoder.take("aligned")) decoder.reject(".sync.aligned is expected");
+  if (!is_half_with_f32_sums(decoder.instruction(), {"m16n8k16", "m16n8k8"}))
+    return translate_further_mma(decoder, operation);
   const bool is_k16 = decoder.take("m16n8k16");
   if (!is_k16 && !decoder.take("m16n8k8")) decoder.reject("shape m16n8k16 or m16n8k8 is expected");
   if (!decoder.take("row") || !decoder.take("col")) decoder.reject(".row.col is expected");
@@ -237,10 +250,40 @@ void translate_product(Decoder& decoder, Operation& operation) {
   operation.execute = &multiply_fragments;
 }
 
+/// m16n16k16 of f16 and bf16 with sums of f32.
+bool is_known_here(const ptx::Instruction& instruction) {
+  if (!instruction.has("m16n16k16")) return false;
+  const std::string_view last = instruction.words.back();
+  if (instruction.has("load") || instruction.has("store")) {
+    const bool is_sum = instruction.has("c") || instruction.has("d");
+    return is_sum ? last == "f32" : last == "f16" || last == "bf16";
+  }
+  const bool named = is_half_with_f32_sums(instruction, {"m16n16k16"});
+  const std::string_view before = instruction.words[instruction.words.size() - 2];
+  return named || (last == "f32" && before == "f32");
+}
+
+void move_matrix(const Operation& operation, Warp& warp, Mask active) {
+  if (!is_whole_warp(operation, warp, active)) return;
+  Elements elements[8];
+  std::memcpy(elements, warp.row<std::uint32_t>(operation.a), sizeof elements);
+  transpose(elements);
+  std::memcpy(warp.row<std::uint32_t>(operation.d), elements, sizeof elements);
+}
+
+/// movmatrix.sync.aligned.m8n8.trans.b16 d, a
+void translate_movmatrix(Decoder& decoder, Operation& operation) {
+  for (const std::string_view word : {"sync", "aligned", "m8n8", "trans", "b16"})
+    if (!decoder.take(word)) decoder.reject(".sync.aligned.m8n8.trans.b16 is expected");
+  decoder.read_rows(operation, Type::b32, {Type::b32});
+  operation.execute = &move_matrix;
+}
+
 void translate_wmma(Decoder& decoder, Operation& operation) {
+  if (!decoder.take("sync") || !decoder.take("aligned")) decoder.reject(".sync.aligned is expected");
+  if (!is_known_here(decoder.instruction())) return translate_further_wmma(decoder, operation);
   const std::size_t kind = decoder.take_one_of({"load", "store", "mma"});
-  if (!decoder.take("sync") || !decoder.take("aligned") || !decoder.take("m16n16k16"))
-    decoder.reject(".sync.aligned and shape m16n16k16 are expected");
+  if (!decoder.take("m16n16k16")) decoder.reject("shape m16n16k16 is expected");
   switch (kind) {
     case 0: return translate_move(decoder, operation, true);
     case 1: return translate_move(decoder, operation, false);
@@ -252,6 +295,7 @@ void translate_wmma(Decoder& decoder, Operation& operation) {
 constexpr Opcode kOpcodes[] = {{"mma", translate_mma},
                                {"ldmatrix", translate_matrices<true>},
                                {"stmatrix", translate_matrices<false>},
+                               {"movmatrix", translate_movmatrix},
                                {"wmma", translate_wmma}};
 
 }  // namespace

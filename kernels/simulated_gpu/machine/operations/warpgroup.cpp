@@ -30,13 +30,19 @@ void wait_for_products(const Operation& operation, Warp& warp, Mask active) {
     warp.poll_again();
 }
 
-/// m64n128k16: 128; 0 if the word is another one.
-int columns_of(std::string_view shape) {
-  int columns = 0;
-  if (!shape.starts_with("m64n") || !shape.ends_with("k16")) return 0;
-  const char* const end = shape.data() + shape.size() - 3;
-  const auto [parsed, error] = std::from_chars(shape.data() + 4, end, columns);
-  return error == std::errc() && parsed == end && is_wgmma_width(columns) ? columns : 0;
+/// m64n128k16: the numbers behind n and k; 0 if the word is another one.
+struct Shape {
+  int columns = 0, k = 0;
+};
+
+Shape shape_of(std::string_view word) {
+  Shape shape;
+  if (!word.starts_with("m64n")) return {};
+  const char* const end = word.data() + word.size();
+  const auto [behind_n, error] = std::from_chars(word.data() + 4, end, shape.columns);
+  if (error != std::errc() || behind_n == end || *behind_n != 'k') return {};
+  const auto [behind_k, other_error] = std::from_chars(behind_n + 1, end, shape.k);
+  return other_error == std::errc() && behind_k == end && is_wgmma_width(shape.columns) ? shape : Shape{};
 }
 
 /// 0 or 1 as k or mn, -1 or 1 as a sign.
@@ -47,19 +53,57 @@ std::int64_t immediate(Decoder& decoder, std::size_t operand, std::int64_t one, 
   return narrow;
 }
 
+/// The types of D, A and B.
+void take_types(Decoder& decoder, WarpgroupProduct& details) {
+  constexpr SumType kSums[] = {SumType::f16, SumType::f32, SumType::s32};
+  const std::string_view sum = decoder.next();
+  const std::size_t index = sum == "f16" ? 0 : sum == "f32" ? 1 : sum == "s32" ? 2 : 3;
+  if (index > 2) decoder.reject("results of f16, f32 or s32 are expected");
+  decoder.take(sum);
+  details.sum = kSums[index];
+  const auto take = [&] {
+    const std::string_view word = decoder.next();
+    for (const auto& [name, element] : {std::pair<std::string_view, Element>{"f16", Element::f16},
+                                        {"bf16", Element::bf16},
+                                        {"tf32", Element::tf32},
+                                        {"e4m3", Element::e4m3},
+                                        {"e5m2", Element::e5m2},
+                                        {"s8", Element::s8},
+                                        {"u8", Element::u8}})
+      if (word == name) {
+        decoder.take(word);
+        return element;
+      }
+    decoder.reject(joined("type ", word, " is not supported here"));
+  };
+  details.a = take();
+  details.b = take();
+  details.type = details.a == Element::bf16 ? Half::bf16 : Half::f16;
+  const bool one_type = details.a == details.b || (bits_of(details.a) == 8 && bits_of(details.b) == 8);
+  const bool sum_fits = is_integer(details.a) == (details.sum == SumType::s32) &&
+                        (details.sum != SumType::f16 || (details.a != Element::bf16 && details.a != Element::tf32));
+  if (!one_type || is_integer(details.a) != is_integer(details.b) || !sum_fits)
+    decoder.reject("wgmma has no such types");
+}
+
 /// wgmma.mma_async.sync.aligned.m64n128k16.f32.f16.f16 d, a, b, scale-d, imm-scale-a, imm-scale-b, imm-trans-a,
-/// imm-trans-b: a is a descriptor, or a vector of four registers, then without imm-trans-a.
+/// imm-trans-b: a is a descriptor, or a vector of four registers, then without imm-trans-a. Only f16 and bf16 have the
+/// last two, and integers have no imm-scale.
 void translate_product(Decoder& decoder, Operation& operation) {
   WarpgroupProduct details;
-  details.columns = columns_of(decoder.next());
-  if (details.columns == 0 || !decoder.take(decoder.next())) decoder.reject("a shape m64nNk16 is expected");
-  if (decoder.take_type() != Type::f32) decoder.reject("results of f32 are expected");
-  details.type = take_half_types(decoder);
+  const Shape shape = shape_of(decoder.next());
+  if (shape.columns == 0 || !decoder.take(decoder.next())) decoder.reject("a shape m64nNkK is expected");
+  details.columns = shape.columns;
+  details.saturates = decoder.take("satfinite");
+  take_types(decoder, details);
+  if (details.k() != shape.k) decoder.reject(joined("K is ", shape.k, "; expected ", details.k(), " for this type"));
   details.reads_a_from_registers = decoder.operand(1).kind == ptx::Operand::Kind::vector;
-  decoder.finish(details.reads_a_from_registers ? 7 : 8);
-  std::vector<Slot> slots = decoder.destinations(decoder.operand(0), Type::f32);
-  if (slots.size() != static_cast<std::size_t>(details.columns) / 2)
-    decoder.reject(joined(slots.size(), " accumulators; expected ", details.columns / 2));
+  const std::size_t transposes = !details.has_half_operands() ? 0 : details.reads_a_from_registers ? 1 : 2;
+  const std::size_t signs = is_integer(details.a) ? 0 : 2;
+  decoder.finish(4 + signs + transposes);
+  std::vector<Slot> slots = decoder.destinations(decoder.operand(0), Type::b32);
+  if (slots.size() != details.accumulators())
+    decoder.reject(joined(slots.size(), " accumulators; expected ", details.accumulators()));
   if (details.reads_a_from_registers) {
     const std::vector<Slot> fragment = decoder.sources(decoder.operand(1), Type::b32);
     if (fragment.size() != 4) decoder.reject("A has four registers");
@@ -70,11 +114,12 @@ void translate_product(Decoder& decoder, Operation& operation) {
   const ptx::Operand& scale = decoder.operand(3);
   operation.c = scale.kind == ptx::Operand::Kind::immediate ? decoder.frame().of_constant(decoder.constant(scale), 0)
                                                             : decoder.source(scale, Type::pred);
-  details.negates_a = immediate(decoder, 4, 1, -1) < 0;
-  details.negates_b = immediate(decoder, 5, 1, -1) < 0;
-  std::size_t next = 6;
-  if (!details.reads_a_from_registers) details.major_a = immediate(decoder, next++, 0, 1) != 0 ? Major::mn : Major::k;
-  details.major_b = immediate(decoder, next, 0, 1) != 0 ? Major::mn : Major::k;
+  if (signs != 0) {
+    details.negates_a = immediate(decoder, 4, 1, -1) < 0;
+    details.negates_b = immediate(decoder, 5, 1, -1) < 0;
+  }
+  if (transposes == 2) details.major_a = immediate(decoder, 6, 0, 1) != 0 ? Major::mn : Major::k;
+  if (transposes != 0) details.major_b = immediate(decoder, 5 + transposes, 0, 1) != 0 ? Major::mn : Major::k;
   decoder.frame().program().warpgroup_rows.insert(slots.begin(), slots.end());
   decoder.keep(operation, std::move(slots));
   operation.details = decoder.keep_details(details);
