@@ -72,8 +72,8 @@ class ThreadCopies {
   std::uint64_t next_ = 0;  ///< number of a copy
 };
 
-/// The bulk copies to a block's shared memory (cp.async.bulk, cp.async.bulk.tensor) that are under way. A copy lands as late as it can: when a
-/// thread waits for its mbarrier.
+/// The bulk copies to a block's shared memory (cp.async.bulk, cp.async.bulk.tensor) that are under way. A copy lands
+/// as late as it can: when a thread waits for its mbarrier.
 class TensorCopies {
  public:
   explicit TensorCopies(Block& block) : block_(block) {}

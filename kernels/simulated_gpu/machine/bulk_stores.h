@@ -14,9 +14,9 @@ namespace gradring::simulated_gpu {
 class Warp;
 struct Operation;
 
-/// The bulk copies (cp.async.bulk, cp.reduce.async.bulk) from shared to global memory of a warp's threads that are under
-/// way, in bulk groups of each thread. A copy reads shared memory as late as it can, when its thread waits for its group
-/// with .read, and writes global memory when it waits without it, or at the end of the block.
+/// The bulk copies (cp.async.bulk, cp.reduce.async.bulk) from shared to global memory of a warp's threads that are
+/// under way, in bulk groups of each thread. A copy reads shared memory as late as it can, when its thread waits for
+/// its group with .read, and writes global memory when it waits without it, or at the end of the block.
 class BulkStores {
  public:
   struct Request {

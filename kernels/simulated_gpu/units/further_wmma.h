@@ -9,10 +9,11 @@
 
 namespace gradring::simulated_gpu {
 
-// wmma of all shapes and types but m16n16k16 of f16 and bf16 with f32 sums, which mma.h has. How a matrix lies in its
-// fragment is left to the implementation. Here:
+// wmma of all shapes and types but m16n16k16 of f16 and bf16 with f32 sums, which mma.h has. How a matrix lies in
+// its fragment is left to the implementation. Here:
 //
-// A and B      the lines of the matrix as it lies in memory, one behind the other, in 32 equal parts, one for each lane.
+// A and B      the lines of the matrix as it lies in memory, one behind the other, in 32 equal parts, one for each
+//              lane.
 //              f16 has as many registers as m16n16k16 needs twice: they repeat.
 // C and D      m16n16: as position_in_accumulators states; else 32 equal parts of the rows, one behind the other.
 

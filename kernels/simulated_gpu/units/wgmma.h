@@ -73,8 +73,8 @@ void read_chunks(Half type, Major major, bool negates, std::span<const Chunk> ch
 /// B of `columns` columns, from chunks_of(columns) pieces in the order of chunk_addresses().
 void read_chunks(Half type, Major major, bool negates, int columns, std::span<const Chunk> chunks, RightMatrix& b);
 
-/// Of tf32, e4m3 and e5m2, which are K-major: the columns of A, or rows of B, from k0 on, 16 or as many as there are. The
-/// pieces of a row of A or column of B are two, of 256 bits.
+/// Of tf32, e4m3 and e5m2, which are K-major: the columns of A, or rows of B, from k0 on, 16 or as many as there are.
+/// The pieces of a row of A or column of B are two, of 256 bits.
 void read_elements(Element element, bool negates, std::span<const Chunk> chunks, int k0, LeftMatrix& a);
 void read_elements(Element element, bool negates, std::span<const Chunk> chunks, int k0, RightMatrix& b);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Instructions that foreign programs ask for, against the definitions and tables of the PTX ISA (version 9.0, chapter 9.7).
+// Instructions that foreign programs ask for, against definitions and tables of the PTX ISA (version 9.0, chapter 9.7).
 #include <gtest/gtest.h>
 
 #include <algorithm>

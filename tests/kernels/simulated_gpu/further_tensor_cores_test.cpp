@@ -89,7 +89,7 @@ TEST(FurtherWmma, HalvesWithSumsOfHalves) {
   EXPECT_EQ(d.values(), std::vector<U16>(256, 0x5000));
 }
 
-/// A of [64, K] and B of [8, K] in shared memory, 32 bytes a row without swizzle, all bytes `a` and `b`: sums of warp 0.
+/// The sums for A of [64, K] and B of [8, K] in shared memory, 32 bytes a row without swizzle, all words `a` and `b`.
 std::vector<U32> product_of_bytes(const std::string& instruction, U32 a, U32 b, const std::string& rest) {
   GlobalMemory memory;
   const DeviceArray<U32> sums(memory, std::size_t{512});
