@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "kernels/simulated_gpu/cards/card_file.h"
 
 namespace gradring::simulated_gpu {
 

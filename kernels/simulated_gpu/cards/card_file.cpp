@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/cards/card_file.h"
-
+// Reads card files.
 #include <charconv>
 #include <map>
 #include <sstream>
 #include <string_view>
 
 #include "kernels/base/error.h"
+#include "kernels/simulated_gpu/cards/card.h"
 
 namespace gradring::simulated_gpu {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "kernels/base/error.h"
 #include "kernels/simulated_gpu/cards/card.h"
-#include "kernels/simulated_gpu/cards/card_file.h"
 #include "kernels/simulated_gpu/counters/summary.h"
 
 namespace gradring::tests {

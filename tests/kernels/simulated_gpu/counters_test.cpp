@@ -142,7 +142,7 @@ TEST(LaunchCounters, CountAsynchronousCopies) {
 }
 
 /// Rows of four vectors of 16 bytes, as the kernels have them that an H200 counted (docs/counters.md).
-TEST(LaunchCounters, CountCopiesByTheirPlaceInSharedMemory) {
+TEST(LaunchCounters, CountCopiesByTheirAddressInSharedMemory) {
   struct Row {
     const char *pitch, *start;  ///< of rows in shared memory
     std::uint64_t sectors, wavefronts;
