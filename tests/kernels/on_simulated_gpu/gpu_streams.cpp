@@ -93,7 +93,7 @@ void for_each_stream(const std::function<void(kernels::Device&, kernels::Stream&
     body(gpu.device(), *stream);
     finish(*stream);
     gpu.note_launches();
-    const std::vector<std::string> faults = simulated_gpu::runtime().faults.all();
+    const std::vector<std::string> faults = simulated_gpu::runtime().faults.texts();
     EXPECT_THAT(std::vector(faults.begin() + static_cast<std::ptrdiff_t>(faults_before), faults.end()),
                 testing::IsEmpty());
   }
