@@ -141,7 +141,9 @@ void GlobalAccesses::synchronize(const Used& used, unsigned warp, Mask active, c
   for_each_lane(active, [&](unsigned lane) {
     if (std::exchange(last, addresses[lane]) == addresses[lane]) return;
     if (writes) order_.publish(addresses[lane], published, is_update);
-    if (!writes || (is_update && !order.returns_none)) observed_.push_back({addresses[lane], warp, order.is_acquire});
+    // An atom that returns a value counts as an acquire: threadFenceReduction of cuda-samples has no fence behind it.
+    const bool observes = is_update && !order.returns_none;
+    if (!writes || observes) observed_.push_back({addresses[lane], warp, order.is_acquire || observes});
   });
 }
 

@@ -30,6 +30,7 @@ void sleep(const Operation&, Warp& warp, Mask) { warp.give_way(); }
 bool is_about_to_end(const Program& program, std::size_t position) {
   for (std::size_t steps = 0; steps < program.operations.size(); ++steps) {
     const Operation& operation = program.operations[position];
+    if (operation.guard != program.always) return false;
     if (operation.execute == &end_threads) return true;
     if (operation.execute != &branch && operation.execute != &branch_uniformly) return false;
     position = operation.immediate;
