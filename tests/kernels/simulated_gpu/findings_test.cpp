@@ -95,14 +95,15 @@ TEST(Findings, AreSummedUpAndWrittenAsJson) {
   log.add(FindingKind::early_exit, "formal, and nobody asked");
   EXPECT_THAT(shown, ElementsAre("2 of cudaMalloc \"left\"\n"));
   EXPECT_EQ(log.summary(), "1 error, 0 warnings (1 suppressed)\n   leak: 1, seen 2 times");
-  EXPECT_EQ(log.json(),
-            "{\"errors\": 1, \"warnings\": 0, \"formal\": 0, \"findings\": [\n"
-            "  {\"kind\": \"leak\", \"severity\": \"error\", \"count\": 2, \"suppressed\": false, \"device\": -1, "
-            "\"kernel\": \"\", \"file\": \"\", \"line\": 0, \"called_from\": \"\", \"instruction\": \"\", "
-            "\"thread\": null, \"block\": null, \"text\": \"2 of cudaMalloc \\\"left\\\"\\u000a\"},\n"
-            "  {\"kind\": \"mistake\", \"severity\": \"warning\", \"count\": 1, \"suppressed\": true, \"device\": -1, "
-            "\"kernel\": \"\", \"file\": \"\", \"line\": 0, \"called_from\": \"\", \"instruction\": \"\", "
-            "\"thread\": null, \"block\": null, \"text\": \"quiet\"}]}\n");
+  EXPECT_EQ(
+      log.json(),
+      "{\"errors\": 1, \"warnings\": 0, \"formal\": 0, \"findings\": [\n"
+      "  {\"kind\": \"leak\", \"severity\": \"error\", \"count\": 2, \"suppressed\": false, \"device\": -1, "
+      "\"kernel\": \"\", \"file\": \"\", \"line\": 0, \"called_from\": \"\", \"instruction\": \"\", "
+      "\"thread\": null, \"block\": null, \"text\": \"2 of cudaMalloc \\\"left\\\"\\u000a\", \"host_stack\": []},\n"
+      "  {\"kind\": \"mistake\", \"severity\": \"warning\", \"count\": 1, \"suppressed\": true, \"device\": -1, "
+      "\"kernel\": \"\", \"file\": \"\", \"line\": 0, \"called_from\": \"\", \"instruction\": \"\", "
+      "\"thread\": null, \"block\": null, \"text\": \"quiet\", \"host_stack\": []}]}\n");
 }
 
 TEST(Findings, BarrierIsCompleteWithoutThreadsThatHaveEnded) {
