@@ -38,7 +38,6 @@ Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& mem
     warps_.back()->begin_launch();
   }
   if (options.checks_races && options.findings != nullptr && warps > 1) global_words_.emplace();
-  states_.resize(warps);
 }
 
 void Tally::attribute(std::uint64_t block) {
@@ -72,7 +71,8 @@ void Block::begin(const Extent& index) {
   last_chosen_ = warp_count() - 1;
   progress_ = progress_at_wake_ = 0;
   idle_wakes_ = 0;
-  std::ranges::fill(states_, State::ready);
+  in_state_.fill(0);
+  for (unsigned warp = 0; warp < warp_count(); ++warp) set_state(warp, State::ready);
   for (const auto& warp : warps_) warp->begin_block();
   if (accesses_) accesses_->begin_block(linear_index_);
   if (global_words_) global_words_->begin_block(shared_.clocks());
@@ -120,25 +120,25 @@ Block::Outcome Block::run_warps(std::uint64_t turn) {
 
 void Block::advance(unsigned index) {
   Warp& warp = *warps_[index];
-  const Warp::Stop stop = warp.run(
-      std::min<std::uint64_t>(options_.seed == 0 ? kLongTurn : 1 + draw(kShortTurn), options_.most_instructions));
+  const std::uint64_t turn =
+      std::min<std::uint64_t>(options_.seed == 0 ? kLongTurn : 1 + draw(kShortTurn), options_.most_instructions);
+  const Warp::Stop stop = warp.may_be_in_loop() ? warp.run_in_loop() : warp.run(turn);
   executed_ += warp.executed();
   if (stop == Warp::Stop::waiting)
     waiting_ |= Mask{1} << index;
   else if (stop != Warp::Stop::gave_way && stop != Warp::Stop::polling)
     waiting_ = 0;
+  if (executed_ >= options_.most_instructions && stop != Warp::Stop::ended)
+    warp.fail_here(joined("the block does not end: its warps executed ", executed_, " instructions"),
+                   FindingKind::deadlock);
   switch (stop) {
-    case Warp::Stop::quantum_over:
-      if (executed_ >= options_.most_instructions)
-        warp.fail_here(joined("the block does not end: its warps executed ", executed_, " instructions"),
-                       FindingKind::deadlock);
-      break;
     case Warp::Stop::at_barrier: arrive(index); break;
-    case Warp::Stop::polling: states_[index] = State::polling; break;
+    case Warp::Stop::polling: set_state(index, State::polling); break;
+    case Warp::Stop::quantum_over:
     case Warp::Stop::gave_way:
     case Warp::Stop::waiting: break;
     case Warp::Stop::ended:
-      states_[index] = State::ended;
+      set_state(index, State::ended);
       note_progress();
       for (Barrier& barrier : barriers_)
         if (barrier.warps != 0 && barrier.expected == 0) release_if_complete(barrier);
@@ -173,7 +173,7 @@ void Block::arrive(unsigned index) {
       return joined("divergent barrier: ", std::popcount(ended),
                     " threads of the warp went on without it, and ended while the others wait");
     });
-  states_[index] = State::at_barrier;
+  set_state(index, State::at_barrier);
   barrier.warps |= Mask{1} << index;
   barrier.threads += barrier.expected == 0 ? static_cast<unsigned>(std::popcount(warp.living())) : kWarpSize;
   const auto& details = *static_cast<const BarrierDetails*>(operation.details);
@@ -225,7 +225,7 @@ void Block::release(Barrier& barrier) {
         break;
     }
     warp.resume();
-    states_[index] = State::ready;
+    set_state(index, State::ready);
   });
   barrier = {};
   note_progress();
@@ -255,7 +255,7 @@ void Block::wake_polling() {
   if (idle_wakes_ > kMostIdleWakes) report_deadlock();
   for_each_lane(polling, [&](unsigned warp) {
     warps_[warp]->resume();
-    states_[warp] = State::ready;
+    set_state(warp, State::ready);
   });
 }
 
@@ -271,11 +271,9 @@ void Block::report_deadlock() const {
                FindingKind::deadlock);
 }
 
-Mask Block::in_state(State state) const {
-  Mask found = 0;
-  for (unsigned warp = 0; warp < states_.size(); ++warp)
-    if (states_[warp] == state) found |= Mask{1} << warp;
-  return found;
+void Block::set_state(unsigned warp, State state) {
+  for (Mask& warps : in_state_) warps &= ~(Mask{1} << warp);
+  in_state_[static_cast<std::size_t>(state)] |= Mask{1} << warp;
 }
 
 unsigned Block::choose(Mask warps) {

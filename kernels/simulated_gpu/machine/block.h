@@ -147,7 +147,8 @@ class Block {
   void release_if_complete(Barrier& barrier);
   void note_early_exit(const Barrier& barrier, std::uint64_t living) const;
   void wake_polling();
-  Mask in_state(State state) const;
+  Mask in_state(State state) const { return in_state_[static_cast<std::size_t>(state)]; }
+  void set_state(unsigned warp, State state);
   unsigned choose(Mask warps);
   unsigned draw(unsigned below);
 
@@ -168,7 +169,7 @@ class Block {
   TensorCopies tensor_copies_{*this};
   Warpgroups warpgroups_{*this};
   std::vector<std::unique_ptr<Warp>> warps_;
-  std::vector<State> states_;
+  std::array<Mask, 4> in_state_{};  ///< warps, by State
   std::array<Barrier, 16> barriers_;
   std::uint64_t linear_index_ = 0;
   std::uint64_t draws_ = 0;

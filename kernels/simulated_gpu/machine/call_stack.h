@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -44,6 +45,10 @@ class CallStack {
              std::size_t position);
   /// It leaves the last one that it entered, and returns to the position that is returned.
   std::size_t leave(Warp& warp, unsigned lane);
+  /// Whether a thread is in a function.
+  bool is_used() const {
+    return std::ranges::any_of(lanes_, [](const Lane& lane) { return !lane.activations.empty(); });
+  }
   /// Where it will return to, the innermost function first.
   std::vector<std::size_t> return_positions(unsigned lane) const;
   std::size_t next_position(unsigned lane) const { return lanes_[lane].activations.back().position; }

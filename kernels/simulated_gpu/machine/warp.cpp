@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstdio>
+#include <cstring>
 #include <utility>
 
 #include "kernels/simulated_gpu/machine/block.h"
@@ -84,7 +85,8 @@ void Warp::begin_block() {
   polls_.clear();
   gives_way_ = is_fair_ = false;
   turns_ = 0;
-  unshared_ = 0;
+  unshared_ = unprobed_ = 0;
+  is_in_loop_ = false;
   copies_.clear();
   bulk_stores_.clear();
   calls_.clear();
@@ -95,12 +97,19 @@ Extent Warp::thread(unsigned lane) const { return extent_at(block_.launch().bloc
 
 Warp::Stop Warp::run(std::uint64_t quantum) {
   const bool was_fair = is_fair_;
-  const std::uint64_t turn = was_fair ? std::min(quantum, kFairTurn) : quantum;
+  const Stop stop = execute(was_fair ? std::min(quantum, kFairTurn) : quantum);
+  if (stop != Stop::quantum_over) return stop;
+  if (was_fair) end_fair_turn();
+  share_with_fragments();
+  return Stop::quantum_over;
+}
+
+Warp::Stop Warp::execute(std::uint64_t quantum) {
   const Operation* const operations = program_.operations.data();
   Counters::Instruction* const counters = block_.counters().instructions.data();
-  for (std::uint64_t rest = turn; rest > 0; --rest) {
+  for (std::uint64_t rest = quantum; rest > 0; --rest) {
     if (position_ >= limit_ && !regroup()) [[unlikely]] {
-      executed_ = turn - rest;
+      executed_ = quantum - rest;
       return why_stopped();
     }
     const Operation& operation = operations[position_];
@@ -110,9 +119,7 @@ Warp::Stop Warp::run(std::uint64_t quantum) {
     ++position_;
     if (active != 0) operation.execute(operation, *this, active);
   }
-  executed_ = turn;
-  if (was_fair) end_fair_turn();
-  share_with_fragments();
+  executed_ = quantum;
   return Stop::quantum_over;
 }
 
@@ -251,8 +258,13 @@ void Warp::forget_who_gave_way() {
 /// the others run, too.
 void Warp::share_with_fragments() {
   unshared_ += executed_;
+  unprobed_ += executed_;
   if (unshared_ < kLongestUnshared || others_.empty()) return;
   unshared_ = 0;
+  leave_for_others();
+}
+
+void Warp::leave_for_others() {
   for (Fragment& fragment : others_)
     if (fragment.state == Fragment::State::polling) fragment.state = Fragment::State::ready;
   gives_way_ = true;
@@ -260,6 +272,45 @@ void Warp::share_with_fragments() {
   gives_way_ = false;
   is_fair_ = true;
   limit_ = 0;
+}
+
+Warp::Stop Warp::run_in_loop() {
+  constexpr std::uint64_t kLongestLoop = 4096;
+  constexpr unsigned kMostComparisons = 16;
+  unprobed_ = 0;
+  is_in_loop_ = false;
+  const bool was_fair = is_fair_;
+  if (position_ >= limit_ && !regroup()) {
+    executed_ = 0;
+    return why_stopped();
+  }
+  const std::size_t position = position_, fragments = others_.size();
+  const Mask lanes = lanes_, living = living_;
+  const std::vector<std::byte> frame(frame_, frame_ + program_.frame_bytes);
+  const std::vector<std::byte> local = local_;
+  const std::uint64_t progress = block_.progress();
+  const bool compared = block_.compares_stores();
+  block_.compare_stores(true);
+  Stop stop = Stop::quantum_over;
+  std::uint64_t executed = 0;
+  for (unsigned comparisons = 0; executed < kLongestLoop && comparisons < kMostComparisons;) {
+    stop = execute(1);
+    executed += executed_;
+    if (stop != Stop::quantum_over) break;
+    if (position_ != position || lanes_ != lanes) continue;
+    ++comparisons;
+    is_in_loop_ = living_ == living && others_.size() == fragments && block_.progress() == progress &&
+                  !calls_.is_used() && local == local_ && std::memcmp(frame.data(), frame_, frame.size()) == 0;
+    if (!is_in_loop_) continue;
+    executed = kLongestLoop;  // as many as it would execute in vain
+    leave_for_others();
+    stop = next_that_has_not_given_way() == others_.end() ? Stop::waiting : Stop::gave_way;
+  }
+  block_.compare_stores(compared);
+  executed_ = executed;
+  unshared_ += executed;
+  if (was_fair && stop == Stop::quantum_over) end_fair_turn();
+  return stop;
 }
 
 /// Whether all threads wait at one barrier, by instructions that are not .aligned.

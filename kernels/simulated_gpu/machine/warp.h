@@ -102,6 +102,11 @@ class Warp {
   void begin_block();
   /// Executes up to `quantum` instructions.
   Stop run(std::uint64_t quantum);
+  /// The same for a short turn of a warp that has executed very many instructions: if it is in a loop that changes
+  /// neither registers nor memory, its threads wait for what others write, by whatever instructions.
+  Stop run_in_loop();
+  /// Whether it is time for that.
+  bool may_be_in_loop() const { return is_in_loop_ || unprobed_ >= kUntilProbe; }
   /// How many it executed when it ran last.
   std::uint64_t executed() const { return executed_; }
   /// After Stop::at_barrier or Stop::polling: all fragments can go on.
@@ -209,6 +214,7 @@ class Warp {
                             FindingKind kind = FindingKind::fault) const;
 
  private:
+  static constexpr std::uint64_t kUntilProbe = std::uint64_t{1} << 20;
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
   /// A part of the fragment that runs waits from now on.
@@ -217,6 +223,7 @@ class Warp {
     lanes_ &= ~fragment.lanes;
     limit_ = 0;
   }
+  Stop execute(std::uint64_t quantum);
   void fill_special(const SpecialRow& row);
   bool regroup();
   bool choose();
@@ -226,6 +233,7 @@ class Warp {
   void leave_running();
   void forget_who_gave_way();
   void share_with_fragments();
+  void leave_for_others();
   bool is_at_one_barrier() const;
   Stop why_stopped();
 
@@ -249,6 +257,8 @@ class Warp {
   std::uint32_t turns_ = 0;     ///< of the fragment that runs: Fragment::turns
   std::uint64_t executed_ = 0;  ///< by the last run
   std::uint64_t unshared_ = 0;  ///< instructions since fragments were compared for fairness
+  std::uint64_t unprobed_ = 0;  ///< since it was looked for a loop that changes nothing
+  bool is_in_loop_ = false;     ///< one was found
   ThreadCopies copies_;
   BulkStores bulk_stores_;
   CallStack calls_;

@@ -223,6 +223,39 @@ TEST(ForwardProgress, LanesOfAWarpWaitForEachOther) {
   EXPECT_EQ(words.values(), (std::vector<U32>{7, 7}));
 }
 
+/// Loops that look by weak loads, or not at all: they are found by what they leave unchanged.
+TEST(ForwardProgress, WeakLoadsWait) {
+  const TestKernel kernel(kBlock +
+                              "mul.wide.u32 %rd1, %r1, 4; add.u64 %rd2, %p0, %rd1; mov.u32 %r5, 1;\n"
+                              "setp.eq.u32 %q2, %r1, 0; @%q2 bra $set;\n"
+                              "$poll: ld.global.u32 %r3, [%rd2+-4]; mov.u32 %r4, 0;\n"
+                              "$inner: add.u32 %r4, %r4, 1; setp.lt.u32 %q4, %r4, 3; @%q4 bra $inner;\n"
+                              "st.global.u32 [%p1], %r2; setp.eq.u32 %q3, %r3, 0; @%q3 bra $poll;\n"
+                              "$set: st.global.u32 [%rd2], %r5;",
+                          2);
+  GlobalMemory memory;
+  DeviceArray<U32> flags(memory, std::vector<U32>(4, 0));
+  DeviceArray<U32> word(memory, std::vector<U32>(1, 4));
+  // The last block begins first with some seeds, and waits for the others.
+  for (std::uint64_t seed = 0; seed < 3; ++seed)
+    kernel.run(memory, {flags.address(), word.address()}, {4}, {1}, {.seed = seed, .checks_races = false});
+  EXPECT_EQ(flags.values(), std::vector<U32>(4, 1));
+}
+
+TEST(ForwardProgress, LoopsThatChangeNothingAreReported) {
+  for (const std::string loop : {"$loop: bra $loop;", "$loop: ld.global.u32 %r3, [%p0]; bra $loop;",
+                                 "$loop: st.global.u32 [%p0], %thread; bar.sync 0; bra $loop;"}) {
+    GlobalMemory memory;
+    DeviceArray<U32> words(memory, std::vector<U32>(1, 0));
+    const bool has_barrier = loop.find("bar.sync") != loop.npos;
+    const std::string text = fault_of([&] {
+      TestKernel(kBlock + loop, 1)
+          .run(memory, {words.address()}, {2}, {1}, {.most_instructions = 1u << (has_barrier ? 16 : 26)});
+    });
+    EXPECT_EQ(text.find(has_barrier ? "the block does not end" : "no progress: "), 0u) << text;
+  }
+}
+
 /// Warp 1 sets a flag in shared memory when warp 0 has begun to wait for it; both go on to one barrier.
 TEST(ForwardProgress, WarpsOfABlockWaitForEachOther) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {
