@@ -48,7 +48,8 @@ struct Tally {
 /// the seed. A block that waits for another one stops, and is resumed later.
 class Block {
  public:
-  /// The blocks of `cluster` with this rank. `tally`: of all blocks that the host thread executes. `order`: of the launch.
+  /// The blocks of `cluster` with this rank. `tally`: of all blocks that the host thread executes. `order`: of the
+  /// launch.
   Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
         Tally& tally, BlockOrder& order, Cluster& cluster, unsigned rank);
 

@@ -10,7 +10,8 @@ namespace {
 
 /// Instructions of a block until another one of the cluster has its turn.
 constexpr std::uint64_t kTurn = std::uint64_t{1} << 16;
-/// Passes over the blocks of a cluster, all of which wait at barriers and mbarriers, until it is taken to wait for ever.
+/// Passes over the blocks of a cluster, all of which wait at barriers and mbarriers, until it is taken to wait for
+/// ever.
 constexpr std::uint64_t kMostIdlePasses = 1000;
 
 }  // namespace
@@ -96,8 +97,7 @@ void Cluster::arrive(const Warp& warp, Mask lanes) {
 
 bool Cluster::is_complete(const Warp& warp, Mask lanes) {
   Arrivals& own = arrivals_of(warp);
-  if ((lanes & ~own.lanes) != 0)
-    throw Fault("a thread waits at the barrier of the cluster, and has not arrived");
+  if ((lanes & ~own.lanes) != 0) throw Fault("a thread waits at the barrier of the cluster, and has not arrived");
   bool complete = true;
   for_each_lane(lanes, [&](unsigned lane) { complete &= own.phase[lane] < phase_; });
   if (complete) own.lanes &= ~lanes;

@@ -50,7 +50,7 @@ class Cluster {
 
  private:
   struct Arrivals {
-    Mask lanes = 0;  ///< that have arrived, and have not waited since
+    Mask lanes = 0;                                ///< that have arrived, and have not waited since
     std::array<std::uint64_t, kWarpSize> phase{};  ///< in which they have
   };
   Arrivals& arrivals_of(const Warp& warp) { return arrivals_[warp.block().cluster_rank() * warps_ + warp.index()]; }
@@ -62,7 +62,7 @@ class Cluster {
   Extent index_;
   unsigned warps_;  ///< of a block
   std::vector<Arrivals> arrivals_;
-  std::uint64_t phase_ = 0;  ///< of barrier.cluster
+  std::uint64_t phase_ = 0;    ///< of barrier.cluster
   bool has_arrivals_ = false;  ///< in this phase
   std::uint64_t idle_passes_ = 0;
   std::uint64_t passes_ = 0;

@@ -73,13 +73,11 @@ class GridWorkspace {
   std::unique_ptr<std::uint32_t[]> words_ = std::make_unique<std::uint32_t[]>(kWords);
 };
 
-constexpr std::uint64_t kMostBlocksOfACluster = 16;
-
 }  // namespace
 
 /// A launch. Each host thread executes a cluster (a block, without clusters) to its end and then takes the next one, as
-/// long as they do not wait for each other. If one waits, the thread suspends it and takes another one that has not begun,
-/// up to the number of blocks that the GPU holds; then it gives those that are suspended their turns.
+/// long as they do not wait for each other. If one waits, the thread suspends it and takes another one that has not
+/// begun, up to the number of blocks that the GPU holds; then it gives those that are suspended their turns.
 class Grid {
  public:
   Grid(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options)
@@ -93,8 +91,8 @@ class Grid {
     const std::uint64_t room = launch_.most_resident_blocks / launch_.cluster.count();
     most_resident_ = launch_.most_resident_blocks == 0 ? clusters_ : std::clamp<std::uint64_t>(room, 1, clusters_);
     if (launch_.is_cooperative && most_resident_ < clusters_)
-      refuse(joined("a cooperative launch of ", blocks_, " blocks; the GPU holds ", most_resident_ * launch_.cluster.count(),
-                    " at once"));
+      refuse(joined("a cooperative launch of ", blocks_, " blocks; the GPU holds ",
+                    most_resident_ * launch_.cluster.count(), " at once"));
     threads_ = static_cast<unsigned>(std::min<std::uint64_t>(std::max(options.threads, 1u), clusters_));
     idle_since_.resize(threads_);
   }
@@ -208,8 +206,7 @@ class Grid {
     if (!resumes)
       if (const auto index = take_index()) {
         if (worker.ended.empty())
-          worker.ended.push_back(
-              std::make_unique<Cluster>(program_, launch_, memory_, options_, worker.tally, order_));
+          worker.ended.push_back(std::make_unique<Cluster>(program_, launch_, memory_, options_, worker.tally, order_));
         std::unique_ptr<Cluster> cluster = std::move(worker.ended.back());
         worker.ended.pop_back();
         cluster->begin(*index);
@@ -292,8 +289,8 @@ class Grid {
       note_stuck(worker);
   }
 
-  /// This host thread's blocks wait for ever, unless those of another one do something: the launch is over if all say so
-  /// of the same state of it.
+  /// This host thread's blocks wait for ever, unless those of another one do something: the launch is over if all say
+  /// so of the same state of it.
   void note_stuck(Worker& worker) {
     const std::lock_guard lock(mutex_);
     idle_since_[worker.index] = worker.idle.progress;
@@ -308,9 +305,9 @@ class Grid {
   [[noreturn]] void report_no_progress() const {
     const std::uint64_t of_cluster = launch_.cluster.count();
     const std::uint64_t begun = std::min<std::uint64_t>(next_, clusters_) * of_cluster;
-    std::string what =
-        joined("no progress: memory did not change and no barrier completed for ", options_.most_idle_instructions,
-               " instructions and ", kMostIdleTurns, " turns of each of ", resident_.load() * of_cluster, " resident blocks");
+    std::string what = joined("no progress: memory did not change and no barrier completed for ",
+                              options_.most_idle_instructions, " instructions and ", kMostIdleTurns,
+                              " turns of each of ", resident_.load() * of_cluster, " resident blocks");
     if (begun < blocks_)
       what += joined(", and ", blocks_ - begun,
                      blocks_ - begun == 1 ? " block of the grid has" : " blocks of the grid have",

@@ -79,6 +79,9 @@ class Executable {
   std::unique_ptr<Program> program_;
 };
 
+/// Where a program asks for more than the 8 that are portable.
+inline constexpr std::uint64_t kMostBlocksOfACluster = 16;
+
 struct LaunchSpec {
   Extent grid;
   Extent block;

@@ -17,13 +17,13 @@ class WaitReport {
  public:
   void add(const Block& block);
 
-  /// `what`, and where: "..., by thread (0, 0, 0) of block (3, 0, 0)\n   in <kernel>, <line>\n   <instruction>\n   where
-  /// 131 threads of 131 blocks wait for memory to change\n   255 threads of 8 blocks wait at a barrier: ..."
+  /// `what`, and where: "..., by thread (0, 0, 0) of block (3, 0, 0)\n   in <kernel>, <line>\n   <instruction>\n
+  /// waiting for memory to change: 131 threads of 131 blocks\n   waiting at a barrier: 255 threads of 8 blocks, ..."
   Finding finding(const std::string& what) const;
 
  private:
   /// In the order of what is named first.
-  enum class For : std::uint8_t { memory, mbarrier, lanes, barrier };
+  enum class For : std::uint8_t { memory, phase, lanes, barrier };  ///< phase: of an mbarrier, or of barrier.cluster
   struct Group {
     Finding first;  ///< of the first thread, without `what`
     std::string instruction;
@@ -31,7 +31,7 @@ class WaitReport {
     std::uint64_t blocks = 0;
     std::uint64_t last_block = 0;
   };
-  static For waits_for(const Fragment& fragment);
+  static For waits_for(const Program& program, const Fragment& fragment);
 
   std::map<std::pair<For, std::size_t>, Group> groups_;  ///< by position
 };

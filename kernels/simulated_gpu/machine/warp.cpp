@@ -264,14 +264,13 @@ void Warp::share_with_fragments() {
   leave_for_others();
 }
 
-void Warp::leave_for_others() {
-  for (Fragment& fragment : others_)
-    if (fragment.state == Fragment::State::polling) fragment.state = Fragment::State::ready;
+/// The fragment that runs gives way. Returns whether others can run, besides those that look at mbarriers again.
+bool Warp::leave_for_others() {
   gives_way_ = true;
   leave_running();
-  gives_way_ = false;
   is_fair_ = true;
   limit_ = 0;
+  return why_stopped() == Stop::gave_way;
 }
 
 Warp::Stop Warp::run_in_loop() {
@@ -303,8 +302,7 @@ Warp::Stop Warp::run_in_loop() {
                   !calls_.is_used() && local == local_ && std::memcmp(frame.data(), frame_, frame.size()) == 0;
     if (!is_in_loop_) continue;
     executed = kLongestLoop;  // as many as it would execute in vain
-    leave_for_others();
-    stop = next_that_has_not_given_way() == others_.end() ? Stop::waiting : Stop::gave_way;
+    stop = leave_for_others() ? Stop::gave_way : Stop::waiting;
   }
   block_.compare_stores(compared);
   executed_ = executed;
@@ -329,9 +327,13 @@ bool Warp::is_at_one_barrier() const {
 
 Warp::Stop Warp::why_stopped() {
   if (std::exchange(gives_way_, false)) {
+    const bool others_can_run = next_that_has_not_given_way() != others_.end();
     for (Fragment& fragment : others_)
-      if (fragment.state == Fragment::State::polling) fragment.state = Fragment::State::ready;
-    return next_that_has_not_given_way() == others_.end() ? Stop::waiting : Stop::gave_way;
+      if (fragment.state == Fragment::State::polling) {
+        fragment.waits_at = fragment.waiting_position();
+        fragment.state = Fragment::State::ready;
+      }
+    return others_can_run ? Stop::gave_way : Stop::waiting;
   }
   if (others_.empty()) return Stop::ended;
   if (others_.back().state == Fragment::State::polling) return Stop::polling;

@@ -233,7 +233,7 @@ class Warp {
   void leave_running();
   void forget_who_gave_way();
   void share_with_fragments();
-  void leave_for_others();
+  bool leave_for_others();
   bool is_at_one_barrier() const;
   Stop why_stopped();
 

@@ -140,8 +140,8 @@ TEST(Cluster, BinsAreSharedOutOverItsBlocks) {
 TEST(Cluster, RejectsGridsThatAreNoMultiple) {
   GlobalMemory memory;
   const std::string text = fault_of([&] {
-    NvccKernel(kHistogram, "histogram").run(memory, {.grid = {7}, .block = {32}, .parameters = {}}, {}, U64{}, 1u, 1u,
-                                            U64{}, 1u);
+    NvccKernel(kHistogram, "histogram")
+        .run(memory, {.grid = {7}, .block = {32}, .parameters = {}}, {}, U64{}, 1u, 1u, U64{}, 1u);
   });
   EXPECT_NE(text.find("a grid of 7 x 1 x 1 blocks; expected multiples of the cluster's 2 x 1 x 1"), text.npos) << text;
 }
@@ -203,15 +203,15 @@ TEST(Cluster, BlocksAccessEachOthersSharedMemory) {
 /// Rank 0 waits at an mbarrier of its own at which every block arrives.
 TEST(Cluster, BlocksArriveAtMbarriersOfOthers) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {
-    const std::vector<U32> words = words_of(
-        "@%q1 mbarrier.init.shared::cta.b64 [%r2], 4; fence.mbarrier_init.release.cluster;\n" + kSync +
-            "mov.u32 %r3, 0; mapa.shared::cluster.u32 %r4, %r2, %r3;\n"
-            "@%q1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];\n"
-            "setp.ne.u32 %q2, %r1, 0; @%q2 bra $end;\n"
-            "$wait: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q3, [%r2], 0; @!%q3 bra $wait;\n"
-            "$end: mov.u32 %r10, 1;\n" +
-            kSync,
-        {.seed = seed});
+    const std::vector<U32> words =
+        words_of("@%q1 mbarrier.init.shared::cta.b64 [%r2], 4; fence.mbarrier_init.release.cluster;\n" + kSync +
+                     "mov.u32 %r3, 0; mapa.shared::cluster.u32 %r4, %r2, %r3;\n"
+                     "@%q1 mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%r4];\n"
+                     "setp.ne.u32 %q2, %r1, 0; @%q2 bra $end;\n"
+                     "$wait: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %q3, [%r2], 0; @!%q3 bra $wait;\n"
+                     "$end: mov.u32 %r10, 1;\n" +
+                     kSync,
+                 {.seed = seed});
     EXPECT_EQ(words, std::vector<U32>(16, 1));
   }
 }
@@ -235,9 +235,10 @@ TEST(Cluster, ReportsWhatItsRulesForbid) {
   EXPECT_NE(fault(map + "ld.shared::cluster.u32 %r5, [%r4];").find("is read before it is written"), std::string::npos);
   EXPECT_NE(fault(map + "ld.shared::cluster.u32 %r5, [%r4+64];").find("is accessed out of bounds"), std::string::npos);
   // Rank 1 ends, and the others access it after a while.
-  const std::string late = fault("setp.eq.u32 %q2, %r1, 1; @%q2 ret; mov.u32 %r6, 0;\n"
-                                 "$more: add.u32 %r6, %r6, 1; setp.lt.u32 %q3, %r6, 100000; @%q3 bra $more;" +
-                                 map + "st.shared::cluster.u32 [%r4], %r1;");
+  const std::string late = fault(
+      "setp.eq.u32 %q2, %r1, 1; @%q2 ret; mov.u32 %r6, 0;\n"
+      "$more: add.u32 %r6, %r6, 1; setp.lt.u32 %q3, %r6, 100000; @%q3 bra $more;" +
+      map + "st.shared::cluster.u32 [%r4], %r1;");
   EXPECT_NE(late.find("which has ended"), std::string::npos) << late;
 }
 

@@ -144,9 +144,8 @@ TEST(CooperativeLaunch, RejectsMoreBlocksThanTheGpuHolds) {
   DeviceArray<U32> a(memory, numbered(640));
   const std::string text = fault_of([&] {
     NvccKernel(kNeighbours, "neighbours")
-        .run(memory,
-             {.grid = {10}, .block = {64}, .parameters = {}, .most_resident_blocks = 9, .is_cooperative = true}, {},
-             a.address(), a.address(), 640u);
+        .run(memory, {.grid = {10}, .block = {64}, .parameters = {}, .most_resident_blocks = 9, .is_cooperative = true},
+             {}, a.address(), a.address(), 640u);
   });
   EXPECT_NE(text.find("a cooperative launch of 10 blocks; the GPU holds 9 at once"), text.npos) << text;
 }

@@ -56,18 +56,17 @@ TEST(ForwardProgress, BlocksMeetAtABarrierByAtomics) {
 TEST(ForwardProgress, ABarrierOfMoreBlocksThanAreResidentIsReported) {
   for (const unsigned threads : {1u, 3u}) {
     GridBarrier barrier;
-    const std::string text = fault_of([&] {
-      barrier.run(20, 19, {.threads = threads, .most_idle_instructions = 1u << 16});
-    });
+    const std::string text =
+        fault_of([&] { barrier.run(20, 19, {.threads = threads, .most_idle_instructions = 1u << 16}); });
     EXPECT_EQ(text.find("no progress: memory did not change and no barrier completed for 65536 instructions and 100 "
                         "turns of each of 19 resident blocks, and 1 block of the grid has not begun, because the GPU "
                         "holds 19 at once, by thread (0, 0, 0) of block ("),
               0u)
         << text;
-    EXPECT_NE(text.find("ld.volatile.global.u32 %r4, [%p0];\n   where 19 threads of 19 blocks wait for memory to change"),
+    EXPECT_NE(text.find("ld.volatile.global.u32 %r4, [%p0];\n   waiting for memory to change: 19 threads of 19 blocks"),
               text.npos)
         << text;
-    EXPECT_NE(text.find("1311 threads of 19 blocks wait at a barrier: bar.sync 0;"), text.npos) << text;
+    EXPECT_NE(text.find("waiting at a barrier: 1311 threads of 19 blocks, bar.sync 0;"), text.npos) << text;
   }
 }
 
@@ -177,14 +176,15 @@ TEST(ForwardProgress, AFlagThatNobodySetsIsReported) {
   const std::string text =
       fault_of([&] { kernel.run(memory, {words.address()}, {3}, {64}, {.most_idle_instructions = 1u << 16}); });
   EXPECT_NE(text.find("no progress: "), text.npos) << text;
-  EXPECT_NE(text.find("ld.acquire.gpu.global.u32 %r3, [%p0+4];\n   where 3 threads of 3 blocks wait for memory to change"),
-            text.npos)
+  EXPECT_NE(
+      text.find("ld.acquire.gpu.global.u32 %r3, [%p0+4];\n   waiting for memory to change: 3 threads of 3 blocks"),
+      text.npos)
       << text;
-  EXPECT_NE(text.find("189 threads of 3 blocks wait at a barrier: bar.sync 0;"), text.npos) << text;
+  EXPECT_NE(text.find("waiting at a barrier: 189 threads of 3 blocks, bar.sync 0;"), text.npos) << text;
 }
 
-/// Block 0 has lock 0 and wants lock 1, block 1 has lock 1 and wants lock 0. While a block waits it stores what is there
-/// already.
+/// Block 0 has lock 0 and wants lock 1, block 1 has lock 1 and wants lock 0. While a block waits it stores what is
+/// there already.
 TEST(ForwardProgress, TwoLocksInBothOrdersAreReported) {
   const TestKernel kernel(
       kBlock +
@@ -202,7 +202,7 @@ TEST(ForwardProgress, TwoLocksInBothOrdersAreReported) {
     kernel.run(memory, {locks.address(), word.address()}, {2}, {1}, {.most_idle_instructions = 1u << 16});
   });
   EXPECT_NE(text.find("no progress: "), text.npos) << text;
-  EXPECT_NE(text.find("atom.global.cas.b32 %r6, [%rd4], 0, 1;\n   where 2 threads of 2 blocks wait for memory to change"),
+  EXPECT_NE(text.find("atom.global.cas.b32 %r6, [%rd4], 0, 1;\n   waiting for memory to change: 2 threads of 2 blocks"),
             text.npos)
       << text;
 }
@@ -221,6 +221,23 @@ TEST(ForwardProgress, LanesOfAWarpWaitForEachOther) {
              1)
       .run(memory, {words.address()}, {}, {4});
   EXPECT_EQ(words.values(), (std::vector<U32>{7, 7}));
+}
+
+/// Lane 0 waits for memory, and the others for an mbarrier.
+TEST(ForwardProgress, LanesThatWaitForDifferentThingsAreReported) {
+  const TestKernel kernel(kBlock +
+                              ".shared .align 8 .b8 barrier[8]; mov.u32 %r3, barrier;\n"
+                              "@%q1 mbarrier.init.shared.b64 [%r3], 1; bar.warp.sync -1; @%q1 bra $poll;\n"
+                              "$wait: mbarrier.try_wait.parity.shared.b64 %q2, [%r3], 0; @!%q2 bra $wait; ret;\n"
+                              "$poll: ld.volatile.global.u32 %r4, [%p0]; setp.eq.u32 %q3, %r4, 0; @%q3 bra $poll;",
+                          1);
+  GlobalMemory memory;
+  DeviceArray<U32> word(memory, std::vector<U32>(1, 0));
+  const std::string text =
+      fault_of([&] { kernel.run(memory, {word.address()}, {}, {32}, {.most_idle_instructions = 1u << 16}); });
+  EXPECT_EQ(text.find("no progress: "), 0u) << text;
+  EXPECT_NE(text.find("waiting for memory to change: 1 thread of 1 block"), text.npos) << text;
+  EXPECT_NE(text.find("waiting for a phase to complete: 31 threads of 1 block, mbarrier.try_wait"), text.npos) << text;
 }
 
 /// Loops that look by weak loads, or not at all: they are found by what they leave unchanged.

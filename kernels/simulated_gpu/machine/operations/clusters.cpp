@@ -89,11 +89,13 @@ RemoteAddress remote_address(const Operation& operation, Warp& warp, unsigned la
   const auto rank = static_cast<unsigned>(address >> kClusterRankShift);
   Block* const block = rank == 0 ? &own : own.of_rank(rank - 1);
   if (block == nullptr || rank > own.cluster_size())
-    warp.fail(operation, lane,
-              joined("shared memory of rank ", rank - 1, " is accessed, in a cluster of ", own.cluster_size(), " blocks"),
-              FindingKind::out_of_bounds);
+    warp.fail(
+        operation, lane,
+        joined("shared memory of rank ", rank - 1, " is accessed, in a cluster of ", own.cluster_size(), " blocks"),
+        FindingKind::out_of_bounds);
   if (block->has_ended())
-    warp.fail(operation, lane, joined("shared memory of block ", text_of(block->index()), " is accessed, which has ended"),
+    warp.fail(operation, lane,
+              joined("shared memory of block ", text_of(block->index()), " is accessed, which has ended"),
               FindingKind::out_of_bounds);
   return {block, address & kOfBlock};
 }

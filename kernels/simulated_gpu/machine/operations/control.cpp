@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// bra, ret, exit, trap, nanosleep, bar.sync, bar.red, bar.warp.sync.
+// bra, exit, trap, bar.sync, bar.red, bar.warp.sync, griddepcontrol.
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
@@ -22,9 +22,6 @@ void end_threads(const Operation&, Warp& warp, Mask active) { warp.end(active); 
 void trap(const Operation& operation, Warp& warp, Mask active) {
   warp.fail(operation, lowest_lane(active), "trap", FindingKind::trap);
 }
-
-/// nanosleep: others go first, and time is not simulated.
-void sleep(const Operation&, Warp& warp, Mask) { warp.give_way(); }
 
 /// Whether threads at a position execute nothing more.
 bool is_about_to_end(const Program& program, std::size_t position) {
@@ -133,14 +130,6 @@ void translate_dependent_launch(Decoder& decoder, Operation& operation) {
   operation.execute = [](const Operation&, Warp&, Mask) {};
 }
 
-/// nanosleep.u32 t
-void translate_nanosleep(Decoder& decoder, Operation& operation) {
-  if (decoder.take_type() != Type::u32) decoder.reject("type u32 is expected");
-  decoder.finish(1);
-  decoder.source(0, Type::u32);
-  operation.execute = &sleep;
-}
-
 /// bar.warp.sync mask
 void translate_warp_barrier(Decoder& decoder, Operation& operation) {
   if (!decoder.take("sync")) decoder.reject(".sync is expected");
@@ -191,8 +180,7 @@ void translate_bar(Decoder& decoder, Operation& operation) {
 
 constexpr Opcode kOpcodes[] = {
     {"bra", translate_bra}, {"exit", translate_end},    {"trap", translate_trap},
-    {"bar", translate_bar}, {"barrier", translate_bar}, {"nanosleep", translate_nanosleep},
-    {"griddepcontrol", translate_dependent_launch},
+    {"bar", translate_bar}, {"barrier", translate_bar}, {"griddepcontrol", translate_dependent_launch},
 };
 
 }  // namespace

@@ -11,9 +11,10 @@ using ptx::Type;
 
 void do_nothing(const Operation&, Warp&, Mask) {}
 
-/// The virtual clock of the block goes on, so that a loop that waits for a time ends.
+/// The virtual clock of the block goes on, so that a loop that waits for a time ends; other threads go first.
 void sleep(const Operation& operation, Warp& warp, Mask active) {
   warp.block().clock().advance(warp.row<std::uint32_t>(operation.a)[lowest_lane(active)]);
+  warp.give_way();
 }
 
 void stop(const Operation& operation, Warp& warp, Mask active) {
