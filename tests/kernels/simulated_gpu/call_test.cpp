@@ -122,6 +122,18 @@ TEST(Call, AnIndirectCallOfNoFunctionIsAFault) {
             std::string::npos);
 }
 
+TEST(Branch, ByIndexGoesWhereEachThreadChooses) {
+  const std::string body =
+      "and.b32 %r2, %thread, 3;\ntargets: .branchtargets $zero, $one, $zero, $three;\nbrx.idx %r2, targets;\n"
+      "$zero: mov.u32 %r1, 100; bra $end;\n$one: mov.u32 %r1, 101; bra $end;\n$three: mov.u32 %r1, 103;\n$end:\n";
+  const std::vector<U32> words = words_of("", body, 40);
+  for (unsigned thread = 0; thread < 40; ++thread) EXPECT_EQ(words[thread], thread % 2 == 0 ? 100u : 100 + thread % 4);
+  EXPECT_NE(fault_of([&] {
+              words_of("", "add.u32 %r2, %thread, 0;\n" + body.substr(body.find("targets:")), 40);
+            }).find("index 4; expected less than 4"),
+            std::string::npos);
+}
+
 TEST(Call, StructsAreCopied) {
   const std::string swap =
       ".func (.param .align 8 .b8 func_retval0[16]) swap(.param .align 8 .b8 swap_param_0[16])\n{\n.reg .b64 %rd<4>;\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// call, ret: device functions, and functions of the runtime.
+// call, ret: device functions, and functions of the runtime; brx.
 #include <algorithm>
 
 #include "kernels/simulated_gpu/machine/block.h"
@@ -131,7 +131,37 @@ void translate_ret(Decoder& decoder, Operation& operation) {
       decoder.frame().function() == nullptr ? end_of_kernel(decoder.frame()).execute : &return_to_caller;
 }
 
-constexpr Opcode kOpcodes[] = {{"call", translate_call}, {"ret", translate_ret}};
+/// Each lane goes to the label that its index chooses.
+void branch_by_index(const Operation& operation, Warp& warp, Mask active) {
+  const auto& targets = *static_cast<const std::vector<std::size_t>*>(operation.details);
+  const std::uint32_t* const indices = warp.row<std::uint32_t>(operation.a);
+  for (Mask rest = active; rest != 0;) {
+    const unsigned first = lowest_lane(rest);
+    if (indices[first] >= targets.size())
+      warp.fail(operation, first,
+                joined("brx.idx is given the index ", indices[first], "; expected less than ", targets.size()));
+    const Mask lanes = rest & lanes_where([&](std::uint32_t index) { return index == indices[first]; }, indices);
+    warp.go_to(lanes, targets[indices[first]]);
+    rest &= ~lanes;
+  }
+}
+
+/// brx.idx index, targets
+void translate_brx(Decoder& decoder, Operation& operation) {
+  if (!decoder.take("idx")) decoder.reject(".idx is expected");
+  decoder.take("uni");
+  decoder.finish(2);
+  operation.a = decoder.source(0, Type::b32);
+  std::vector<std::size_t> targets;
+  for (const ptx::Operand& label : decoder.operand(1).parts) {
+    if (label.kind != ptx::Operand::Kind::label) decoder.reject("the targets are not labels");
+    targets.push_back(label.target);
+  }
+  operation.details = decoder.keep_details(std::move(targets));
+  operation.execute = &branch_by_index;
+}
+
+constexpr Opcode kOpcodes[] = {{"call", translate_call}, {"ret", translate_ret}, {"brx", translate_brx}};
 
 }  // namespace
 

@@ -271,6 +271,7 @@ void translate_further_mma(Decoder& decoder, Operation& operation) {
       {"m8n8k4", {8, 4}},   {"m8n8k16", {8, 16}},   {"m8n8k32", {8, 32}},   {"m16n8k4", {16, 4}},
       {"m16n8k8", {16, 8}}, {"m16n8k16", {16, 16}}, {"m16n8k32", {16, 32}}, {"m16n8k64", {16, 64}},
   };
+  if (decoder.next().starts_with("sp")) decoder.reject("products with sparse matrices (mma.sp) are not supported");
   const auto rows_and_k = take_next(decoder, kShapes);
   if (!rows_and_k) decoder.reject(joined("shape ", decoder.next(), " is not supported"));
   if (!decoder.take("row") || !decoder.take("col")) decoder.reject(".row.col is expected");
