@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <memory>
@@ -14,7 +15,6 @@
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/machine/runtime_functions.h"
 #include "kernels/simulated_gpu/machine/synchronized_mbarriers.h"
-#include "kernels/simulated_gpu/machine/virtual_clock.h"
 #include "kernels/simulated_gpu/machine/warp.h"
 #include "kernels/simulated_gpu/machine/warpgroups.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
@@ -42,6 +42,28 @@ struct Tally {
 
   /// What was executed since the last time belongs to the multiprocessor of this block.
   void attribute(std::uint64_t block);
+};
+
+/// What %clock and %globaltimer of a block's threads say: it goes on when it is read, and measures nothing. A loop that
+/// reads it until a time has passed ends after some hundred rounds, because each read by one instruction in a row lets
+/// twice as much time pass.
+class VirtualClock {
+ public:
+  void clear() { *this = {}; }
+  std::uint64_t read(std::size_t position) {
+    step_ = position == last_position_ ? std::min(2 * step_, kMostStep) : kFirstStep;
+    last_position_ = position;
+    return now_ += step_;
+  }
+  void advance(std::uint64_t time) { now_ += time; }
+
+ private:
+  static constexpr std::uint64_t kFirstStep = 32;
+  static constexpr std::uint64_t kMostStep = std::uint64_t{1} << 24;
+
+  std::uint64_t now_ = 0;
+  std::uint64_t step_ = kFirstStep;
+  std::size_t last_position_ = ~std::size_t{0};
 };
 
 /// Executes blocks of a launch, one after another, on one host thread: their warps in turns, in an order drawn from

@@ -54,7 +54,7 @@ void read_extents(Lexer& lexer, Declaration& made) {
 std::size_t aligned(std::size_t offset, std::size_t alignment) { return (offset + alignment - 1) & ~(alignment - 1); }
 
 /// Behind what ends at `end`.
-void place(Variable& variable, std::size_t& end) {
+void lay_out(Variable& variable, std::size_t& end) {
   variable.offset = aligned(end, variable.alignment);
   end = variable.offset + variable.bytes;
 }
@@ -124,18 +124,18 @@ Declaration read_declaration(Lexer& lexer, bool is_parameter) {
 }
 
 bool KernelVariables::add(Variable variable, std::vector<Variable>& list, std::size_t& end) {
-  place(variable, end);
+  lay_out(variable, end);
   list.push_back(variable);
   return names_of_body_.insert(variable.name).second;
 }
 
 bool KernelVariables::add_shared(const Variable& variable) {
-  place(kernel_.shared.emplace_back(variable), kernel_.static_shared_bytes);
+  lay_out(kernel_.shared.emplace_back(variable), kernel_.static_shared_bytes);
   return names_.insert(variable.name).second && !names_of_body_.contains(variable.name);
 }
 
 std::size_t KernelVariables::add_call_parameter(Variable variable) {
-  place(variable, kernel_.call_parameter_bytes);
+  lay_out(variable, kernel_.call_parameter_bytes);
   kernel_.call_parameters.push_back(variable);
   return kernel_.call_parameters.size() - 1;
 }

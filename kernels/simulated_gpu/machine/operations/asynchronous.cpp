@@ -6,7 +6,6 @@
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/operations/access.h"
-#include "kernels/simulated_gpu/machine/operations/bulk_copies.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"

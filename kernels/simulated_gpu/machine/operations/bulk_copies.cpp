@@ -2,7 +2,6 @@
 // cp.async.bulk, cp.async.bulk.tensor, cp.reduce.async.bulk, and their groups.
 //
 // Source    PTX ISA 9.0: 9.7.9.25.4 Non-tensor copy instructions, 9.7.9.27 Tensor copy instructions.
-#include "kernels/simulated_gpu/machine/operations/bulk_copies.h"
 
 #include <algorithm>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "kernels/simulated_gpu/machine/operations/access.h"
 #include "kernels/simulated_gpu/machine/operations/element_atomics.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
+#include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
 
 namespace gradring::simulated_gpu {

@@ -4,7 +4,6 @@
 #include <type_traits>
 
 #include "kernels/simulated_gpu/machine/operations/floating_point.h"
-#include "kernels/simulated_gpu/machine/operations/format_conversion.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/units/half.h"

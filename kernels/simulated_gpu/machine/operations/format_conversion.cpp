@@ -7,8 +7,8 @@
 #include <cmath>
 #include <optional>
 
-#include "kernels/simulated_gpu/machine/operations/format_conversion.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
+#include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/units/number_format.h"
 
 namespace gradring::simulated_gpu {
@@ -63,7 +63,7 @@ ValueType take_value_type(Decoder& decoder) {
 }
 
 /// A register as it is read or written, which may be wider than the type.
-struct Place {
+struct WideRegister {
   Slot slot = 0;
   unsigned width = 0;
 };
@@ -76,23 +76,23 @@ struct ConversionDetails {
   bool is_finite = false;          ///< .satfinite
   bool relu = false;
   bool flushes = false;
-  Place d;
-  std::vector<Place> sources;  ///< two: the upper, then the lower half of a pair
+  WideRegister d;
+  std::vector<WideRegister> sources;  ///< two: the upper, then the lower half of a pair
 };
 
-std::uint64_t load(Warp& warp, const Place& place, unsigned lane) {
-  switch (place.width) {
-    case 2: return warp.row<std::uint16_t>(place.slot)[lane];
-    case 4: return warp.row<std::uint32_t>(place.slot)[lane];
-    default: return warp.row<std::uint64_t>(place.slot)[lane];
+std::uint64_t load(Warp& warp, const WideRegister& reg, unsigned lane) {
+  switch (reg.width) {
+    case 2: return warp.row<std::uint16_t>(reg.slot)[lane];
+    case 4: return warp.row<std::uint32_t>(reg.slot)[lane];
+    default: return warp.row<std::uint64_t>(reg.slot)[lane];
   }
 }
 
-void store(Warp& warp, const Place& place, unsigned lane, std::uint64_t bits) {
-  switch (place.width) {
-    case 2: warp.row<std::uint16_t>(place.slot)[lane] = static_cast<std::uint16_t>(bits); break;
-    case 4: warp.row<std::uint32_t>(place.slot)[lane] = static_cast<std::uint32_t>(bits); break;
-    default: warp.row<std::uint64_t>(place.slot)[lane] = bits; break;
+void store(Warp& warp, const WideRegister& reg, unsigned lane, std::uint64_t bits) {
+  switch (reg.width) {
+    case 2: warp.row<std::uint16_t>(reg.slot)[lane] = static_cast<std::uint16_t>(bits); break;
+    case 4: warp.row<std::uint32_t>(reg.slot)[lane] = static_cast<std::uint32_t>(bits); break;
+    default: warp.row<std::uint64_t>(reg.slot)[lane] = bits; break;
   }
 }
 
@@ -161,14 +161,14 @@ void convert(const Operation& operation, Warp& warp, Mask active) {
   });
 }
 
-Place place_of(const Decoder::Wide& wide) { return {wide.slot, wide.width}; }
+WideRegister wide_register(const Decoder::Wide& wide) { return {wide.slot, wide.width}; }
 
 Type register_type(const ValueType& type) {
   return type.register_bytes() == 2 ? Type::b16 : type.register_bytes() == 4 ? Type::b32 : Type::b64;
 }
 
 /// A register of the type's width, or for integers a wider one.
-Place source_of(Decoder& decoder, std::size_t operand, const ValueType& type) {
+WideRegister source_of(Decoder& decoder, std::size_t operand, const ValueType& type) {
   if (type.format) {
     // A literal is one of f32 or f64.
     const Type exact = !type.is_pair && type.bits == 32   ? Type::f32
@@ -176,13 +176,13 @@ Place source_of(Decoder& decoder, std::size_t operand, const ValueType& type) {
                                                           : register_type(type);
     return {decoder.source(operand, exact), type.register_bytes()};
   }
-  return place_of(decoder.wide_source(decoder.operand(operand), type.bits == 8 ? Type::b8 : register_type(type)));
+  return wide_register(decoder.wide_source(decoder.operand(operand), type.bits == 8 ? Type::b8 : register_type(type)));
 }
 
-Place destination_of(Decoder& decoder, const ValueType& type) {
+WideRegister destination_of(Decoder& decoder, const ValueType& type) {
   const Decoder::Wide wide =
       decoder.wide_destination(decoder.operand(0), type.bits == 8 && !type.is_pair ? Type::b8 : register_type(type));
-  return place_of(wide);
+  return wide_register(wide);
 }
 
 /// d = a and b, clamped to 16 or 8 bits each, and c above them.

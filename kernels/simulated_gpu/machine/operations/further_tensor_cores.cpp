@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // mma and wmma with sums of f16, tf32, f64, s8, u8, s4, u4, e4m3, e5m2; movmatrix.
-#include "kernels/simulated_gpu/machine/operations/further_tensor_cores.h"
 
 #include <algorithm>
 #include <optional>
@@ -8,6 +7,7 @@
 
 #include "kernels/simulated_gpu/machine/operations/access.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
+#include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/units/further_mma.h"
 #include "kernels/simulated_gpu/units/further_wmma.h"
 

@@ -54,4 +54,16 @@ std::span<const Opcode> asynchronous_opcodes();  ///< cp.async, mbarrier
 std::span<const Opcode> cluster_opcodes();       ///< mapa, getctarank
 std::span<const Opcode> warpgroup_opcodes();     ///< wgmma
 
+// Translators of what another file takes the first words of.
+//
+// Errors    Unsupported.
+
+/// Any cvt, also those that conversion.cpp knows, which are faster there.
+void translate_any_conversion(Decoder& decoder, Operation& operation);
+/// cp.async.bulk and cp.reduce.async.bulk, behind .bulk: `reduces` for the second.
+void translate_bulk_copy(Decoder& decoder, Operation& operation, bool reduces);
+/// mma and wmma, behind .sync.aligned, of all types and shapes but those of mma.h.
+void translate_further_mma(Decoder& decoder, Operation& operation);
+void translate_further_wmma(Decoder& decoder, Operation& operation);
+
 }  // namespace gradring::simulated_gpu

@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "kernels/simulated_gpu/machine/operations/access.h"
-#include "kernels/simulated_gpu/machine/operations/further_tensor_cores.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/units/mma.h"
