@@ -68,8 +68,8 @@ Operand read_immediate(Lexer& lexer) {
 
 std::vector<Operand> OperandReader::read(const std::vector<std::string_view>& words) {
   std::vector<Operand> made;
-  if (lexer_.peek().is(";")) return made;
   if (words[0] == "call") return call();
+  if (lexer_.peek().is(";")) return made;
   const bool is_branch = words[0] == "bra" || words[0] == "brx";
   do {
     made.push_back(is_branch ? branch_target() : operand());
