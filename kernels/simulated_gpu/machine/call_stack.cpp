@@ -11,8 +11,9 @@ namespace gradring::simulated_gpu {
 namespace {
 
 constexpr std::size_t kAlignment = 128;
-/// Of the rows that a thread has saved: a recursion that does not end is found before it fills the host's memory.
+// Of a thread: a recursion that does not end is found before it fills the host's memory.
 constexpr std::size_t kMostSavedBytes = std::size_t{1} << 20;
+constexpr std::size_t kMostActivations = std::size_t{1} << 15;
 
 std::size_t aligned(std::size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -47,7 +48,9 @@ void CallStack::clear() {
 bool CallStack::enter(Warp& warp, unsigned lane, const CallDetails& details, const ptx::Function& function,
                       std::size_t position) {
   Lane& own = lanes_[lane];
-  if (function.local_bytes > program_.stack_bytes - own.local_bytes || own.saved.size() > kMostSavedBytes) return false;
+  if (function.local_bytes > program_.stack_bytes - own.local_bytes || own.saved.size() > kMostSavedBytes ||
+      own.activations.size() >= kMostActivations)
+    return false;
   own.activations.push_back(
       {.details = &details, .function = &function, .position = position, .saved = own.saved.size()});
   if (saves(details, function)) save(warp, lane, *details.caller);
