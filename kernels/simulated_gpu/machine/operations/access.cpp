@@ -12,12 +12,12 @@
 namespace gradring::simulated_gpu {
 namespace {
 
-/// Whether a lane of st writes to shared memory what all other lanes of it write there, and, if `other` is none of these,
-/// what is there already.
+/// Whether a lane of st writes to shared memory what all other lanes of it write there, and, if `other` is none of
+/// these, what is there already.
 bool is_same_value(const Operation& operation, Warp& warp, Mask active, unsigned lane, const Addresses& addresses,
                    const AccessDetails* stored, const Accessor& other) {
   if (stored == nullptr) return false;
-  const std::array<std::byte, 16> bytes = stored_bytes(operation, warp, *stored, lane);
+  const StoredBytes bytes = stored_bytes(operation, warp, *stored, lane);
   Mask same = kLaneBits[lane];
   bool differs = false;
   for_each_lane(active & ~same, [&](unsigned others) {
@@ -39,9 +39,9 @@ bool is_parameter(const Warp& warp, std::uint64_t address, std::size_t bytes) {
 
 void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                     Addresses& addresses, const AccessDetails* stored) {
-  if (warp.block().cluster_size() > 1 &&
-      std::ranges::any_of(addresses.lane, [](std::uint64_t address) { return address >> kClusterRankShift != 0; }))
-      [[unlikely]]
+  if (warp.block().cluster_size() > 1 && std::ranges::any_of(addresses.lane, [](std::uint64_t address) {
+        return address >> kClusterRankShift != 0;
+      })) [[unlikely]]
     return resolve_cluster(operation, warp, active, access, bytes, addresses);
   check_shared(operation, warp, active, access, bytes, addresses);
   SharedMemory& shared = warp.block().shared();
@@ -93,6 +93,7 @@ void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Acc
     return;
   if (warp.calls().holds(span.first, span.last - span.first + bytes)) return;
   for_each_lane(active, [&](unsigned lane) {
+    if (warp.calls().holds(addresses.lane[lane], bytes)) return;  // generic addresses of lanes may be of both kinds
     if (access != Access::read || !is_parameter(warp, addresses.lane[lane], bytes))
       warp.fail(operation, lane,
                 joined("parameters are ", verb(access), " out of bounds, or written: ", bytes, " bytes"),

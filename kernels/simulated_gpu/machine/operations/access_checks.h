@@ -60,10 +60,10 @@ void note_unwritten(const Operation& operation, Warp& warp, unsigned lane, const
   });
 }
 
-/// What a lane of st writes.
-inline std::array<std::byte, 16> stored_bytes(const Operation& operation, Warp& warp, const AccessDetails& stored,
-                                              unsigned lane) {
-  std::array<std::byte, 16> bytes{};
+/// What a lane of st writes, up to .v4.b64.
+using StoredBytes = std::array<std::byte, 32>;
+inline StoredBytes stored_bytes(const Operation& operation, Warp& warp, const AccessDetails& stored, unsigned lane) {
+  StoredBytes bytes{};
   const unsigned element = stored.bytes / stored.elements;
   for (unsigned i = 0; i < stored.elements; ++i)
     std::memcpy(&bytes[i * element], warp.row<std::byte>(operation.slots[i]) + lane * stored.register_bytes, element);

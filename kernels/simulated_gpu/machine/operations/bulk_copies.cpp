@@ -65,6 +65,11 @@ TensorCopies::Request request_of(const Operation& operation, Warp& warp, unsigne
   check("the address in shared memory", shared);
   check("the address in global memory", global);
   check("the size", request.plain_bytes);
+  if (request.plain_bytes > warp.block().shared().bytes())
+    warp.fail(operation, lane,
+              joined("the size of a bulk copy is ", request.plain_bytes, "; the block has ",
+                     warp.block().shared().bytes(), " bytes of shared memory"),
+              FindingKind::out_of_bounds);
   return request;
 }
 

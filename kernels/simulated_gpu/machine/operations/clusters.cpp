@@ -123,7 +123,10 @@ void resolve_cluster(const Operation& operation, Warp& warp, Mask active, Access
     if (block->mbarriers().overlaps(address, bytes))
       fail(", of which an mbarrier is accessed by an instruction that is not for mbarriers: ", FindingKind::fault);
     if (access != Access::write && !shared.is_written(address, bytes))
-      fail(" is read before it is written: ", FindingKind::not_written);
+      note_finding(warp, FindingKind::not_written, operation, lane, [&, target = block, at = address] {
+        return joined("shared memory of block ", text_of(target->index()), " is read before it is written: ", bytes,
+                      " bytes at ", at);
+      });
     if (access != Access::read) shared.note_remote_write(address, bytes);
     addresses.lane[lane] = reinterpret_cast<std::uint64_t>(shared.at(address));
   });

@@ -13,7 +13,7 @@ bool is_silent(const Operation& operation, Warp& warp, Mask active, const Addres
   if (stored == nullptr) return false;
   for (; active != 0; active &= active - 1) {
     const unsigned lane = lowest_lane(active);
-    const std::array<std::byte, 16> bytes = stored_bytes(operation, warp, *stored, lane);
+    const StoredBytes bytes = stored_bytes(operation, warp, *stored, lane);
     if (std::memcmp(bytes.data(), reinterpret_cast<const void*>(addresses.lane[lane]), stored->bytes) != 0)
       return false;
   }
