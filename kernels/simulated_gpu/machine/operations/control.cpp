@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // bra, exit, trap, bar.sync, bar.red, bar.warp.sync, griddepcontrol.
+#include <algorithm>
+
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
@@ -23,19 +25,26 @@ void trap(const Operation& operation, Warp& warp, Mask active) {
   warp.fail(operation, lowest_lane(active), "trap", FindingKind::trap);
 }
 
-/// Whether threads at a position execute nothing more.
+/// Whether a position is the ret of a device function: what follows is the code of another one, and where it returns to
+/// is not known here.
+bool is_return(const Program& program, std::size_t position) {
+  const auto& code = program.kernel->code;
+  return position < std::min(code.size(), program.kernel->entry) && code[position].words.front() == "ret";
+}
+
+/// Whether threads at a position execute nothing more of the kernel, or of their function.
 bool is_about_to_end(const Program& program, std::size_t position) {
   for (std::size_t steps = 0; steps < program.operations.size(); ++steps) {
     const Operation& operation = program.operations[position];
     if (operation.guard != program.always) return false;
-    if (operation.execute == &end_threads) return true;
+    if (operation.execute == &end_threads || is_return(program, position)) return true;
     if (operation.execute != &branch && operation.execute != &branch_uniformly) return false;
     position = operation.immediate;
   }
   return false;
 }
 
-/// The positions to which threads at `begin` may come, without what is behind calls.
+/// The positions to which threads at `begin` may come, within the code of their function.
 std::vector<bool> reachable_from(const Program& program, std::size_t begin) {
   std::vector<bool> reached(program.operations.size());
   std::vector<std::size_t> open = {begin};
@@ -45,7 +54,7 @@ std::vector<bool> reachable_from(const Program& program, std::size_t begin) {
     if (position >= reached.size() || reached[position]) continue;
     reached[position] = true;
     const Operation& operation = program.operations[position];
-    const bool ends = operation.execute == &end_threads;
+    const bool ends = operation.execute == &end_threads || is_return(program, position);
     const bool branches = operation.execute == &branch || operation.execute == &branch_uniformly;
     if (branches) open.push_back(operation.immediate);
     if ((!branches && !ends) || operation.guard != program.always) open.push_back(position + 1);
@@ -53,8 +62,8 @@ std::vector<bool> reachable_from(const Program& program, std::size_t begin) {
   return reached;
 }
 
-/// The lanes that are not at this barrier, but where those that wait for it will be later: they have passed it. Lanes that
-/// return early are not among them: nothing of what they still do comes after the barrier, or they are about to end.
+/// The lanes that are not at this barrier, but where those that wait for it will be later: they have passed it. Lanes
+/// that return early are not among them: nothing of what they still do comes after the barrier, or they are about to end.
 Mask lanes_that_passed(const Operation& barrier, Warp& warp, Mask active) {
   const Program& program = warp.block().program();
   const std::vector<bool> later = reachable_from(program, program.position_of(barrier) + 1);
@@ -87,8 +96,8 @@ Mask waiting_with(Warp& warp, Mask members) {
   return found;
 }
 
-/// PTX ISA, bar.warp.sync: a thread waits until all threads of its mask have executed a bar.warp.sync with the same mask,
-/// which may be another instruction.
+/// PTX ISA, bar.warp.sync: a thread waits until all threads of its mask have executed a bar.warp.sync with the same
+/// mask, which may be another instruction.
 void wait_for_lanes(const Operation& operation, Warp& warp, Mask active) {
   Mask waiting = 0;
   Mask awaited = 0;
