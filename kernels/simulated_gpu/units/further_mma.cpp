@@ -44,6 +44,7 @@ void multiply_integers(const MmaShape& shape, std::span<const ConstRow> a, std::
   for (int row = 0; row < shape.rows; ++row)
     for (int k = 0; k < shape.k; ++k)
       for (int column = 0; column < 8; ++column) sums[row][column] += std::int64_t{left[row][k]} * right[k][column];
+  std::uint32_t results[4][kLanes];  // a row of d may be any row of c
   for (std::size_t i = 0; i < d.size(); ++i)
     for (int lane = 0; lane < kLanes; ++lane) {
       const auto [row, column] = position_in_accumulators(lane, static_cast<int>(i));
@@ -51,8 +52,9 @@ void multiply_integers(const MmaShape& shape, std::span<const ConstRow> a, std::
       if (shape.saturates)
         sum = std::clamp<std::int64_t>(sum, std::numeric_limits<std::int32_t>::min(),
                                        std::numeric_limits<std::int32_t>::max());
-      d[i][lane] = static_cast<std::uint32_t>(sum);
+      results[i][lane] = static_cast<std::uint32_t>(sum);
     }
+  for (std::size_t i = 0; i < d.size(); ++i) std::memcpy(d[i], results[i], sizeof(results[i]));
 }
 
 }  // namespace

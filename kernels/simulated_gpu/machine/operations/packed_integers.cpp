@@ -102,8 +102,9 @@ struct MultiplyAdd24 {
 
 template <bool kAdds>
 void translate_24(Decoder& decoder, Operation& operation) {
+  constexpr unsigned kSources = kAdds ? 3 : 2;
   const std::size_t half = decoder.take_one_of({"lo", "hi"});
-  const Type type = take_type_and_rows < kAdds ? 3 : 2 > (decoder, operation);
+  const Type type = take_type_and_rows<kSources>(decoder, operation);
   operation.execute = choose_type<U32, S32>(decoder, type, [&]<class T>() -> Handler {
     if constexpr (kAdds)
       return half == 1 ? &ternary<MultiplyAdd24<true>, T, T, T, T> : &ternary<MultiplyAdd24<false>, T, T, T, T>;
@@ -230,7 +231,8 @@ struct FindNthSet {
     if (base >= 32) return ~U32{0};
     if (n == 0) return (mask >> base & 1) != 0 ? base : ~U32{0};
     const int step = n > 0 ? 1 : -1;
-    for (int bit = static_cast<int>(base), left = std::abs(n); bit >= 0 && bit < 32; bit += step)
+    std::int64_t left = std::abs(std::int64_t{n});
+    for (int bit = static_cast<int>(base); bit >= 0 && bit < 32; bit += step)
       if ((mask >> bit & 1) != 0 && --left == 0) return static_cast<U32>(bit);
     return ~U32{0};
   }
