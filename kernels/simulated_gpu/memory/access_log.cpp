@@ -73,19 +73,22 @@ bool AccessLog::swaps_later(const Access& read) const {
 /// never did. `all`: the log of which this is a part.
 template <class Visit>
 bool AccessLog::visit_overlaps(const std::vector<Access>& others, const AccessLog& all, const Visit& visit) const {
-  const auto is_conflict = [&](const Access& write, const Access& other) {
-    if (other.block == kAllBlocks) return false;
-    if (other.is_read_only) return true;
-    if (write.block == other.block || (write.is_strong && other.is_strong) || all.is_ordered(write, other))
-      return false;
-    return !(write.kind == Kind::atomic && other.kind == Kind::read && all.swaps_later(other));
-  };
   for (const Access& other : others) {
+    if (other.block == kAllBlocks) continue;
+    std::optional<bool> swaps;  // swaps_later(other), which looks at many writes
+    const auto is_conflict = [&](const Access& write) {
+      if (other.is_read_only) return true;
+      if (write.block == other.block || (write.is_strong && other.is_strong) || all.is_ordered(write, other))
+        return false;
+      if (write.kind != Kind::atomic || other.kind != Kind::read) return true;
+      if (!swaps) swaps = all.swaps_later(other);
+      return !*swaps;
+    };
     auto i =
         static_cast<std::size_t>(std::ranges::lower_bound(writes_, other.end, {}, &Access::first) - writes_.begin());
     for (; i > 0 && furthest_[i - 1] > other.first; --i) {
       const Access& write = writes_[i - 1];
-      if (write.end > other.first && is_conflict(write, other) &&
+      if (write.end > other.first && is_conflict(write) &&
           !visit(Conflict{write, other, std::max(write.first, other.first), std::min(write.end, other.end)}))
         return false;
     }
