@@ -142,7 +142,8 @@ const ptx::Variable* find(const std::vector<ptx::Variable>& variables, std::stri
   return found == variables.end() ? nullptr : &*found;
 }
 
-/// The address of a parameter or variable in its own state space: a parameter's is that of the host, as its generic one.
+/// The address of a parameter or variable in its own state space. A parameter's is that of the host, as is its generic
+/// address.
 SpecialRow address_of_symbol(const ptx::Module& module, const ptx::Kernel& kernel, std::string_view name) {
   if (const ptx::Variable* parameter = find(kernel.parameters, name))
     return {.value = parameter_address, .argument = parameter->offset};

@@ -82,8 +82,8 @@ void store(const Operation& operation, Warp& warp, Mask active) {
   if constexpr (kSynchronises) warp.end_fair_turn();
 }
 
-/// Words that say how an access is ordered; what they order is noted by position. Accesses with the scope of a block order
-/// nothing between blocks, and are like plain ones there. Returns whether there was such a word.
+/// Words that say how an access is ordered; what they order is noted by position. Accesses with the scope of a block
+/// order nothing between blocks, and are like plain ones there. Returns whether there was such a word.
 bool take_order(Decoder& decoder, MemoryOrder order) {
   Program& program = decoder.frame().program();
   bool is_ordered = false;
@@ -101,8 +101,8 @@ bool take_order(Decoder& decoder, MemoryOrder order) {
   return is_ordered;
 }
 
-/// The same, and words that say how long data stays in a cache: every access is immediate here. Returns whether the access
-/// may be one by which threads wait for each other: it is strong, or passes by the L1 cache.
+/// The same, and words that say how long data stays in a cache: every access is immediate here. Returns whether the
+/// access may be one by which threads wait for each other: it is strong, or passes by the L1 cache.
 bool take_hints(Decoder& decoder) {
   bool synchronises = take_order(decoder, {});
   for (const std::string_view word : {"cg", "cv", "wt"}) synchronises |= decoder.take(word);
@@ -160,8 +160,7 @@ void translate_access(Decoder& decoder, Operation& operation) {
   const bool synchronises = take_hints(decoder);
   const std::size_t policies = decoder.take("L2::cache_hint") ? 1 : 0;
   const StateSpace space = take_state_space(decoder);
-  if (!kLoads && space == StateSpace::constant)
-    decoder.reject("constants cannot be written");
+  if (!kLoads && space == StateSpace::constant) decoder.reject("constants cannot be written");
   const unsigned elements = take_elements(decoder);
   const Type type = decoder.take_type();
   decoder.finish(2 + policies);
