@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -30,8 +31,7 @@ fs::path cuda_library_folder() {
   }
   throw DeviceError(
       "this gradring came without simulated GPUs for CUDA programs (no cuda_program/libcudart.so.13 beside the "
-      "program, "
-      "or in ../" GRADRING_MODULE_DIR
+      "program, or in ../" GRADRING_MODULE_DIR
       "): install the package gradring-cuda, or build with GRADRING_CUDA=ON and the CUDA toolkit, 13.0 or later");
 }
 

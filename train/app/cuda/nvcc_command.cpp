@@ -65,7 +65,8 @@ fs::path find_nvcc() {
       kNotFound);
 }
 
-/// Whether the linker finds the shared runtime in the toolkit. pip's wheels have it without the name that -lcudart means.
+/// Whether the linker finds the shared runtime in the toolkit. pip's wheels have it without the name that -lcudart
+/// means.
 bool has_shared_runtime(const fs::path& nvcc) {
   std::error_code ignored;
   const fs::path toolkit = fs::weakly_canonical(nvcc, ignored).parent_path().parent_path();
@@ -86,7 +87,7 @@ void run(NvccOptions&, Words words) {
 
 int run_nvcc(Arguments args, KeptAlive&) {
   NvccOptions options;
-  // nvcc's own --help is asked for as well.
+  // As the first argument alone: behind another one, --help and -h are nvcc's.
   if (!args.empty() && (args.front() == "--help" || args.front() == "-h")) {
     words_or_help(command_line(options), args);
     return kOk;
