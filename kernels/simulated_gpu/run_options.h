@@ -10,7 +10,7 @@ namespace gradring::simulated_gpu {
 /// What a program that is linked with our libcudart.so simulates, and what it reports. `gradring cuda run` writes it
 /// into the environment of the program, where the library reads it.
 struct RunOptions {
-  std::string gpu = "h100";  ///< a name of kCardNames
+  std::string gpu = "h100";  ///< as card_of() takes it: a name, or the path of a card file
   int gpus = 1;
   std::uint64_t seed = 0;  ///< of the order of work that CUDA leaves open
   unsigned threads = 1;    ///< of the host, which execute kernels

@@ -44,9 +44,37 @@ constexpr std::array<Kind, kFindingKinds> kKinds = {{
     {"mistake", Severity::warning},
 }};
 
+/// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none.
+std::size_t utf8_bytes(std::string_view text) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned first = byte(0);
+  const std::size_t bytes = first < 0x80   ? 1
+                            : first < 0xc2 ? 0
+                            : first < 0xe0 ? 2
+                            : first < 0xf0 ? 3
+                            : first < 0xf5 ? 4
+                                           : 0;
+  if (bytes == 0 || bytes > text.size()) return 0;
+  for (std::size_t i = 1; i < bytes; ++i)
+    if ((byte(i) & 0xc0U) != 0x80) return 0;
+  const unsigned code = bytes > 2 ? first << 8U | byte(1) : 0;
+  const bool is_overlong = (bytes == 3 && code < 0xe0a0) || (bytes == 4 && code < 0xf090);
+  const bool is_beyond = (bytes == 3 && code >= 0xeda0 && code < 0xee00) || (bytes == 4 && code >= 0xf490);
+  return is_overlong || is_beyond ? 0 : bytes;
+}
+
+/// A path or a message of the program may be in any encoding: bytes that are not UTF-8 become U+FFFD.
 std::string quoted(std::string_view text) {
   std::string result = "\"";
-  for (const char c : text) {
+  while (!text.empty()) {
+    const std::size_t bytes = utf8_bytes(text);
+    const std::string_view character = text.substr(0, std::max<std::size_t>(bytes, 1));
+    text.remove_prefix(character.size());
+    const char c = character.front();
+    if (bytes == 0) {
+      result += "\\ufffd";
+      continue;
+    }
     if (c == '"' || c == '\\') {
       result += {'\\', c};
     } else if (static_cast<unsigned char>(c) < 0x20) {
@@ -54,7 +82,7 @@ std::string quoted(std::string_view text) {
       std::snprintf(escaped, sizeof escaped, "\\u%04x", static_cast<unsigned>(c));
       result += escaped;
     } else {
-      result += c;
+      result += character;
     }
   }
   return result + '"';

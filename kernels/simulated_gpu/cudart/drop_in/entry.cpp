@@ -10,6 +10,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <regex>
 #include <span>
@@ -92,7 +93,7 @@ std::string report_json(const FindingLog& findings, std::span<const LaunchCounts
   nlohmann::json report = nlohmann::json::parse(findings.json());
   report["launches"] = nlohmann::json::array();
   for (const LaunchCounts* launch : launches) report["launches"].push_back(to_json(*launch));
-  return report.dump(1);
+  return report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 void write_report(const FindingLog& findings, std::span<const LaunchCounts* const> launches) {
@@ -102,10 +103,16 @@ void write_report(const FindingLog& findings, std::span<const LaunchCounts* cons
   if (!file.flush()) std::fprintf(stderr, "simulated GPU: cannot write %s\n", options().json.c_str());
 }
 
+/// Other threads of the program may go on meanwhile.
+std::vector<CountedWork> end_counting(Runtime& rt) {
+  const std::lock_guard lock(rt.mutex);
+  return rt.counting.end();
+}
+
 /// Reports what is known; whether there were errors.
 bool summarize(Runtime& rt) {
   rt.print_device_output();
-  const std::vector<CountedWork> work = options().counters ? rt.counting.end() : std::vector<CountedWork>();
+  const std::vector<CountedWork> work = options().counters ? end_counting(rt) : std::vector<CountedWork>();
   const std::vector<const LaunchCounts*> launches = counted_launches(work, options().kernel);
   if (options().counters) std::fprintf(stderr, "%s", counters_text(launches).c_str());
   std::fprintf(stderr, "simulated GPU: %s\n", rt.faults.summary().c_str());
