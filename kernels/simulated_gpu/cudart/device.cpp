@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "kernels/simulated_gpu/cudart/error_text.h"
@@ -51,10 +52,13 @@ void Device::fail(cudaError_t error, Finding finding) {
 }
 
 StreamWork Device::guarded(StreamWork work) {
-  const auto origin = notes_host_stacks_ ? std::make_shared<const HostStack>(HostStack::here()) : nullptr;
+  // Functions of the host run beside kernels, whose origin they must not replace.
+  const bool notes_stack = notes_host_stacks_ && !work.on_host;
+  const auto origin = notes_stack ? std::make_shared<const HostStack>(HostStack::here()) : nullptr;
   work.run = [this, run = std::move(work.run), origin](CountedWork* counted) {
     if (failure() != cudaSuccess) return 0.0;
-    const OriginScope scope(origin_, origin.get());
+    std::optional<OriginScope> scope;
+    if (origin) scope.emplace(origin_, origin.get());
     try {
       return run(counted);
     } catch (const IllegalAccess& fault) {

@@ -123,7 +123,11 @@ cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* prope
 /// Blocks that are not freed stay.
 cudaError_t cudaMemPoolDestroy(cudaMemPool_t pool) {
   return call("cudaMemPoolDestroy", [&](Call& call) {
-    call.release(call.rt.pools.at(pool).device);
+    const int device = call.rt.pools.at(pool).device;
+    call.release(device);
+    if (const auto found = call.rt.default_pools.find(device);
+        found != call.rt.default_pools.end() && found->second == pool)
+      throw Misuse{cudaErrorInvalidValue, "the default pool of a device, which cannot be destroyed"};
     call.rt.pools.remove(pool);
   });
 }

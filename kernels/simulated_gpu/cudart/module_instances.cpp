@@ -27,13 +27,15 @@ void write_initial(const ptx::Module& module, const ptx::ModuleVariable& variabl
 
 }  // namespace
 
+std::uint64_t ModuleInstances::definition_of(const ptx::Module& module, const ptx::ModuleVariable& variable,
+                                             int device) {
+  const auto definition = kernel_table().definition(module, variable.name);
+  if (!definition)
+    throw Misuse{cudaErrorNotSupported, joined("variable ", variable.name, " is extern, and no module defines it")};
+  return variables(definition->module, device)[definition->index];
+}
+
 std::uint64_t ModuleInstances::allocate(const ptx::Module& module, const ptx::ModuleVariable& variable, int device) {
-  if (variable.is_extern) {
-    const auto definition = kernel_table().definition(module, variable.name);
-    if (!definition)
-      throw Misuse{cudaErrorNotSupported, joined("variable ", variable.name, " is extern, and no module defines it")};
-    return variables(definition->module, device)[definition->index];
-  }
   const std::size_t bytes = std::max<std::size_t>(variable.bytes, 1);
   void* const data = addresses_.map(bytes);
   if (data == nullptr) throw Misuse{cudaErrorMemoryAllocation, joined("no memory for variable ", variable.name)};
@@ -66,19 +68,28 @@ void ModuleInstances::forget(int device) {
 }
 
 const std::vector<std::uint64_t>& ModuleInstances::variables(const ptx::Module& module, int device) {
-  const auto known = instances_.find({&module, device});
-  if (known != instances_.end()) return known->second;
+  const std::pair key(&module, device);
+  if (const auto known = instances_.find(key); known != instances_.end()) return known->second;
   const std::vector<ptx::ModuleVariable>& all = module.variables();
-  std::vector<std::uint64_t> made;
+  std::vector<std::uint64_t> own;  // 0 for an extern variable
   std::vector<bool> is_new;
   for (const ptx::ModuleVariable& variable : all) {
     const auto managed = managed_.find({&module, std::string(variable.name)});
-    is_new.push_back(managed == managed_.end());
-    made.push_back(is_new.back() ? allocate(module, variable, device) : managed->second);
+    is_new.push_back(!variable.is_extern && managed == managed_.end());
+    own.push_back(is_new.back() ? allocate(module, variable, device) : variable.is_extern ? 0 : managed->second);
   }
-  for (std::size_t i = 0; i < all.size(); ++i)
-    if (is_new[i] && !all[i].is_extern) write_initial(module, all[i], made[i], made);
-  return instances_[{&module, device}] = std::move(made);
+  // Known before others are asked for: two modules may each define what the other declares as extern.
+  std::vector<std::uint64_t>& made = instances_[key] = std::move(own);
+  try {
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (all[i].is_extern) made[i] = definition_of(module, all[i], device);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      if (is_new[i]) write_initial(module, all[i], made[i], made);
+  } catch (...) {
+    instances_.erase(key);
+    throw;
+  }
+  return made;
 }
 
 }  // namespace gradring::simulated_gpu

@@ -32,6 +32,8 @@ class ModuleInstances {
 
  private:
   std::uint64_t allocate(const ptx::Module& module, const ptx::ModuleVariable& variable, int device);
+  /// The address of a variable that `module` declares as extern.
+  std::uint64_t definition_of(const ptx::Module& module, const ptx::ModuleVariable& variable, int device);
 
   GlobalMemory& memory_;
   MappedRanges& addresses_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -54,6 +55,7 @@ void check_options(const SimulationOptions& options) {
         joined("simulated devices must be 1 to ", kMostDevices));
   check(options.threads >= 1 && options.threads <= kMostThreads,
         joined("threads of a simulated GPU must be 1 to ", kMostThreads));
+  const FindingLog valid(options.findings);  // throws for suppressions that cannot be read
 }
 
 void print(const Finding& finding) {
@@ -197,12 +199,14 @@ Scheduler::WorkPtr Runtime::enqueue(Stream& stream, StreamWork work) {
 }
 
 void Runtime::reset(int device) {
-  report_leaks("at cudaDeviceReset");
+  report_leaks("at cudaDeviceReset", device);
   const auto remove = [&](auto& handles, const auto& device_of) {
     std::erase_if(handles.all(), [&](const auto& entry) { return device_of(entry.second) == device; });
   };
   remove(streams, [](const Stream& stream) { return stream.device; });
   remove(events, [](const Event& event) { return event.device; });
+  remove(pools, [](const Pool& pool) { return pool.device; });
+  default_pools.erase(device);
   remove(executables, [](const GraphExecutable& graph) { return graph.recipe->device; });
   remove(graphs, [](const Graph& graph) { return graph.recipe.device; });
   for (auto& [data, allocation] : allocations) {
@@ -216,23 +220,32 @@ void Runtime::reset(int device) {
   modules.forget(device);
 }
 
-void Runtime::report_leaks(const char* when) {
-  for (const Device& device : devices)
-    if (device.failure() != cudaSuccess) return;
-  const auto report = [this, when](std::size_t count, const char* what) {
-    if (count > 0) faults.add(FindingKind::leak, joined(when, ", not given back: ", count, " of ", what));
+void Runtime::report_leaks(const char* when, std::optional<int> device) {
+  for (const Device& each : devices)
+    if (each.failure() != cudaSuccess) return;
+  const auto is_meant = [device](int of_device) { return !device || of_device == *device; };
+  const auto report = [&](const auto& handles, const auto& device_of, const char* what, std::size_t kept = 0) {
+    const auto count = static_cast<std::size_t>(
+        std::ranges::count_if(handles.all(), [&](const auto& entry) { return is_meant(device_of(entry.second)); }));
+    if (count > kept) faults.add(FindingKind::leak, joined(when, ", not given back: ", count - kept, " of ", what));
   };
-  report(streams.all().size(), "cudaStreamCreateWithFlags");
-  report(events.all().size(), "cudaEventCreateWithFlags");
-  report(pools.all().size() - default_pools.size(), "cudaMemPoolCreate");
-  report(graphs.all().size(), "cudaStreamEndCapture");
-  report(executables.all().size(), "cudaGraphInstantiate");
+  report(
+      streams, [](const Stream& stream) { return stream.device; }, "cudaStreamCreateWithFlags");
+  report(
+      events, [](const Event& event) { return event.device; }, "cudaEventCreateWithFlags");
+  report(
+      pools, [](const Pool& pool) { return pool.device; }, "cudaMemPoolCreate",
+      device ? default_pools.count(*device) : default_pools.size());
+  report(
+      graphs, [](const Graph& graph) { return graph.recipe.device; }, "cudaStreamEndCapture");
+  report(
+      executables, [](const GraphExecutable& graph) { return graph.recipe->device; }, "cudaGraphInstantiate");
   struct Left {
     std::size_t blocks = 0, bytes = 0;
   };
   std::map<Allocation::Kind, Left> left;
   for (const auto& [data, allocation] : allocations) {
-    if (allocation.is_freed) continue;
+    if (allocation.is_freed || !is_meant(allocation.device)) continue;
     ++left[allocation.kind].blocks;
     left[allocation.kind].bytes += allocation.bytes;
   }
@@ -297,7 +310,8 @@ Stream& Call::stream(cudaStream_t handle) {
   return found;
 }
 
-void Call::wait_for(const Scheduler::WorkPtr& work, int device) {
+// NOLINTNEXTLINE(performance-unnecessary-value-param): without the lock, another thread may change the caller's
+void Call::wait_for(Scheduler::WorkPtr work, int device) {
   lock.unlock();
   rt.scheduler.wait(work);
   rt.print_device_output();

@@ -11,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -62,8 +63,8 @@ struct Allocation {
 
 /// The state behind CUDA's functions, of which a process has one.
 ///
-/// Threads   what changes is guarded by `mutex`, which Call holds, but for members that guard themselves: faults, memory,
-///           addresses, copy_targets, the failure of a device, and scheduler.
+/// Threads   `mutex`, which Call holds, guards what changes, but for members that guard themselves: faults, memory,
+///           addresses, copy_targets, output, heap, the failure of a device, and scheduler.
 struct Runtime {
   explicit Runtime(const SimulationOptions& options);
 
@@ -98,8 +99,8 @@ struct Runtime {
   void reseed(std::uint64_t other);
 
   /// Objects and memory that were not given back, as faults; nothing if a device failed. `when`: "at the end of the
-  /// process".
-  void report_leaks(const char* when = "at the end of the process");
+  /// process". `device`: of this one alone.
+  void report_leaks(const char* when = "at the end of the process", std::optional<int> device = {});
   /// Gives back what a device has, after it was reported. Its work must have ended.
   void reset(int device);
   /// Writes what printf of kernels wrote until now.
@@ -184,10 +185,11 @@ class Call {
   ///
   /// Errors    Misuse for what is no stream; in a strict runtime, for a default stream.
   Stream& stream(cudaStream_t handle);
-  /// Lets the work end that a stream has now, and waits. The lock is not held meanwhile.
+  /// Lets the work end that a stream has now, and waits. The lock is not held meanwhile, so `work` is a copy: another
+  /// thread may enqueue to the stream, or destroy it.
   ///
   /// Errors    Refusal if the device failed.
-  void wait_for(const Scheduler::WorkPtr& work, int device);
+  void wait_for(Scheduler::WorkPtr work, int device);
 
   /// Reports a mistake that CUDA lets pass.
   void report(const std::string& mistake) { rt.faults.add(FindingKind::mistake, joined(name_, ": ", mistake)); }
@@ -211,8 +213,8 @@ cudaError_t noted(cudaError_t result);
 /// Reports what broke a rule.
 cudaError_t misused(const char* name, const Misuse& misuse);
 
-/// Calls `body` with a Call, and returns what CUDA would. A body returns nothing, or a result that is no error and thus no
-/// exception.
+/// Calls `body` with a Call, and returns what CUDA would. A body returns nothing, or a result that is no error and thus
+/// no exception.
 template <class Body>
 cudaError_t call(const char* name, const Body& body) noexcept try {
   if (this_thread().in_host_function)
