@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace gradring::simulated_gpu {
+namespace {
+
+/// Of a block, 200 MB: what it does after it has touched more is not compared.
+constexpr std::size_t kMostPagesOfBlock = std::size_t{1} << 16;
+
+}  // namespace
 
 void GlobalWords::begin_block(const AccessClocks& clocks) {
   is_on_ = true;
@@ -25,6 +31,10 @@ GlobalWords::Page& GlobalWords::page(std::uint64_t number) {
 
 std::optional<GlobalWords::Race> GlobalWords::note(std::uint64_t address, std::size_t bytes, bool is_write,
                                                    unsigned thread, const AccessClocks& clocks) {
+  if (pages_.size() >= kMostPagesOfBlock) {
+    stop();
+    return std::nullopt;
+  }
   std::optional<Race> race;
   const Stamp mine = clocks.stamp(thread);
   const auto is_ordered = [&](Stamp stamp) {
