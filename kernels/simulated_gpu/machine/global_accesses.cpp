@@ -41,6 +41,7 @@ void GlobalAccesses::begin_block(std::uint64_t block) {
 
 std::uint64_t GlobalAccesses::allocation_at(std::size_t offset) const {
   std::uint64_t pointer = 0;
+  if (offset + sizeof pointer > launch_.parameters.size()) return 0;  // it is one of an earlier launch
   std::memcpy(&pointer, &launch_.parameters[offset], sizeof pointer);
   return memory_.begin_of(pointer);
 }

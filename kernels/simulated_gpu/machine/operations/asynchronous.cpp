@@ -170,9 +170,12 @@ void arrive_in_cluster(const Operation& operation, Warp& warp, Mask active, cons
     at_lane(warp, operation, lane, [&, target = block, at = static_cast<std::uint32_t>(address)] {
       const std::uint32_t count = warp.row<std::uint32_t>(details.count)[lane];
       const std::uint32_t bytes = warp.row<std::uint32_t>(details.bytes)[lane];
-      if (target != &warp.block()) return target->mbarriers().arrive_from_elsewhere(at, count, bytes);
+      if (target != &warp.block()) {
+        if (details.drops) throw Fault("arrive_drop at an mbarrier of another block is not supported");
+        return target->mbarriers().arrive_from_elsewhere(at, count, bytes);
+      }
       if (bytes != 0) target->mbarriers().expect(at, bytes, warp.thread_index(lane));
-      target->mbarriers().arrive(at, count, warp.thread_index(lane), false);
+      target->mbarriers().arrive(at, count, warp.thread_index(lane), false, details.drops);
     });
   });
 }
