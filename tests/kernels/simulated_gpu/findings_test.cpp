@@ -106,6 +106,12 @@ TEST(Findings, AreSummedUpAndWrittenAsJson) {
       "\"thread\": null, \"block\": null, \"text\": \"quiet\", \"host_stack\": []}]}\n");
 }
 
+TEST(Findings, AreValidJsonWhateverTheEncoding) {
+  FindingLog log;
+  log.add(FindingKind::leak, "caf\xc3\xa9 caf\xe9 \xed\xa0\x80");
+  EXPECT_THAT(log.json(), HasSubstr("\"text\": \"caf\xc3\xa9 caf\\ufffd \\ufffd\\ufffd\\ufffd\""));
+}
+
 TEST(Findings, BarrierIsCompleteWithoutThreadsThatHaveEnded) {
   const std::string body = ".shared .align 4 .b32 words[64];\n" + kThread +
                            "setp.ge.u32 %q1, %thread, 40; @%q1 ret; shl.b32 %r1, %thread, 2; mov.u32 %r2, words;"

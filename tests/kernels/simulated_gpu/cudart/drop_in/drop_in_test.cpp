@@ -110,6 +110,14 @@ TEST_F(DropIn, SuppressesFindings) {
   EXPECT_THAT(end.err, Not(HasSubstr("race in shared memory")));
 }
 
+TEST_F(DropIn, RejectsSuppressionsThatItCannotRead) {
+  const std::string path = folder_.path() / "suppressions";
+  std::ofstream(path) << "kind=unknown\n";
+  const ProgramEnd end = run("race", {.suppressions = path});
+  EXPECT_EQ(end.code, 125);
+  EXPECT_THAT(end.err, HasSubstr("'kind=unknown' is not valid"));
+}
+
 TEST_F(DropIn, ReportsMemoryThatIsLeft) {
   const ProgramEnd end = run("leak", {.error_exitcode = 7});
   EXPECT_EQ(end.code, 7);
