@@ -19,7 +19,6 @@
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/launch.h"
-#include "kernels/simulated_gpu/machine/progress_report.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -201,8 +200,7 @@ class Grid {
   void finish(Worker& worker) {
     const std::lock_guard lock(mutex_);
     idle_since_[worker.index] = kDone;
-    for (const auto& cluster : worker.suspended)
-      for (unsigned rank = 0; rank < cluster->size(); ++rank) waits_.add(cluster->block(rank));
+    for (const auto& cluster : worker.suspended) waits_.add(*cluster);
     counters_ += worker.tally.counters;
     for (const auto& cluster : worker.ended)
       for (unsigned rank = 0; rank < cluster->size(); ++rank)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/machine/progress_report.h"
-
+// WaitReport of machine/cluster.h: who waits where for ever.
 #include <bit>
 #include <string_view>
 
+#include "kernels/simulated_gpu/machine/cluster.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
 namespace gradring::simulated_gpu {
@@ -26,6 +26,10 @@ WaitReport::For WaitReport::waits_for(const Program& program, const Fragment& fr
     case Fragment::State::at_barrier: break;
   }
   return For::barrier;
+}
+
+void WaitReport::add(const Cluster& cluster) {
+  for (unsigned rank = 0; rank < cluster.size(); ++rank) add(cluster.block(rank));
 }
 
 void WaitReport::add(const Block& block) {
