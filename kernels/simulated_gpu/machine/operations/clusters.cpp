@@ -37,7 +37,9 @@ void map_address(const Operation& operation, Warp& warp, Mask active) {
       warp.fail(operation, lane,
                 joined("rank ", rank[lane], " of a cluster of ", warp.block().cluster_size(), " blocks"));
     const std::uint64_t window = std::uint64_t{a[lane]} >> 32 << 32;
-    d[lane] = static_cast<T>(window + cluster_address(rank[lane], a[lane]));
+    // A block alone has no addresses but its own: resolve() does not look for others.
+    d[lane] =
+        warp.block().cluster_size() == 1 ? a[lane] : static_cast<T>(window + cluster_address(rank[lane], a[lane]));
   });
 }
 

@@ -223,16 +223,22 @@ void translate_copysign(Decoder& decoder, Operation& operation) {
                                                                 []<class T> { return &binary<CopySign<T>, T, T, T>; });
 }
 
-template <StateSpace kSpace>
+/// `kOfBlock`: in shared memory, the window of the block itself, and not that of the cluster.
+template <StateSpace kSpace, bool kOfBlock = false>
 void test_space(const Operation& operation, Warp& warp, Mask active) {
   const std::span<const std::byte> parameters = warp.block().launch().parameters;
   const auto begin = reinterpret_cast<std::uint64_t>(parameters.data());
+  const auto is_own = [&](std::uint64_t address) {
+    const std::uint32_t rank = static_cast<std::uint32_t>(address) >> kClusterRankShift;
+    return rank == 0 || rank - 1 == warp.block().cluster_rank();
+  };
   warp.set_predicate(operation.d, active,
                      lanes_where(
                          [&](std::uint64_t address) {
                            const bool is_parameter = address - begin < parameters.size();
                            switch (kSpace) {
-                             case StateSpace::shared: return is_in_shared_window(address);
+                             case StateSpace::shared:
+                               return is_in_shared_window(address) && (!kOfBlock || is_own(address));
                              case StateSpace::local: return is_in_local_window(address);
                              case StateSpace::param: return is_parameter;
                              default:
@@ -247,8 +253,8 @@ void translate_isspacep(Decoder& decoder, Operation& operation) {
   switch (decoder.take_one_of(
       {"global", "shared", "shared::cta", "shared::cluster", "local", "param", "param::entry", "const"})) {
     case 0: operation.execute = &test_space<StateSpace::global>; break;
-    case 1:
-    case 2:
+    case 1:  // .shared is .shared::cta
+    case 2: operation.execute = &test_space<StateSpace::shared, true>; break;
     case 3: operation.execute = &test_space<StateSpace::shared>; break;
     case 4: operation.execute = &test_space<StateSpace::local>; break;
     case 5:
