@@ -99,6 +99,8 @@ void load_bulk(const Operation& operation, Warp& warp, Mask active) {
       if ((blocks >> rank & 1) == 0) continue;
       Block* const block = warp.block().of_rank(rank);
       if (block == nullptr) warp.fail(operation, lane, joined("the cluster has no block ", rank, " for a multicast"));
+      if (block->has_ended())
+        warp.fail(operation, lane, joined("block ", rank, " of the cluster has ended before a multicast to it"));
       start_in(*block);
     }
   });
