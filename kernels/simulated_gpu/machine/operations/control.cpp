@@ -63,7 +63,8 @@ std::vector<bool> reachable_from(const Program& program, std::size_t begin) {
 }
 
 /// The lanes that are not at this barrier, but where those that wait for it will be later: they have passed it. Lanes
-/// that return early are not among them: nothing of what they still do comes after the barrier, or they are about to end.
+/// that return early are not among them: nothing of what they still do comes after the barrier, or they are about to
+/// end.
 Mask lanes_that_passed(const Operation& barrier, Warp& warp, Mask active) {
   const Program& program = warp.block().program();
   const std::vector<bool> later = reachable_from(program, program.position_of(barrier) + 1);
