@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simulated_gpu/cudart/default_streams.h"
 
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -33,6 +34,14 @@ void DefaultStreams::order_legacy(Stream& legacy, Handles<Stream, cudaStream_t>&
   if (before.empty()) return;
   before.push_back(legacy.tail);
   legacy.tail = scheduler.enqueue({.run = {}, .lane = legacy.lane}, before);
+}
+
+bool DefaultStreams::waits_for_capture(const Stream& legacy, const Handles<Stream, cudaStream_t>& created) const {
+  const auto is_captured = [&](const auto& entry) {
+    const Stream& stream = entry.second;
+    return stream.kind == Stream::Kind::blocking && stream.device == legacy.device && stream.capture;
+  };
+  return std::ranges::any_of(created.all(), is_captured) || std::ranges::any_of(per_thread_, is_captured);
 }
 
 void DefaultStreams::order(Stream& stream, Handles<Stream, cudaStream_t>& created, Scheduler& scheduler) {

@@ -30,6 +30,9 @@ class DefaultStreams {
   /// Errors    Misuse if the legacy stream would wait for a stream that is captured.
   void order(Stream& stream, Handles<Stream, cudaStream_t>& created, Scheduler& scheduler);
 
+  /// Whether work of this legacy stream would wait for a stream that is captured.
+  bool waits_for_capture(const Stream& legacy, const Handles<Stream, cudaStream_t>& created) const;
+
   /// Calls visit(stream) for each.
   template <class Visit>
   void for_each(const Visit& visit) {

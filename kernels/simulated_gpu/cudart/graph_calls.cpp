@@ -124,6 +124,8 @@ cudaError_t cudaStreamIsCapturing(cudaStream_t handle, cudaStreamCaptureStatus* 
   return call("cudaStreamIsCapturing", [&](Call& call) {
     const Stream& stream = call.stream(handle);
     call.on(stream.device);
+    if (stream.kind == Stream::Kind::legacy && call.rt.default_streams.waits_for_capture(stream, call.rt.streams))
+      throw Refusal{cudaErrorStreamCaptureImplicit};  // the capture stays valid
     *status = !stream.capture              ? cudaStreamCaptureStatusNone
               : stream.capture->is_valid() ? cudaStreamCaptureStatusActive
                                            : cudaStreamCaptureStatusInvalidated;

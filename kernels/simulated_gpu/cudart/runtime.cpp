@@ -305,9 +305,7 @@ Stream& Call::stream(cudaStream_t handle) {
   if (rt.options.is_strict)
     throw Misuse{cudaErrorNotSupported, "the default stream, which is not simulated: create a stream"};
   if (!rt.has_device(this_thread().device)) throw Refusal{cudaErrorNoDevice};
-  Stream& found = rt.default_streams.at(handle, this_thread().device, rt.scheduler);
-  if (found.kind == Stream::Kind::legacy) rt.order_with_default(found);
-  return found;
+  return rt.default_streams.at(handle, this_thread().device, rt.scheduler);
 }
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): without the lock, another thread may change the caller's

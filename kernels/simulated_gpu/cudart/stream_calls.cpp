@@ -36,8 +36,14 @@ bool query(Call& call, const Scheduler::WorkPtr& work) {
   return false;
 }
 
+/// The legacy stream is done when the blocking streams are which its next work would wait for.
+void order_legacy(Call& call, Stream& stream) {
+  if (stream.kind == Stream::Kind::legacy) call.rt.order_with_default(stream);
+}
+
 /// Work of `stream` is behind `event` from now on.
 void wait_for(Call& call, Stream& stream, const Event& event) {
+  order_legacy(call, stream);
   if (event.capture) {
     if (event.capture->has_ended())
       throw Misuse{cudaErrorInvalidValue, "an event that was recorded in a capture, which has ended"};
@@ -178,6 +184,7 @@ cudaError_t cudaStreamQuery(cudaStream_t handle) {
     if (stream.capture)
       refuse_query(*stream.capture, cudaErrorStreamCaptureUnsupported, "a query of a stream that is captured");
     call.refuse_in_captures();
+    order_legacy(call, stream);
     if (!query(call, stream.tail)) return cudaErrorNotReady;
     call.on(stream.device);  // the work may have failed meanwhile
     return cudaSuccess;
@@ -191,6 +198,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t handle) {
     if (stream.capture)
       refuse_query(*stream.capture, cudaErrorStreamCaptureUnsupported, "a wait for a stream that is captured");
     call.refuse_in_captures();
+    order_legacy(call, stream);
     call.wait_for(stream.tail, stream.device);
   });
 }
