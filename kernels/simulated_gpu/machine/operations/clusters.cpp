@@ -95,10 +95,11 @@ RemoteAddress remote_address(const Operation& operation, Warp& warp, unsigned la
         operation, lane,
         joined("shared memory of rank ", rank - 1, " is accessed, in a cluster of ", own.cluster_size(), " blocks"),
         FindingKind::out_of_bounds);
+  // A GPU may have given the shared memory to another block; here it stays as it was.
   if (block->has_ended())
-    warp.fail(operation, lane,
-              joined("shared memory of block ", text_of(block->index()), " is accessed, which has ended"),
-              FindingKind::out_of_bounds);
+    note_finding(warp, FindingKind::out_of_bounds, operation, lane, [&] {
+      return joined("shared memory of block ", text_of(block->index()), " is accessed, which has ended");
+    });
   return {block, address & kOfBlock};
 }
 
