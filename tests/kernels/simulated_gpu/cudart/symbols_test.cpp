@@ -198,6 +198,18 @@ TEST_F(DefaultStream, ForbidsCapturesOfBlockingStreams) {
   expect_fault("the legacy default stream, while a blocking stream is captured");
 }
 
+TEST_F(DefaultStream, LeavesCapturesValidThatAQueryMeets) {
+  const cudaStream_t stream = blocking();
+  ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+  cudaStreamCaptureStatus status{};
+  EXPECT_EQ(cudaStreamIsCapturing(nullptr, &status), cudaErrorStreamCaptureImplicit);
+  unsigned flags = 0;
+  ok(cudaStreamGetFlags(nullptr, &flags));
+  cudaGraph_t graph = nullptr;
+  ok(cudaStreamEndCapture(stream, &graph));
+  ok(cudaGraphDestroy(graph));
+}
+
 TEST_F(DefaultStream, CopiesRowsWithGaps) {
   void* data = nullptr;
   std::size_t pitch = 0;
