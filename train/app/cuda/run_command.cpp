@@ -41,7 +41,7 @@ std::string parse_regex(std::string_view option, std::string_view text) try {
   std::regex(std::string(text));
   return std::string(text);
 } catch (const std::regex_error& error) {
-  throw bad_value(option, text, fmt::format("is no ECMAScript regular expression: {}", error.what()));
+  throw bad_value(option, text, fmt::format("is not a valid ECMAScript regular expression: {}", error.what()));
 }
 
 std::string parse_file(std::string_view option, std::string_view text) {
