@@ -24,6 +24,15 @@ FailureTexts& failure_texts() {
   return *texts;
 }
 
+/// What a GPU fails with.
+cudaError_t error_of(FindingKind kind) {
+  switch (kind) {
+    case FindingKind::out_of_bounds: return cudaErrorIllegalAddress;
+    case FindingKind::misaligned: return cudaErrorMisalignedAddress;
+    default: return cudaErrorLaunchFailure;
+  }
+}
+
 /// While work runs.
 class OriginScope {
  public:
@@ -64,7 +73,7 @@ StreamWork Device::guarded(StreamWork work) {
     } catch (const IllegalAccess& fault) {
       fail(cudaErrorIllegalAddress, fault.what(), FindingKind::out_of_bounds);
     } catch (const LocatedFault& fault) {
-      fail(has_failed_assertion_ ? cudaErrorAssert : cudaErrorLaunchFailure, fault.finding());
+      fail(has_failed_assertion_ ? cudaErrorAssert : error_of(fault.finding().kind), fault.finding());
     } catch (const std::bad_alloc&) {
       fail(cudaErrorMemoryAllocation, "this host has no memory left to simulate it: lower the batch size");
     } catch (const std::exception& fault) {

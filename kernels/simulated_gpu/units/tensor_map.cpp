@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstddef>
 #include <cstring>
 #include <span>
 #include <string_view>
@@ -23,30 +24,33 @@ constexpr ElementType kElementTypes[] = {
     {"UINT8", 1, false, false},      {"UINT16", 2, false, false},    {"UINT32", 4, false, false},
     {"INT32", 4, false, false},      {"UINT64", 8, false, false},    {"INT64", 8, false, false},
     {"FLOAT16", 2, true, false},     {"FLOAT32", 4, true, false},    {"FLOAT64", 8, true, false},
-    {"BFLOAT16", 2, true, false},    {"FLOAT32_FTZ", 4, true, true}, {"TFLOAT32", 4, true, true},
+    {"BFLOAT16", 2, true, false},    {"FLOAT32_FTZ", 4, true, true}, {"TFLOAT32", 4, true, false},
     {"TFLOAT32_FTZ", 4, true, true},
 };
 
 constexpr std::uint64_t kMark = 0x50414D524F534E54;  // "TNSORMAP"
 
-/// What we write into a CUtensorMap.
+/// What we write into a CUtensorMap. CUTLASS clears bit 21 of the second word, for a defect of some drivers
+/// (cute/atom/copy_traits_sm90_tma.hpp): `cleared` has it.
 struct Encoded {
   std::uint64_t mark = kMark;
-  std::uint64_t address = 0;
-  std::uint64_t strides_bytes[kMostTensorDimensions - 1] = {};
-  std::uint32_t last_elements[kMostTensorDimensions] = {};  ///< sizes less 1: a size may be 2^32
-  std::uint16_t box[kMostTensorDimensions] = {};
-  std::uint8_t element_strides[kMostTensorDimensions] = {};
   std::uint8_t data_type = 0;
   std::uint8_t rank = 0;
+  std::uint8_t cleared = 0;
   std::uint8_t interleave = 0;
   std::uint8_t swizzle = 0;
   std::uint8_t promotion = 0;
   std::uint8_t fill = 0;
-  std::uint8_t unused[31] = {};
+  std::uint8_t element_strides[kMostTensorDimensions] = {};
+  std::uint8_t unused_bytes[4] = {};
+  std::uint64_t address = 0;
+  std::uint64_t strides_bytes[kMostTensorDimensions - 1] = {};
+  std::uint32_t last_elements[kMostTensorDimensions] = {};  ///< sizes less 1: a size may be 2^32
+  std::uint16_t box[kMostTensorDimensions] = {};
+  std::uint16_t unused[13] = {};
   std::uint64_t checksum = 0;
 };
-static_assert(sizeof(Encoded) == kTensorMapBytes);
+static_assert(sizeof(Encoded) == kTensorMapBytes && offsetof(Encoded, cleared) == 8 + 21 / 8);
 
 /// FNV-1a of all bytes before the checksum.
 std::uint64_t checksum_of(const Encoded& encoded) {

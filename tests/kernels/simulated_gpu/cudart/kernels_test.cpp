@@ -176,6 +176,20 @@ TEST_F(Kernels, FaultsFailTheDeviceAndNameTheKernel) {
   EXPECT_EQ(runtime().faults.texts().size(), 1u);
 }
 
+TEST_F(Kernels, FaultsOfAddressesHaveTheErrorsOfCuda) {
+  std::uint32_t* const data = allocate(2, stream_);
+  ok(launch_add_one(data, data + 2));
+  EXPECT_EQ(wait(stream_), cudaErrorIllegalAddress);
+  expect_fault("out of bounds");
+  restart({});
+  const cudaStream_t stream = make_stream();
+  auto* const bytes = reinterpret_cast<std::byte*>(allocate(2, stream));
+  ok(cudaMemsetAsync(bytes, 0, 8, stream));
+  ok(launch_add_one(reinterpret_cast<std::uint32_t*>(bytes + 2), reinterpret_cast<std::uint32_t*>(bytes), stream));
+  EXPECT_EQ(wait(stream), cudaErrorMisalignedAddress);
+  expect_fault("misaligned address");
+}
+
 /// What a GPU would let pass does not stop the program, if that was asked for: reads of what nobody wrote, and races between
 /// streams.
 TEST_F(Kernels, GoOnAfterFindings) {

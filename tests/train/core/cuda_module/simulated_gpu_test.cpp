@@ -80,7 +80,7 @@ TEST_F(SimulatedGpus, NameTheFaultInTheErrorThatThePersonSees) {
     finish(*stream);
     FAIL() << "a write behind the end of its block";
   } catch (const DeviceError& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("cudaErrorLaunchFailure"), HasSubstr("fill_flat_kernel"),
+    EXPECT_THAT(error.what(), AllOf(HasSubstr("cudaErrorIllegalAddress"), HasSubstr("fill_flat_kernel"),
                                     HasSubstr("behind the end of a block of 400 bytes of GPU 1")));
   }
   EXPECT_EQ(opened_.gpus.faults().size(), 1u);
