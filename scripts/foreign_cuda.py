@@ -130,6 +130,8 @@ def main():
     parser.add_argument("--time-limit", type=int, default=120, metavar="N", help="seconds a program (default: 120)")
     parser.add_argument("--output-dir", metavar="FOLDER", help="keeps what each program printed")
     options = parser.parse_args()
+    if os.path.exists(options.gradring):  # programs run in folders of their own
+        options.gradring = os.path.abspath(options.gradring)
 
     programs = [program for program in rows(LISTS / "programs.txt", Program) if re.search(options.only, program.name)]
     judgements = list(rows(LISTS / "findings.txt", Judgement))

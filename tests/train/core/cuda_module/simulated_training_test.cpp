@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <fstream>
 #include <string>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/json.h"
+#include "tests/support/run_program.h"
 #include "tests/train/app/commands/support/run_directories.h"
 #include "tests/train/support/text_of.h"
 
@@ -93,8 +95,9 @@ class SimulatedTraining : public tests::RunDirectories {
 
 /// At their usual shapes; scripts/simulated_gpu.sh does it in every type, tests/kernels/on_simulated_gpu at other shapes.
 TEST_F(SimulatedTraining, HasKernelsThatAgreeWithTheirReferences) {
-  const ProgramEnd end =
-      place_.run({"bench", "kernels", "--device", "cuda", "--simulate-gpu", "h100", "--dtype", "fp16"});
+  tests::RunningProgram program(
+      place_.gradring({"bench", "kernels", "--device", "cuda", "--simulate-gpu", "h100", "--dtype", "fp16"}));
+  const ProgramEnd end = program.wait(std::chrono::minutes(10));  // a minute and a half on two busy cores
   EXPECT_EQ(end.code, 0) << end.out << end.err;
   EXPECT_THAT(end.out, HasSubstr("results, none wrong"));
 }
