@@ -11,6 +11,11 @@ namespace {
 
 cudaStream_t of_thread(cudaStream_t stream) { return stream == nullptr ? cudaStreamPerThread : stream; }
 
+/// A copy that was enqueued in the thread's stream with this result, and its end.
+cudaError_t waited(cudaError_t enqueued) {
+  return enqueued == cudaSuccess ? cudaStreamSynchronize(cudaStreamPerThread) : enqueued;
+}
+
 }  // namespace
 
 extern "C" {
@@ -49,15 +54,11 @@ cudaError_t cudaMemcpy2D_ptds(void* to, std::size_t to_pitch, const void* from, 
 }
 cudaError_t cudaMemcpyToSymbol_ptds(const void* symbol, const void* from, std::size_t bytes, std::size_t offset,
                                     cudaMemcpyKind kind) {
-  void* to = nullptr;
-  const cudaError_t found = cudaGetSymbolAddress(&to, symbol);
-  return found == cudaSuccess ? cudaMemcpy_ptds(static_cast<char*>(to) + offset, from, bytes, kind) : found;
+  return waited(cudaMemcpyToSymbolAsync(symbol, from, bytes, offset, kind, cudaStreamPerThread));
 }
 cudaError_t cudaMemcpyFromSymbol_ptds(void* to, const void* symbol, std::size_t bytes, std::size_t offset,
                                       cudaMemcpyKind kind) {
-  void* from = nullptr;
-  const cudaError_t found = cudaGetSymbolAddress(&from, symbol);
-  return found == cudaSuccess ? cudaMemcpy_ptds(to, static_cast<char*>(from) + offset, bytes, kind) : found;
+  return waited(cudaMemcpyFromSymbolAsync(to, symbol, bytes, offset, kind, cudaStreamPerThread));
 }
 
 cudaError_t cudaMemcpyAsync_ptsz(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind,

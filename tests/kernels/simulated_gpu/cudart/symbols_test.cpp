@@ -9,6 +9,8 @@
 #include "tests/kernels/simulated_gpu/cudart/registered_kernels.h"
 
 extern "C" char __cudaInitModule(void** binary);
+extern "C" cudaError_t cudaMemcpyToSymbol_ptds(const void*, const void*, std::size_t, std::size_t, cudaMemcpyKind);
+extern "C" cudaError_t cudaMemcpyFromSymbol_ptds(void*, const void*, std::size_t, std::size_t, cudaMemcpyKind);
 
 namespace gradring::tests {
 namespace {
@@ -133,6 +135,17 @@ TEST_F(Symbols, ShareManagedVariablesWithTheHost) {
   launch_sum(data);
   ok(cudaDeviceSynchronize());
   EXPECT_EQ(*word, 57);
+}
+
+/// As nvcc --default-stream per-thread calls them.
+TEST_F(Symbols, AreCopiedInTheStreamOfTheThread) {
+  const std::uint32_t value = 58;
+  std::uint32_t copied = 0;
+  ok(cudaMemcpyToSymbol_ptds(weights_, &value, 4, 8, cudaMemcpyHostToDevice));
+  ok(cudaMemcpyFromSymbol_ptds(&copied, weights_, 4, 8, cudaMemcpyDeviceToHost));
+  EXPECT_EQ(copied, 58u);
+  EXPECT_EQ(cudaMemcpyFromSymbol_ptds(&copied, weights_, 4, 9, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  expect_fault("4 bytes, from 9 bytes into weights of 12 bytes");
 }
 
 TEST_F(Symbols, RejectCopiesBeyondTheirEnd) {
