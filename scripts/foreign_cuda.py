@@ -89,7 +89,7 @@ def run(program, options):
 
 
 def judged(outcome, judgements):
-    """Pairs of a finding and its judgement, None if there is none; each location once. None of what did not run."""
+    """Pairs of a finding and its judgement (None: unjudged), each location once; empty for what did not run."""
     pairs = {}
     for finding in outcome.findings if outcome.ran else []:
         location = location_of(finding)

@@ -20,7 +20,7 @@ namespace gradring::simulated_gpu {
 
 /// What is wrong. name_of() gives the names that suppressions and JSON use.
 enum class FindingKind : std::uint8_t {
-  fault,              ///< ends the launch, and is none of the kinds below
+  fault,              ///< ends the launch, for any other reason than those below
   out_of_bounds,      ///< of an allocation, of shared or local memory; ends the launch
   misaligned,         ///< ends the launch
   trap,               ///< ends the launch
@@ -30,7 +30,7 @@ enum class FindingKind : std::uint8_t {
   global_race,        ///< two threads of a block, in global memory
   stream_race,        ///< two pieces of work that no stream, event or wait orders
   not_written,        ///< memory is read that nobody has written
-  padding,            ///< a vector is read of which some elements were never written
+  padding,            ///< memory is read of which some bytes were written and some were not
   missing_fence,      ///< fence.proxy.async
   undefined_value,    ///< a shuffle reads a lane that takes no part
   read_only_load,     ///< ld.global.nc of what the launch writes

@@ -30,7 +30,7 @@ class GlobalAccesses {
   void begin_block(std::uint64_t block);
 
   /// The lanes of `active` access `bytes` bytes each, all within an allocation. `first` to `end`: all of them. `is_silent`:
-  /// a write of what is there already. To be called before the access itself.
+  /// a write that changes nothing. To be called before the access itself.
   void note(const Operation& operation, unsigned warp, AccessLog::Kind kind, Mask active, unsigned bytes,
             const std::uint64_t* addresses, std::uint64_t first, std::uint64_t end, bool is_consecutive,
             std::uint64_t allocation, bool is_silent = false) {

@@ -118,7 +118,7 @@ TEST(Call, AnIndirectCallOfNoFunctionIsAFault) {
                        "mov.u64 %rd5, 12345;\nprototype_0 : .callprototype (.param .b32 _) _ (.param .b32 _);\n" +
                            call_of("%rd5", "%thread", "%r1", ", prototype_0"),
                        32);
-            }).find("a function is called at 12345, where there is none"),
+            }).find("an indirect call targets 12345, which is not the address of a function"),
             std::string::npos);
 }
 

@@ -29,7 +29,7 @@ std::filesystem::path cuda_library_folder();
 
 /// A program as a shell finds it: a path, or a name along PATH.
 ///
-/// Returns   its path; empty if there is none.
+/// Returns   its path; empty if it is not found.
 std::filesystem::path find_program(const std::string& name);
 
 /// Executes a program, which replaces this one. `arguments` begin with its name.
@@ -39,7 +39,7 @@ std::filesystem::path find_program(const std::string& name);
 
 /// What the dynamic linker and CUDA will do with a program.
 struct ProgramFile {
-  bool is_elf = false;              ///< of 64 bits, as this program; a script is none, and all else is empty then
+  bool is_elf = false;              ///< of 64 bits, as this program; false for a script, with all else empty
   std::vector<std::string> needed;  ///< shared libraries that it names: "libcudart.so.13"
   std::string rpath;                ///< DT_RPATH without DT_RUNPATH: folders that go before LD_LIBRARY_PATH
   /// nvcc's runtime is part of it: device code that it registers itself, or the functions that do so.

@@ -47,7 +47,7 @@ fs::path nvcc_of_wheels(const std::string& environment) {
   return {};
 }
 
-/// Errors    ProgramError if there is none.
+/// Errors    ProgramError if it is not found.
 fs::path find_nvcc() {
   if (const auto named = system_variable("CUDACXX"); named && !named->empty()) {
     if (const fs::path nvcc = find_program(*named); !nvcc.empty()) return nvcc;

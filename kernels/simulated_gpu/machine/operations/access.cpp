@@ -12,8 +12,8 @@
 namespace gradring::simulated_gpu {
 namespace {
 
-/// Whether a lane of st writes to shared memory what all other lanes of it write there, and, if `other` is none of
-/// these, what is there already.
+/// Whether a lane of st writes to shared memory what all other lanes of it write there, and, if `other` is not one of
+/// these lanes, what memory holds.
 bool is_same_value(const Operation& operation, Warp& warp, Mask active, unsigned lane, const Addresses& addresses,
                    const AccessDetails* stored, const Accessor& other) {
   if (stored == nullptr) return false;

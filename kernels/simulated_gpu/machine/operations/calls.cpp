@@ -52,7 +52,8 @@ void call_indirectly(const Operation& operation, Warp& warp, Mask active) {
     const unsigned first = lowest_lane(rest);
     const auto function = std::ranges::find(kernel.functions, addresses[first], &ptx::Function::address);
     if (function == kernel.functions.end() || !function->is_defined)
-      warp.fail(operation, first, joined("a function is called at ", addresses[first], ", where there is none"));
+      warp.fail(operation, first,
+                joined("an indirect call targets ", addresses[first], ", which is not the address of a function"));
     if (!fits(kernel, details, *function))
       warp.fail(operation, first, joined(function_label(*function), " is called with parameters of other sizes"));
     const Mask lanes =
