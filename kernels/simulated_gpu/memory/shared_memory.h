@@ -31,6 +31,10 @@ constexpr std::uint64_t cluster_address(unsigned rank, std::uint64_t address) {
 }
 
 constexpr bool is_in_shared_window(std::uint64_t address) { return address - kSharedWindow < kWindowBytes; }
+/// In shared memory's own state space, of an address there or a generic one.
+constexpr std::uint64_t without_shared_window(std::uint64_t address) {
+  return is_in_shared_window(address) ? address - kSharedWindow : address;
+}
 constexpr bool is_in_local_window(std::uint64_t address) { return address - kLocalWindow < kWindowBytes; }
 
 /// What is wrong with an access to shared memory.

@@ -15,10 +15,6 @@ namespace {
 
 using ptx::Type;
 
-std::uint64_t without_window(std::uint64_t address) {
-  return address - (is_in_shared_window(address) ? kSharedWindow : 0);
-}
-
 struct ThreadCopyDetails {
   Decoder::Address to, from;
   unsigned bytes = 16;
@@ -88,7 +84,7 @@ void translate_thread_copy(Decoder& decoder, Operation& operation) {
 void arrive_after_copies(const Operation& operation, Warp& warp, Mask active) {
   const Addresses addresses = addresses_of(*static_cast<const Decoder::Address*>(operation.details), warp, active);
   for_each_lane(active, [&](unsigned lane) {
-    const auto address = static_cast<std::uint32_t>(without_window(addresses.lane[lane]));
+    const auto address = static_cast<std::uint32_t>(without_shared_window(addresses.lane[lane]));
     at_lane(warp, operation, lane,
             [&] { warp.block().mbarriers().arrive_later(address, warp.thread_index(lane), operation.immediate == 0); });
     warp.copies().arrive_when_landed(lane, address);
@@ -139,7 +135,7 @@ template <class F>
 void each_mbarrier(const Operation& operation, Warp& warp, Mask active, const MbarrierDetails& details, F f) {
   const Addresses addresses = addresses_of(details.address, warp, active);
   for_each_lane(active, [&](unsigned lane) {
-    const std::uint64_t address = without_window(addresses.lane[lane]);
+    const std::uint64_t address = without_shared_window(addresses.lane[lane]);
     at_lane(warp, operation, lane, [&] {
       if (!warp.block().shared().holds(address, Mbarriers::kBytes))
         throw Fault(joined("an mbarrier is out of bounds of shared memory: 8 bytes at ", address));
@@ -166,7 +162,7 @@ void invalidate_mbarrier(const Operation& operation, Warp& warp, Mask active) {
 void arrive_in_cluster(const Operation& operation, Warp& warp, Mask active, const Addresses& addresses) {
   const auto& details = *static_cast<const MbarrierDetails*>(operation.details);
   for_each_lane(active, [&](unsigned lane) {
-    const auto [block, address] = remote_address(operation, warp, lane, without_window(addresses.lane[lane]));
+    const auto [block, address] = remote_address(operation, warp, lane, without_shared_window(addresses.lane[lane]));
     at_lane(warp, operation, lane, [&, target = block, at = static_cast<std::uint32_t>(address)] {
       const std::uint32_t count = warp.row<std::uint32_t>(details.count)[lane];
       const std::uint32_t bytes = warp.row<std::uint32_t>(details.bytes)[lane];
@@ -186,7 +182,7 @@ void arrive_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
   const std::uint32_t* const bytes = warp.row<std::uint32_t>(details.bytes);
   const Addresses addresses = addresses_of(details.address, warp, active);
   const bool has_remote = std::ranges::any_of(
-      addresses.lane, [](std::uint64_t address) { return without_window(address) >> kClusterRankShift != 0; });
+      addresses.lane, [](std::uint64_t address) { return without_shared_window(address) >> kClusterRankShift != 0; });
   if (has_remote) return arrive_in_cluster(operation, warp, active, addresses);
   const bool is_one = std::ranges::all_of(addresses.lane, [&](std::uint64_t at) { return at == addresses.lane[0]; });
   const bool whole = is_one && active == warp.living();

@@ -32,8 +32,6 @@ struct BulkDetails {
 
 constexpr std::uint64_t kBulkAlignment = 16;
 
-std::uint64_t in_shared(std::uint64_t address) { return address - (is_in_shared_window(address) ? kSharedWindow : 0); }
-
 TensorMap map_at(const Operation& operation, Warp& warp, unsigned lane, std::uint64_t address) {
   Addresses part;
   for (std::uint64_t offset = 0; offset < kTensorMapBytes; offset += kBulkAlignment) {
@@ -80,8 +78,8 @@ void load_bulk(const Operation& operation, Warp& warp, Mask active) {
   const Addresses mbarriers = addresses_of(*details.mbarrier, warp, active);
   const Addresses from = addresses_of(details.global, warp, active);
   for_each_lane(active, [&](unsigned lane) {
-    const RemoteAddress target = remote_address(operation, warp, lane, in_shared(to.lane[lane]));
-    const RemoteAddress mbarrier = remote_address(operation, warp, lane, in_shared(mbarriers.lane[lane]));
+    const RemoteAddress target = remote_address(operation, warp, lane, without_shared_window(to.lane[lane]));
+    const RemoteAddress mbarrier = remote_address(operation, warp, lane, without_shared_window(mbarriers.lane[lane]));
     TensorCopies::Request request = request_of(operation, warp, lane, target.address, from.lane[lane]);
     request.mbarrier = static_cast<std::uint32_t>(mbarrier.address);
     const auto start_in = [&](Block& block) {
@@ -115,7 +113,8 @@ void store_bulk(const Operation& operation, Warp& warp, Mask active) {
     BulkStores::Request request;
     request.update = details.function.update;
     request.element_bytes = details.function.bytes;
-    const TensorCopies::Request what = request_of(operation, warp, lane, in_shared(from.lane[lane]), to.lane[lane]);
+    const TensorCopies::Request what =
+        request_of(operation, warp, lane, without_shared_window(from.lane[lane]), to.lane[lane]);
     at_lane(warp, operation, lane, [&] { what.find_chunks(request.chunks); });
     warp.bulk_stores().start(operation, warp, lane, std::move(request));
   });
