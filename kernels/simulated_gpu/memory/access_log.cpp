@@ -34,8 +34,20 @@ std::uint64_t ByteSet::size() const {
   return count;
 }
 
+/// By pairs of an address and an index, which are a third of an access's bytes.
+void AccessLog::sort_writes() {
+  if (std::ranges::is_sorted(writes_, {}, &Access::first)) return;
+  std::vector<std::pair<std::uint64_t, std::size_t>> order(writes_.size());
+  for (std::size_t i = 0; i < writes_.size(); ++i) order[i] = {writes_[i].first, i};
+  std::ranges::sort(order);
+  std::vector<Access> sorted;
+  sorted.reserve(writes_.size());
+  for (const auto& [first, index] : order) sorted.push_back(writes_[index]);
+  writes_ = std::move(sorted);
+}
+
 void AccessLog::finish() {
-  std::ranges::sort(writes_, {}, &Access::first);
+  sort_writes();
   furthest_.resize(writes_.size());
   std::uint64_t end = 0;
   for (std::size_t i = 0; i < writes_.size(); ++i) {

@@ -148,6 +148,7 @@ class AccessLog {
   std::vector<Conflict> all_between_blocks() const;
 
  private:
+  void sort_writes();
   template <class Visit>
   bool visit_conflicts(const Visit& visit) const;
   template <class Visit>
