@@ -103,9 +103,10 @@ BenchArray& CaseMaker::input(KernelCase& to, DType dtype, std::int64_t elements,
   return add(to, dtype, values);
 }
 
-BenchArray& CaseMaker::finite_input(KernelCase& to, DType dtype, std::int64_t elements, double low, double high) {
+BenchArray& CaseMaker::finite_input(KernelCase& to, DType dtype, std::int64_t elements, double low, double high,
+                                    double step) {
   const Trial trial = std::exchange(world_.trial, Trial::none);
-  BenchArray& array = input(to, dtype, elements, low, high);
+  BenchArray& array = input(to, dtype, elements, low, high, step);
   world_.trial = trial;
   return array;
 }

@@ -150,7 +150,8 @@ class CaseMaker {
   BenchArray& input(KernelCase& to, DType dtype, std::int64_t elements, double low = -1, double high = 1,
                     double step = 0);
   /// The same, but finite in every trial: for what the contract says nothing about, or where variants differ.
-  BenchArray& finite_input(KernelCase& to, DType dtype, std::int64_t elements, double low = -1, double high = 1);
+  BenchArray& finite_input(KernelCase& to, DType dtype, std::int64_t elements, double low = -1, double high = 1,
+                           double step = 0);
   /// Adds an array of these values.
   BenchArray& array(KernelCase& to, DType dtype, std::span<const double> values) { return add(to, dtype, values); }
   /// Adds an array that the operation overwrites; before, it holds values that no result has.

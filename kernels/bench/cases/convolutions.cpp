@@ -101,12 +101,19 @@ std::optional<PlainDepthwise> plain_loop_of(const CaseMaker& make, const Convolu
                         .padding = count(g.padding)};
 }
 
+/// What x is multiplied by. Variants may multiply it by the zeros of the padding, too: then it is finite.
+BenchArray& factor_of_x(CaseMaker& make, KernelCase& c, const conv2d::Geometry& g, std::int64_t elements,
+                        double step = 0) {
+  const auto input = g.padding > 0 ? &CaseMaker::finite_input : &CaseMaker::input;
+  return (make.*input)(c, make.dtype(), elements, -1, 1, step);
+}
+
 KernelCase convolution_forward(CaseMaker& make, const Convolution& of) {
   const conv2d::Geometry& g = of.g;
   const DType dtype = make.dtype();
   KernelCase c = make.make(of.operation + " forward");
   BenchArray& x = make.input(c, dtype, g.in_elements());
-  BenchArray& w = make.input(c, dtype, g.weight_elements());
+  BenchArray& w = factor_of_x(make, c, g, g.weight_elements());
   BenchArray& y = make.output(c, "y", dtype, g.out_elements(), sum_of_products(dtype, g.filter_elements()));
   c.bytes = static_cast<double>(x.bytes() + w.bytes() + y.bytes());
   c.flops = flops_of(g);
@@ -146,7 +153,7 @@ KernelCase convolution_wgrad(CaseMaker& make, const Convolution& of, bool accumu
   const DType dtype = make.dtype();
   KernelCase c = make.make(of.operation + (accumulate ? " wgrad accumulated" : " wgrad"));
   BenchArray& x = make.input(c, dtype, g.in_elements());
-  BenchArray& dy = make.input(c, dtype, g.out_elements());
+  BenchArray& dy = factor_of_x(make, c, g, g.out_elements());
   BenchArray& dw = make.sum(c, "dw", DType::f32, g.weight_elements(),
                             sum_of_products(DType::f32, g.batch * g.out_height() * g.out_width()), accumulate);
   BenchArray& scratch = make.workspace(c, workspace_bytes(make, of.table, g));
@@ -201,7 +208,7 @@ KernelCase conv_relu_pool_forward(CaseMaker& make, const SeedConvolution& seed) 
   KernelCase c = make.make("conv_relu_pool forward");
   constexpr double kStep = 0.25;
   BenchArray& x = make.input(c, dtype, g.conv.in_elements(), -1, 1, kStep);
-  BenchArray& w = make.input(c, dtype, g.conv.weight_elements(), -1, 1, kStep);
+  BenchArray& w = factor_of_x(make, c, g.conv, g.conv.weight_elements(), kStep);
   BenchArray& b = make.input(c, dtype, g.conv.out_channels, -1, 1, kStep);
   BenchArray& y = make.output(c, "y", dtype, g.out_elements(), sum_of_products(dtype, g.conv.filter_elements() + 1));
   BenchArray& codes = make.output(c, "codes", DType::u8, g.code_bytes(), exact());
@@ -234,7 +241,7 @@ KernelCase conv_relu_pool_backward(CaseMaker& make, const SeedConvolution& seed,
   // Of a NaN in x or w, variants may leave out the products with gradients that are 0.
   BenchArray& x = make.finite_input(c, dtype, g.conv.in_elements());
   BenchArray& w = make.finite_input(c, dtype, g.conv.weight_elements());
-  BenchArray& dy = make.input(c, dtype, g.out_elements());
+  BenchArray& dy = factor_of_x(make, c, g.conv, g.out_elements());
   BenchArray& codes = make.array(c, DType::u8, some_codes(g));
   const BenchArray* dx =
       accumulate
