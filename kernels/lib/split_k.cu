@@ -76,7 +76,15 @@ void sum_by_threads(Stream& stream, int count, const Slices& of, bool accumulate
 
 }  // namespace
 
-void sum_slices(Stream& stream, int count, const Slices& first, const Slices& second, bool accumulate) {
+void sum_slices(Stream& stream, int count, const Slices& first, const Slices& second, bool accumulate,
+                PartialSums* left) {
+  if (left && !accumulate) {
+    for (const Slices& of : {first, second})
+      if (of.elements > 0)
+        left->push_back(
+            {.slices = of.slices, .count = count, .stride = of.elements, .elements = of.elements, .to = of.to});
+    return;
+  }
   const std::int64_t groups = ceil_div(count, kGroup);
   const std::int64_t first_blocks = ceil_div(first.elements, 32);
   const std::int64_t blocks = first_blocks + ceil_div(second.elements, 32);

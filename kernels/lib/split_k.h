@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/lib/partial_sums.h"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/simt.h"
 
@@ -56,16 +57,18 @@ struct Slices {
 };
 
 /// to[i] = sum over s of slices[s][i], added to it if `accumulate`, for each of two arrays with `count` slices.
-/// Overwrites the slices.
+/// Overwrites the slices. With `left` and without `accumulate`, leaves both sums there and enqueues nothing.
 ///
 /// Order     enqueued on the stream, on a GPU as one launch; returns at once.
 /// Numerics  deterministic: ascending order; of more than 32 slices, first the sums of 32 each, then the sum of these.
 /// Example   tests/kernels/lib/lib_test.cpp
-void sum_slices(Stream& stream, int count, const Slices& first, const Slices& second, bool accumulate);
+void sum_slices(Stream& stream, int count, const Slices& first, const Slices& second, bool accumulate,
+                PartialSums* left = nullptr);
 
 /// The same for one array.
-inline void sum_slices(Stream& stream, float* slices, int count, std::int64_t elements, float* to, bool accumulate) {
-  sum_slices(stream, count, {slices, elements, to}, {}, accumulate);
+inline void sum_slices(Stream& stream, float* slices, int count, std::int64_t elements, float* to, bool accumulate,
+                       PartialSums* left = nullptr) {
+  sum_slices(stream, count, {slices, elements, to}, {}, accumulate, left);
 }
 
 }  // namespace GRADRING_KERNEL_COPY

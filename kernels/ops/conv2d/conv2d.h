@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/lib/partial_sums.h"
 #include "kernels/lib/variant.h"
 
 namespace gradring::kernels::conv2d {
@@ -97,6 +98,7 @@ struct WgradArgs {
   float* dw = nullptr;
   bool accumulate = false;
   void* workspace = nullptr;  ///< Variant::workspace_bytes bytes, aligned to 64; the reference needs none
+  PartialSums* partial_sums = nullptr;
 };
 
 /// Rejects impossible extents and other types, for all operations that convolve; `op` is named in the message.

@@ -351,7 +351,7 @@ struct ProductPasses {
       const auto product = wgrad_product<T>(args);
       const int slices = slices_of(product.rows, product.columns, product.k, Step::wgrad_tile(g));
       Step::enqueue(stream, product, partial_sums, slices);
-      lib::sum_slices(stream, partial_sums, slices, g.weight_elements(), args.dw, args.accumulate);
+      lib::sum_slices(stream, partial_sums, slices, g.weight_elements(), args.dw, args.accumulate, args.partial_sums);
     });
   }
 

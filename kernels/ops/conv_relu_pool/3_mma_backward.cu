@@ -102,7 +102,7 @@ void wgrad(Stream& stream, const BackwardArgs& args) {
   else
     launch_wgrad<Long>(stream, product, slices, dw_slices, db_slices);
   lib::sum_slices(stream, slices, {dw_slices, g.conv.weight_elements(), args.dw},
-                  {db_slices, g.conv.out_channels, args.db}, args.accumulate);
+                  {db_slices, g.conv.out_channels, args.db}, args.accumulate, args.partial_sums);
 }
 
 template <class Tile, class T, class P>

@@ -179,7 +179,7 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
   });
   if (!launched) return false;
   lib::sum_slices(stream, static_cast<int>(slices), {dw_slices, conv.weight_elements(), args.dw},
-                  {db_slices, conv.out_channels, args.db}, args.accumulate);
+                  {db_slices, conv.out_channels, args.db}, args.accumulate, args.partial_sums);
   return true;
 }
 

@@ -223,7 +223,7 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
     });
   });
   lib::sum_slices(stream, slices, {dw_slices, g.conv.weight_elements(), args.dw},
-                  {db_slices, g.conv.out_channels, args.db}, args.accumulate);
+                  {db_slices, g.conv.out_channels, args.db}, args.accumulate, args.partial_sums);
   return true;
 }
 

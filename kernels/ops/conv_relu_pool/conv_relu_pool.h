@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/lib/partial_sums.h"
 #include "kernels/lib/variant.h"
 #include "kernels/ops/conv2d/conv2d.h"
 
@@ -89,7 +90,8 @@ struct BackwardArgs {
   float* dw = nullptr;
   float* db = nullptr;
   bool accumulate = false;
-  void* workspace = nullptr;  ///< as in ForwardArgs
+  void* workspace = nullptr;            ///< as in ForwardArgs
+  PartialSums* partial_sums = nullptr;  ///< of dw and db
 };
 
 void check_args(const ForwardArgs& args);

@@ -6,6 +6,7 @@
 #include <span>
 #include <string_view>
 
+#include "kernels/lib/partial_sums.h"
 #include "kernels/lib/variant.h"
 
 namespace gradring::kernels::softmax_cross_entropy {
@@ -142,7 +143,8 @@ struct Args {
   bool accumulate = false;
   float* loss_sum = nullptr;
   std::int32_t* correct = nullptr;
-  void* workspace = nullptr;  ///< workspace_bytes(rows, classes) bytes, aligned to 16
+  void* workspace = nullptr;            ///< workspace_bytes(rows, classes) bytes, aligned to 16
+  PartialSums* partial_sums = nullptr;  ///< of dw and db
 };
 
 /// Scratch memory of one call: d in f32, a loss and a verdict per row. Never 0, so that it can always be allocated.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/lib/partial_sums.h"
 #include "kernels/lib/variant.h"
 
 namespace gradring::kernels::gemm {
@@ -36,7 +37,8 @@ struct Args {
   const void* b = nullptr;
   void* c = nullptr;
   bool accumulate = false;
-  void* workspace = nullptr;  ///< Variant::workspace_bytes bytes, aligned to 64
+  void* workspace = nullptr;            ///< Variant::workspace_bytes bytes, aligned to 64
+  PartialSums* partial_sums = nullptr;  ///< of an f32 C
 };
 
 void check_args(const Args& args);

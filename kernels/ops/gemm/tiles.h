@@ -192,6 +192,15 @@ void with_slices(Stream& stream, const Args& args, const Problem<T>& problem, in
   if (slices == 1) return product(c, k_tiles_of_slice);
   lib::check_pointer("gemm", "workspace", args.workspace);
   product(Output<T>{args.workspace, c.rows, c.columns, true, false}, k_tiles_of_slice);
+  if (args.partial_sums && args.c_dtype == DType::f32 && !args.accumulate) {
+    const std::int64_t elements = std::int64_t{c.rows} * c.columns;
+    args.partial_sums->push_back({.slices = static_cast<const float*>(args.workspace),
+                                  .count = slices,
+                                  .stride = elements,
+                                  .elements = elements,
+                                  .to = static_cast<float*>(args.c)});
+    return;
+  }
   sum_slices(stream, static_cast<const float*>(args.workspace), slices, c);
 }
 

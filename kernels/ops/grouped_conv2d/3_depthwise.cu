@@ -287,7 +287,7 @@ void wgrad(Stream& stream, const WgradArgs& args) {
       });
     });
   });
-  lib::sum_slices(stream, partial_sums, slices, g.weight_elements(), args.dw, args.accumulate);
+  lib::sum_slices(stream, partial_sums, slices, g.weight_elements(), args.dw, args.accumulate, args.partial_sums);
 }
 
 }  // namespace

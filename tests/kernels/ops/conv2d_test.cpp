@@ -15,6 +15,7 @@
 #include "tests/support/each_stream.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
+#include "tests/support/partial_sums.h"
 #include "tests/support/safetensors.h"
 #include "tests/support/values.h"
 
@@ -173,6 +174,14 @@ void expect_wgrad(const Table& table) {
           TypedArray workspace = TypedArray::unwritten(DType::f32, variant.workspace_bytes(g) / sizeof(float));
           variant.wgrad(stream, {g, dtype, c.x.data(), c.dy.data(), dw.as<float>(), accumulate, workspace.as<float>()});
           finish(stream);
+          c.expect_sums(dw, expected, g.batch * g.out_height() * g.out_width());
+          if (accumulate) return;
+          dw = TypedArray::unwritten(DType::f32, c.dw.elements());
+          PartialSums left;
+          variant.wgrad(
+              stream, {g, dtype, c.x.data(), c.dy.data(), dw.as<float>(), accumulate, workspace.as<float>(), &left});
+          finish(stream);
+          add_up(left);
           c.expect_sums(dw, expected, g.batch * g.out_height() * g.out_width());
         });
       }

@@ -13,6 +13,7 @@
 #include "kernels/ops/kernel_set.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
+#include "tests/support/partial_sums.h"
 #include "tests/support/values.h"
 
 namespace gradring::kernels::conv_relu_pool {
@@ -176,6 +177,30 @@ TEST(ConvReluPool, BackwardIsExactOnExactSums) {
         for (std::size_t i = 0; i < once.size(); ++i) ASSERT_EQ(twice[i], 2 * once[i]) << i;
         const std::vector<double> biases = c.db.values(), doubled = db.values();
         for (std::size_t i = 0; i < biases.size(); ++i) ASSERT_EQ(doubled[i], 2 * biases[i]) << i;
+      });
+    }
+}
+
+TEST(ConvReluPool, LeavesPartialSumsThatAddUpToTheGradients) {
+  for (DType dtype : kTypes)
+    for (const Geometry& g : cases_for(dtype)) {
+      SCOPED_TRACE(g.conv.in_channels);
+      const Case c(g, dtype);
+      for_each_variant(kernel_set().conv_relu_pool, dtype, [&](const Variant& variant, Stream& stream) {
+        Workspace workspace(variant, g);
+        TypedArray dx = TypedArray::unwritten(dtype, c.dx.elements());
+        TypedArray dw = TypedArray::unwritten(DType::f32, c.dw.elements());
+        TypedArray db = TypedArray::unwritten(DType::f32, c.db.elements());
+        BackwardArgs args = c.backward_args(dx, dw, db);
+        PartialSums left;
+        args.workspace = workspace.data();
+        args.partial_sums = &left;
+        if (c.dx.elements() == 0) args.dx = nullptr;
+        variant.backward(stream, args);
+        finish(stream);
+        add_up(left);
+        expect_equal(dw.values(), c.dw.values());
+        expect_equal(db.values(), c.db.values());
       });
     }
 }

@@ -16,6 +16,7 @@
 #include "kernels/runtime/dtype.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
+#include "tests/support/partial_sums.h"
 #include "tests/support/values.h"
 
 namespace gradring::kernels::gemm {
@@ -88,6 +89,15 @@ void run_and_expect(const Case& expected, const Variant& variant, Stream& stream
   TypedArray c = expected.start;
   variant.run(stream, expected.with_c(c));
   finish(stream);
+  expect_product(expected, c);
+  if (expected.args.c_dtype != DType::f32 || expected.args.accumulate) return;
+  PartialSums left;
+  c = TypedArray::unwritten(DType::f32, c.elements());
+  Args args = expected.with_c(c);
+  args.partial_sums = &left;
+  variant.run(stream, args);
+  finish(stream);
+  add_up(left);
   expect_product(expected, c);
 }
 
