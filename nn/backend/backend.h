@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "kernels/lib/partial_sums.h"
 #include "kernels/runtime/dtype.h"
 #include "kernels/runtime/stream.h"
 #include "nn/backend/replica_statistics.h"
@@ -43,6 +44,16 @@ struct ForwardPass {
   std::byte* workspace = nullptr;           ///< the plan's workspace_bytes(), valid during this call
 };
 
+/// Where a backward pass leaves partial sums of the parameters' gradients (kernels/lib/partial_sums.h). Null: it writes
+/// complete gradients.
+struct PartialSumsTo {
+  kernels::PartialSums* list = nullptr;
+  std::byte* memory = nullptr;  ///< the plan's partial_sum_bytes(), for nothing else until they are added up
+
+  /// The workspace of a kernel that may leave sums, else `workspace`.
+  std::byte* workspace_or(std::byte* workspace) const { return list ? memory : workspace; }
+};
+
 /// Pointers of one backward pass. x, y, parameters, saved, kept, random: as in the forward pass before it.
 struct BackwardPass {
   std::int64_t batch = 0;
@@ -58,6 +69,7 @@ struct BackwardPass {
   std::byte* kept = nullptr;
   RandomKey random = {};
   std::byte* workspace = nullptr;
+  PartialSumsTo partial_sums = {};
 };
 
 /// How a backend computes one node or a chain of nodes, for a fixed largest batch. A plan owns no activations:
@@ -75,6 +87,8 @@ class Plan {
   /// The same for all shards, but a recomputation finds it unchanged (for example the statistics of a batch).
   virtual std::size_t kept_bytes() const { return 0; }
   virtual std::size_t workspace_bytes() const { return 0; }
+  /// Memory besides the workspace in which backward can leave partial sums; 0: it leaves none.
+  virtual std::size_t partial_sum_bytes() const { return 0; }
   /// Whether the samples of a batch depend on each other, as in batch normalization. Then the two functions below come
   /// first, for all shards, also for those of 0 samples; and so for all replicas (NodeSpec::replicas).
   virtual bool has_statistics() const { return false; }
@@ -117,6 +131,7 @@ struct LossPass {
   float* loss_sum = nullptr;               ///< sum of the rows' losses, unscaled; overwritten
   std::int32_t* correct = nullptr;  ///< rows whose largest logit is that of the class of larger weight; overwritten
   std::byte* workspace = nullptr;
+  PartialSumsTo partial_sums = {};
 };
 
 /// A loss over a batch, forward and backward at once; where a kernel fuses them, with the linear layer that gives the
@@ -127,6 +142,8 @@ class LossPlan {
   /// Number of a model's last nodes that this plan computes: 0 or 1.
   virtual std::size_t nodes() const = 0;
   virtual std::size_t workspace_bytes() const = 0;
+  /// As Plan::partial_sum_bytes.
+  virtual std::size_t partial_sum_bytes() const { return 0; }
   /// As Plan::description.
   virtual std::string description() const { return {}; }
   virtual void enqueue(kernels::Stream& stream, const LossPass& pass) = 0;

@@ -18,6 +18,7 @@ class PlanDecorator : public Plan {
   std::size_t saved_bytes() const override { return inner_->saved_bytes(); }
   std::size_t kept_bytes() const override { return inner_->kept_bytes(); }
   std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  std::size_t partial_sum_bytes() const override { return inner_->partial_sum_bytes(); }
   bool has_statistics() const override { return inner_->has_statistics(); }
   std::string description() const override { return inner_->description(); }
   void enqueue_statistics(kernels::Stream& stream, const ForwardPass& pass) override {
@@ -42,6 +43,7 @@ class LossPlanDecorator : public LossPlan {
 
   std::size_t nodes() const override { return inner_->nodes(); }
   std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
+  std::size_t partial_sum_bytes() const override { return inner_->partial_sum_bytes(); }
   std::string description() const override { return inner_->description(); }
   void enqueue(kernels::Stream& stream, const LossPass& pass) override { inner_->enqueue(stream, pass); }
 

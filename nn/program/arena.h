@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "kernels/lib/partial_sums.h"
 #include "kernels/runtime/dtype.h"
 #include "nn/layers/parameter.h"
 
@@ -94,6 +95,7 @@ struct Gradients {
   const ArenaLayout& layout;
   std::vector<float*> buckets;  ///< start of each
   float* piggyback = nullptr;
+  kernels::PartialSums* partial_sums = nullptr;  ///< sums that backward may leave to its caller; null: all are complete
 
   float* parameter(int index) const {
     return buckets.at(static_cast<std::size_t>(layout.bucket_of(index))) + layout.offset_in_bucket(index);

@@ -27,7 +27,8 @@ struct PlannedStage {
   std::vector<int> buffers = {};                       ///< the same of buffers
   std::vector<std::string> layers = {};                ///< their names
   std::size_t output_bytes = 0;
-  double forward_work = 0;  ///< approximate multiplications: the cost of recomputing it
+  double forward_work = 0;                                 ///< approximate multiplications: the cost of recomputing it
+  std::optional<std::size_t> partial_sums = std::nullopt;  ///< where it leaves them, in bytes from their start
 };
 
 /// The loss, and the layers fused with it.
@@ -36,7 +37,8 @@ struct PlannedHead {
   std::size_t x = kProgramInput;  ///< the stage whose output it reads
   std::vector<int> parameters;    ///< all trained
   std::vector<std::string> layers;
-  std::size_t logits_bytes = 0;  ///< that it writes; 0 if the last stage writes them
+  std::size_t logits_bytes = 0;                            ///< that it writes; 0 if the last stage writes them
+  std::optional<std::size_t> partial_sums = std::nullopt;  ///< as of a stage
 };
 
 /// A model as the plans of a backend, each after those that it reads.
@@ -45,7 +47,11 @@ struct ModelPlans {
   PlannedHead head;
   std::unique_ptr<Plan> sum;  ///< of gradients of one output, an Add of [elements, 1]; null if all have one reader
   std::size_t workspace_bytes = 0;  ///< maximum over the plans
+  std::size_t partial_sum_bytes = 0;
 
+  /// Lets plans leave partial sums: those whose memory fits into `most_bytes`, from the loss on. Regions do not overlap,
+  /// since all partial sums of a pass may wait for one addition.
+  void place_partial_sums(std::size_t most_bytes);
   /// Of each stage's output, the last stage that reads it; stages.size() for the head.
   std::vector<std::size_t> last_readers() const;
   /// The first stage with a backward pass; 0 in evaluation. Backward ends there.

@@ -104,7 +104,7 @@ Placement place_gradients(const ModelPlans& plans, std::span<const StageBytes> b
 
 Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend,
                  const ProgramDevices& devices, kernels::DType dtype, const Checkpointing& checkpointing,
-                 ReplicaStatistics* replicas)
+                 ReplicaStatistics* replicas, std::size_t most_partial_sum_bytes)
     : max_batch_(max_batch),
       shards_{.size = max_batch, .count = replicas ? replicas->shards() : 1},
       mode_(mode),
@@ -138,6 +138,8 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
       static_cast<std::size_t>(activations_of(model, shards_.size).front().shape.elements()) * kernels::size_of(dtype);
   cut_input_ = devices.activations.allocate(shards_.count > 1 ? shards_.bytes(input_bytes_) : 0);
   workspace_ = devices.workspace.allocate(plans_.workspace_bytes);
+  if (trains && shards_.count == 1) plans_.place_partial_sums(most_partial_sum_bytes);
+  partial_sums_ = devices.workspace.allocate(plans_.partial_sum_bytes);
 }
 
 void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, const Batch& batch,
@@ -210,6 +212,12 @@ void Program::enqueue_loss(kernels::Stream& stream, const LossTarget& target) {
   check(mode_ == ProgramMode::evaluation && batch_ > 0,
         "enqueue_loss needs an evaluation program and a forward pass before it");
   plans_.head.plan->enqueue(stream, pass_of(target, 0));
+}
+
+/// `offset`: of the plan's memory; none: it adds up its sums.
+PartialSumsTo Program::partial_sums_of(const Gradients& gradients, std::optional<std::size_t> offset) const {
+  if (!gradients.partial_sums || !offset) return {};
+  return {.list = gradients.partial_sums, .memory = partial_sums_.data() + *offset};
 }
 
 LossPass Program::pass_of(const LossTarget& target, int shard) const {
@@ -308,7 +316,8 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
                         .saved = saved_of(stage, shard),
                         .kept = kept_of(stage),
                         .random = random_of(shard),
-                        .workspace = workspace_.data()};
+                        .workspace = workspace_.data(),
+                        .partial_sums = partial_sums_of(gradients, planned.partial_sums)};
   };
   const bool has_sums = planned.plan->has_statistics();
   if (has_sums)
@@ -346,6 +355,7 @@ void Program::enqueue_head(kernels::Stream& stream, const Weights& weights, cons
     if (logits_.size() > 0) pass.logits = of_shard(logits_.data(), plans_.head.logits_bytes, shard);
     pass.dx = gradient_at(plans_.head.x, plans_.head.x, shard);
     pass.gradients = dparameters;
+    pass.partial_sums = partial_sums_of(gradients, plans_.head.partial_sums);
     plans_.head.plan->enqueue(stream, pass);
     observer.loss_of_shard();
     observer.gradients_of_shard(plans_.head.parameters);
@@ -365,7 +375,7 @@ void Program::check_type_of(const Weights& weights) const {
 ProgramMemory Program::memory() const {
   return {.activations = activations_.size() + logits_.size() + cut_input_.size(),
           .activation_gradients = gradients_.size(),
-          .workspace = workspace_.size()};
+          .workspace = workspace_.size() + partial_sums_.size()};
 }
 
 std::vector<PlanDescription> Program::description() const {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,7 +35,7 @@ class StepObserver {
   /// next shard overwrites them.
   virtual void loss_of_shard() {}
   virtual void gradients_of_shard(std::span<const int> /*parameters*/) {}
-  /// All work that writes the gradient of `parameter` is enqueued.
+  /// All work that writes the gradient of `parameter` is enqueued, or its partial sums (Gradients::partial_sums).
   virtual void gradient_ready(int /*parameter*/) {}
 };
 
@@ -89,7 +90,7 @@ enum class ProgramMode : std::uint8_t {
 struct ProgramMemory {
   std::size_t activations = 0;           ///< outputs of plans, saved data, logits
   std::size_t activation_gradients = 0;  ///< each kept until its plan has run backward
-  std::size_t workspace = 0;
+  std::size_t workspace = 0;             ///< with partial sums
 
   std::size_t total() const { return activations + activation_gradients + workspace; }
 };
@@ -171,13 +172,14 @@ class StepProgram {
 class Program final : public StepProgram {
  public:
   /// `dtype`: of activations and weights; f32, f16 or bf16. `replicas`: with which batches are normalized together in
-  /// training; null: alone. Their shards must divide `max_batch`.
+  /// training; null: alone. Their shards must divide `max_batch`. `most_partial_sum_bytes`: memory in which plans may
+  /// leave partial sums (Gradients::partial_sums); not with several shards.
   ///
   /// Errors    InvalidArgument if the layers do not fit each other or the backend, or the activations exceed the budget
   ///           of `checkpointing` (training only); DeviceError if memory is exhausted.
   Program(const Model& model, std::int64_t max_batch, ProgramMode mode, Backend& backend, const ProgramDevices& devices,
           kernels::DType dtype = kernels::DType::f32, const Checkpointing& checkpointing = {},
-          ReplicaStatistics* replicas = nullptr);
+          ReplicaStatistics* replicas = nullptr, std::size_t most_partial_sum_bytes = 0);
 
   void enqueue_forward(kernels::Stream& stream, const Weights& weights, const Batch& batch,
                        StepObserver& observer) override;
@@ -242,6 +244,7 @@ class Program final : public StepProgram {
   /// Calls visit(shard) for the shards of the batch that have samples, or for all.
   template <class Visit>
   void for_each_shard(bool all, const Visit& visit) const;
+  PartialSumsTo partial_sums_of(const Gradients& gradients, std::optional<std::size_t> offset) const;
   LossPass pass_of(const LossTarget& target, int shard) const;
   /// The work of a backward pass between the observer's calls.
   struct BackwardWork {
@@ -280,6 +283,7 @@ class Program final : public StepProgram {
   kernels::Buffer gradients_;
   kernels::Buffer logits_;  // empty if the last stage writes them
   kernels::Buffer workspace_;
+  kernels::Buffer partial_sums_;
 };
 
 }  // namespace gradring::nn

@@ -20,6 +20,7 @@ class ConvolutionPlan final : public Plan {
       : op_(op), dtype_(node.dtype), geometry_(conv2d_geometry(node)), conv_(conv), bias_(bias) {}
 
   std::size_t workspace_bytes() const override { return conv_.workspace_bytes(geometry_); }
+  std::size_t partial_sum_bytes() const override { return workspace_bytes(); }
   std::string description() const override { return op_ + "/" + std::string(conv_.name); }
 
   void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
@@ -48,7 +49,8 @@ class ConvolutionPlan final : public Plan {
                            .x = pass.x,
                            .dy = pass.dy,
                            .dw = pass.gradients[0],
-                           .workspace = pass.workspace});
+                           .workspace = pass.partial_sums.workspace_or(pass.workspace),
+                           .partial_sums = pass.partial_sums.list});
     if (pass.dx)
       conv_.dgrad(stream,
                   {.geometry = geometry, .dtype = dtype_, .dy = pass.dy, .w = pass.parameters[0], .dx = pass.dx});
@@ -80,6 +82,7 @@ class ConvReluPoolPlan final : public Plan {
   std::size_t nodes() const override { return kNodes; }
   std::size_t saved_bytes() const override { return static_cast<std::size_t>(geometry_.code_bytes()); }
   std::size_t workspace_bytes() const override { return variant_.workspace_bytes(geometry_); }
+  std::size_t partial_sum_bytes() const override { return workspace_bytes(); }
   std::string description() const override { return "conv_relu_pool/" + std::string(variant_.name); }
 
   void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
@@ -103,7 +106,8 @@ class ConvReluPoolPlan final : public Plan {
                                .dx = pass.dx,
                                .dw = pass.gradients[0],
                                .db = pass.gradients[1],
-                               .workspace = pass.workspace});
+                               .workspace = pass.partial_sums.workspace_or(pass.workspace),
+                               .partial_sums = pass.partial_sums.list});
   }
 
  private:
@@ -125,6 +129,7 @@ class LinearPlan final : public Plan {
       : dtype_(node.dtype), layer_(std::get<Linear>(node.layer)), gemm_(gemm), bias_(bias) {}
 
   std::size_t workspace_bytes() const override { return gemm_.workspace_bytes; }
+  std::size_t partial_sum_bytes() const override { return workspace_bytes(); }
   std::string description() const override { return "gemm/" + std::string(gemm_.name); }
 
   void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
@@ -164,7 +169,8 @@ class LinearPlan final : public Plan {
                          .a = pass.dy,
                          .b = pass.x,
                          .c = pass.gradients[0],
-                         .workspace = pass.workspace});
+                         .workspace = pass.partial_sums.workspace_or(pass.workspace),
+                         .partial_sums = pass.partial_sums.list});
     if (!pass.dx) return;
     gemm_.run(stream, {.dtype = dtype_,  // dx [n, in] = dy * w
                        .c_dtype = dtype_,
