@@ -17,7 +17,7 @@
 ///
 ///   warpgroup_expose(sums);                               once: what is written to the sums so far, comes before
 ///   warpgroup_fence();                                    the sums are the products' now
-///   warpgroup_mma_m64n128k16<T, ...>(sums, a, b);  ...    any number of them, on the same sums
+///   warpgroup_mma_m64k16<T, ...>(sums, a, b);  ...        any number of them, on the same sums
 ///   warpgroup_commit();                                   closes a group
 ///   warpgroup_wait<1>();                                  all groups but the newest are done: what they read is free
 ///   warpgroup_wait_for(sums);                             all are done, and the sums are the program's again
@@ -104,10 +104,28 @@ __device__ inline void warpgroup_wait_for([[maybe_unused]] float (&sums)[kCount]
 #endif
 }
 
-/// How many sums of 64 x 128 a thread has.
-inline constexpr int kSumsOf64x128 = 64;
+/// How many sums of 64 x kColumns a thread has.
+template <int kColumns>
+inline constexpr int kSumsOf64 = kColumns / 2;
 
 #ifdef __CUDACC__
+#define GRADRING_WGMMA_M64N8K16(type)                                     \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32." type "." type \
+               " {"                                                       \
+               "%0, %1, %2, %3}, %4, %5, 1, 1, 1, %6, %7; "               \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])           \
+               : "l"(a.bits), "l"(b.bits), "n"(kTransposeA ? 1 : 0), "n"(kTransposeB ? 1 : 0))
+#define GRADRING_WGMMA_M64N64K16(type)                                                                                 \
+  asm volatile(                                                                                                        \
+      "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                                      \
+      " {"                                                                                                             \
+      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                                         \
+      "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31}, %32, %33, 1, 1, 1, %34, %35; " \
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]), "+f"(d[8]),    \
+        "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]), "+f"(d[16]),         \
+        "+f"(d[17]), "+f"(d[18]), "+f"(d[19]), "+f"(d[20]), "+f"(d[21]), "+f"(d[22]), "+f"(d[23]), "+f"(d[24]),        \
+        "+f"(d[25]), "+f"(d[26]), "+f"(d[27]), "+f"(d[28]), "+f"(d[29]), "+f"(d[30]), "+f"(d[31])                      \
+      : "l"(a.bits), "l"(b.bits), "n"(kTransposeA ? 1 : 0), "n"(kTransposeB ? 1 : 0))
 #define GRADRING_WGMMA_M64N128K16(type)                                                                                \
   asm volatile(                                                                                                        \
       "wgmma.mma_async.sync.aligned.m64n128k16.f32." type "." type                                                     \
@@ -127,27 +145,40 @@ inline constexpr int kSumsOf64x128 = 64;
       : "l"(a.bits), "l"(b.bits), "n"(kTransposeA ? 1 : 0), "n"(kTransposeB ? 1 : 0))
 #endif
 
-/// Starts d += a b: a [64, 16], b [16, 128]; T is __half or __nv_bfloat16, sums are in float.
+/// Starts d += a b: a [64, 16], b [16, kColumns] with 8, 64 or 128 columns; T is __half or __nv_bfloat16, sums are in
+/// float.
 ///
 /// Shapes    which sums a thread holds: simt::warpgroup_position_in_d. Operands: simt::MatrixDescriptor; kTransposeA:
 ///           a is M-major; kTransposeB: b is N-major.
 /// Numerics  a GPU's order of additions, and how it aligns their terms, are not documented; on the CPU ascending.
-/// Cost      262,144 floating-point operations; reads 6 KB of shared memory.
-template <class T, bool kTransposeA, bool kTransposeB>
-__device__ inline void warpgroup_mma_m64n128k16(float (&d)[kSumsOf64x128], simt::MatrixDescriptor a,
-                                                simt::MatrixDescriptor b,
-                                                [[maybe_unused]] simt::Site site = simt::Site::current()) {
+/// Cost      2,048 floating-point operations a column; of 128 columns 262,144, for 6 KB read of shared memory.
+template <class T, bool kTransposeA, bool kTransposeB, int kSums>
+__device__ inline void warpgroup_mma_m64k16(float (&d)[kSums], simt::MatrixDescriptor a, simt::MatrixDescriptor b,
+                                            [[maybe_unused]] simt::Site site = simt::Site::current()) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
+  static_assert(kSums == kSumsOf64<8> || kSums == kSumsOf64<64> || kSums == kSumsOf64<128>);
 #ifdef __CUDACC__
-  if constexpr (std::is_same_v<T, __half>)
+  constexpr bool kIsHalf = std::is_same_v<T, __half>;
+  if constexpr (kSums == kSumsOf64<8> && kIsHalf)
+    GRADRING_WGMMA_M64N8K16("f16");
+  else if constexpr (kSums == kSumsOf64<8>)
+    GRADRING_WGMMA_M64N8K16("bf16");
+  else if constexpr (kSums == kSumsOf64<64> && kIsHalf)
+    GRADRING_WGMMA_M64N64K16("f16");
+  else if constexpr (kSums == kSumsOf64<64>)
+    GRADRING_WGMMA_M64N64K16("bf16");
+  else if constexpr (kIsHalf)
     GRADRING_WGMMA_M64N128K16("f16");
   else
     GRADRING_WGMMA_M64N128K16("bf16");
 #else
-  simt::detail::start_product({simt::detail::add_product<T, 128, kTransposeA, kTransposeB>, d, a.bits, b.bits, site});
+  simt::detail::start_product(
+      {simt::detail::add_product<T, 2 * kSums, kTransposeA, kTransposeB>, d, a.bits, b.bits, site});
 #endif
 }
 
+#undef GRADRING_WGMMA_M64N8K16
+#undef GRADRING_WGMMA_M64N64K16
 #undef GRADRING_WGMMA_M64N128K16
 
 }  // namespace GRADRING_KERNEL_COPY

@@ -50,10 +50,10 @@ __device__ inline int position_in_tiles(int lane, int i) {
 }
 
 template <int kCount, class T>
-__device__ inline void add_products(float (&sums)[lib::kSumsOf64x128], const T* left, const T* right) {
+__device__ inline void add_products(float (&sums)[lib::kSumsOf64<128>], const T* left, const T* right) {
   lib::warpgroup_fence();
   SIMT_UNROLL_ON_GPU
-  for (int i = 0; i < kCount; ++i) lib::warpgroup_mma_m64n128k16<T, false, false>(sums, operand(left), operand(right));
+  for (int i = 0; i < kCount; ++i) lib::warpgroup_mma_m64k16<T, false, false>(sums, operand(left), operand(right));
   lib::warpgroup_commit();
   lib::warpgroup_wait<1>();  // the next products may be started while these run
 }
@@ -76,9 +76,9 @@ __global__ void __launch_bounds__(kGroups* kGroupThreads, kBlocksOfMultiprocesso
   const std::int64_t warp = (std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x) / 32;
   const std::int64_t tiles_of_warp = tiles - warp * kColumnTiles;  // that are left for it
   float* const tiles_of_y = y + warp * kColumnTiles * (kRows * kColumns);
-  float sums[lib::kSumsOf64x128];  // four of each tile: simt::warpgroup_position_in_d
+  float sums[lib::kSumsOf64<128>];  // four of each tile: simt::warpgroup_position_in_d
   SIMT_UNROLL_ON_GPU
-  for (int i = 0; i < lib::kSumsOf64x128; ++i)
+  for (int i = 0; i < lib::kSumsOf64<128>; ++i)
     sums[i] = i / 4 < tiles_of_warp ? tiles_of_y[position_in_tiles(lane, i)] : 0.0f;
   lib::warpgroup_expose(sums);
   std::int64_t round = 0;
@@ -86,7 +86,7 @@ __global__ void __launch_bounds__(kGroups* kGroupThreads, kBlocksOfMultiprocesso
   for (; round < rounds; ++round) add_products<1>(sums, left, right);
   lib::warpgroup_wait_for(sums);
   SIMT_UNROLL_ON_GPU
-  for (int i = 0; i < lib::kSumsOf64x128; ++i)
+  for (int i = 0; i < lib::kSumsOf64<128>; ++i)
     if (i / 4 < tiles_of_warp) tiles_of_y[position_in_tiles(lane, i)] = sums[i];
 }
 

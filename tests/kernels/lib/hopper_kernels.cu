@@ -95,14 +95,14 @@ __global__ void multiply_by_warpgroup_kernel(OperandStorage a_storage, OperandSt
   __syncthreads();  // both operands are there
   if (fault == ProductFault::off_the_pattern) a_operand += 64;
   if (fault == ProductFault::outside) b_operand += 64 * 512;
-  float sums[lib::kSumsOf64x128] = {};
+  float sums[lib::kSumsOf64<128>] = {};
   lib::warpgroup_expose(sums);
   if (fault != ProductFault::no_fence) lib::warpgroup_fence();
-  lib::warpgroup_mma_m64n128k16<T, kTransposeA, kTransposeB>(sums, descriptor_of(a_operand, a_storage),
-                                                             descriptor_of(b_operand, b_storage));
+  lib::warpgroup_mma_m64k16<T, kTransposeA, kTransposeB>(sums, descriptor_of(a_operand, a_storage),
+                                                         descriptor_of(b_operand, b_storage));
   lib::warpgroup_commit();
   if (fault != ProductFault::no_wait) lib::warpgroup_wait_for(sums);
-  for (int i = 0; i < lib::kSumsOf64x128; ++i) {
+  for (int i = 0; i < lib::kSumsOf64<128>; ++i) {
     const simt::Position position = simt::warpgroup_position_in_d(static_cast<int>(threadIdx.x), i);
     c[position.row * 128 + position.column] = sums[i];
   }
