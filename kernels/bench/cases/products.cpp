@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// gemm: the three products of the first linear layer, one of them accumulated, and the fourth form.
+// gemm: the three products of the first linear layer, one of them accumulated, one with bias and ReLU, and the fourth
+// form.
 // softmax_cross_entropy: the loss, of hard and of soft labels; linear_cross_entropy: with the last layer and all
 // gradients.
 // peak: nothing but arithmetic.
@@ -20,7 +21,7 @@ struct Layer {
   std::int64_t batch, in, out;
 };
 
-/// `problem_of` makes a product of a layer's extents.
+/// `problem_of` makes a product of a layer's extents; with `relu`, there is a bias, too.
 template <class ProblemOf>
 KernelCase product(CaseMaker& make, const std::string& name, const ProblemOf& problem_of) {
   const std::int64_t batch = make.extent("batch", 64);
@@ -30,8 +31,9 @@ KernelCase product(CaseMaker& make, const std::string& name, const ProblemOf& pr
   KernelCase c = make.make(name);
   BenchArray& a = make.input(c, problem.dtype, problem.m * problem.k);
   BenchArray& b = make.input(c, problem.dtype, problem.k * problem.n);
+  BenchArray* const bias = problem.relu ? &make.input(c, problem.dtype, problem.n) : nullptr;
   BenchArray& result = make.sum(c, "c", problem.c_dtype, problem.m * problem.n,
-                                sum_of_products(problem.c_dtype, problem.k), problem.accumulate);
+                                sum_of_products(problem.c_dtype, problem.k + (bias ? 1 : 0)), problem.accumulate);
   std::size_t bytes = 0;
   for (const gemm::Variant& variant : make.kernels().gemm) bytes = std::max(bytes, variant.workspace_bytes);
   BenchArray& scratch = make.workspace(c, bytes);
@@ -43,6 +45,7 @@ KernelCase product(CaseMaker& make, const std::string& name, const ProblemOf& pr
     filled.a = a.at(side);
     filled.b = b.at(side);
     filled.c = result.at(side);
+    filled.bias = bias ? bias->at(side) : nullptr;
     filled.workspace = scratch.at(side);
     return filled;
   });
@@ -193,6 +196,9 @@ Cases gemm_cases(CaseMaker& make) {
   Cases cases;
   cases.push_back(product(make, "gemm y = x w^T", [&](const Layer& l) -> gemm::Args {
     return {.dtype = dtype, .c_dtype = dtype, .m = l.batch, .n = l.out, .k = l.in, .transpose_b = true};
+  }));
+  cases.push_back(product(make, "gemm y = relu(x w^T + b)", [&](const Layer& l) -> gemm::Args {
+    return {.dtype = dtype, .c_dtype = dtype, .m = l.batch, .n = l.out, .k = l.in, .transpose_b = true, .relu = true};
   }));
   cases.push_back(product(make, "gemm dx = dy w", [&](const Layer& l) -> gemm::Args {
     return {.dtype = dtype, .c_dtype = dtype, .m = l.batch, .n = l.in, .k = l.out};

@@ -11,6 +11,7 @@
 
 #include "kernels/ops/gemm/gemm.h"
 
+#include "kernels/base/error.h"
 #include "kernels/lib/element.h"
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
@@ -23,10 +24,24 @@ namespace {
 constexpr int kDots = 8;
 constexpr int kSums = 32;
 
+/// What becomes of a sum of column j of a strip, and where it goes.
+template <class T, class C>
+struct Epilogue {
+  bool accumulate;
+  const T* bias;  ///< or null
+  bool relu;
+
+  __device__ void put(C* to, std::int64_t column, int j, float sum) const {
+    if (accumulate) sum += lib::to_f32(to[j]);
+    if (bias) sum += lib::to_f32(bias[column + j]);
+    to[j] = lib::from_f32<C>(relu && sum < 0.0f ? 0.0f : sum);  // NaN stays NaN
+  }
+};
+
 /// C = op(A) B^T, B stored [n, k].
 template <class T, class C, bool kTransposeA>
 __global__ void gemm_run_dots_kernel(const T* __restrict__ a, const T* __restrict__ b, C* __restrict__ c, int m,
-                                     std::int64_t n, int k, bool accumulate) {
+                                     std::int64_t n, int k, Epilogue<T, C> epilogue) {
   for (std::int64_t strip : lib::row_range(lib::strips(n, kDots))) {
     const std::int64_t col = strip * kDots;
     const int width = lib::strip_width(n, strip, kDots);
@@ -38,8 +53,7 @@ __global__ void gemm_run_dots_kernel(const T* __restrict__ a, const T* __restric
         dots.add(a + std::int64_t{row} * k, b + col * k, k, width, k);
       }
       C* to = c + row * n + col;
-      dots.for_each(width,
-                    [&](int j, float sum) { to[j] = lib::from_f32<C>(accumulate ? lib::to_f32(to[j]) + sum : sum); });
+      dots.for_each(width, [&](int j, float sum) { epilogue.put(to, col, j, sum); });
     }
   }
 }
@@ -47,7 +61,7 @@ __global__ void gemm_run_dots_kernel(const T* __restrict__ a, const T* __restric
 /// C = op(A) B, B stored [k, n].
 template <class T, class C, bool kTransposeA>
 __global__ void gemm_run_sums_kernel(const T* __restrict__ a, const T* __restrict__ b, C* __restrict__ c, int m,
-                                     std::int64_t n, int k, bool accumulate) {
+                                     std::int64_t n, int k, Epilogue<T, C> epilogue) {
   for (std::int64_t strip : lib::row_range(lib::strips(n, kSums))) {
     const std::int64_t col = strip * kSums;
     const int width = lib::strip_width(n, strip, kSums);
@@ -58,8 +72,7 @@ __global__ void gemm_run_sums_kernel(const T* __restrict__ a, const T* __restric
         sums.add_product(factor, b + i * n + col, width);
       }
       C* to = c + row * n + col;
-      sums.for_each(width,
-                    [&](int j, float sum) { to[j] = lib::from_f32<C>(accumulate ? lib::to_f32(to[j]) + sum : sum); });
+      sums.for_each(width, [&](int j, float sum) { epilogue.put(to, col, j, sum); });
     }
   }
 }
@@ -70,7 +83,7 @@ void launch(Stream& stream, const Args& args) {
     simt::launch_flat<Kernel>(stream, lib::rows_for(stream, lib::strips(args.n, strip), args.m * args.n * args.k),
                               static_cast<const T*>(args.a), static_cast<const T*>(args.b), static_cast<C*>(args.c),
                               lib::narrow<int>("gemm", "m", args.m), args.n, lib::narrow<int>("gemm", "k", args.k),
-                              args.accumulate);
+                              Epilogue<T, C>{args.accumulate, static_cast<const T*>(args.bias), args.relu});
   };
   lib::with_bool(args.transpose_a, [&](auto transpose_a) {
     if (args.transpose_b)
@@ -82,6 +95,7 @@ void launch(Stream& stream, const Args& args) {
 
 void run(Stream& stream, const Args& args) {
   check_args(args);
+  check(!args.row_sums, "gemm: row_sums is not null, but variant strips does not compute them; use bias grad");
   if (args.m == 0 || args.n == 0) return;
   lib::narrow<int>("gemm", "n", args.n);
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {

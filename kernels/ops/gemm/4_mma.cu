@@ -2,7 +2,7 @@
 // Idea: the tensor cores' own instructions. cp.async fills a multi-stage buffer of four k-tiles in shared memory, so
 //   that loads of later k-tiles are in flight while this one is multiplied; 16-byte vectors are swizzled instead of
 //   padded; ldmatrix loads fragments in the layout of mma.sync; sums go to C from registers (lib/mma_pipeline.cuh).
-//   Where C has few tiles, K is split over several blocks, and a second kernel adds up their slices (lib/split_k.h).
+//   Where C has few tiles, K is split over several blocks, and a second kernel adds up their slices (sum_slices.cu).
 // Mapping: each block of 4 warps computes 128 x 64 of C, in k-tiles of 32; each warp 64 x 32, as 4 x 4 products of 16 x
 //   8 x 16. blockIdx.z: the split-K slice.
 // Traffic and bound: 2 k elements for 128 x 64 sums. 6 ldmatrix for 16 mma.sync: bound by the tensor cores as far as
@@ -63,28 +63,6 @@ struct MmaTile : TileShape<kMN, kK, kIsKMajor> {
   }
 };
 
-/// Each thread adds up the slices of one element of C.
-template <class T>
-__global__ void gemm_sum_slices_kernel(const float* __restrict__ slices, int count, SIMT_GRID_CONST(Output<T>) c) {
-  const std::int64_t elements = std::int64_t{c.rows} * c.columns;
-  for (std::size_t i : simt::grid_range(static_cast<std::size_t>(elements)))
-    c.put(static_cast<std::int64_t>(i), lib::sum_of_slices(slices, count, 1, elements, i));
-}
-
-}  // namespace
-
-template <class T>
-void sum_slices(Stream& stream, const float* slices, int count, const Output<T>& c) {
-  const std::int64_t elements = std::int64_t{c.rows} * c.columns;
-  simt::launch_flat<gemm_sum_slices_kernel<T>>(stream, simt::grid_for(stream, static_cast<std::size_t>(elements)),
-                                               slices, count, c);
-}
-
-template void sum_slices(Stream&, const float*, int, const Output<__half>&);
-template void sum_slices(Stream&, const float*, int, const Output<__nv_bfloat16>&);
-
-namespace {
-
 constexpr int kTileRows = 128;
 constexpr int kTileColumns = 64;
 constexpr int kTileK = 32;
@@ -118,12 +96,27 @@ __global__ void __launch_bounds__(kThreads)
     b.template start<kThreads>(problem.b, first_column, k);
   });
   const Output<T> to = output_of_block(c);
-  sums.for_each(static_cast<int>(threadIdx.x) % 32,
-                [&](int i, int j, float sum) { to.put(first_row + row + i, first_column + column + j, sum); });
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  SIMT_UNROLL_ON_GPU
+  for (int i = 0; i < kWarpRows / 16; ++i) {
+    SIMT_UNROLL_ON_GPU
+    for (int half = 0; half < 2; ++half) {  // a lane's rows in a fragment, 8 apart
+      const auto to_row = to.row(first_row + row + 16 * i + 8 * half + lane / 4);
+      SIMT_UNROLL_ON_GPU
+      for (int j = 0; j < kWarpColumns / 8; j += 2) {
+        const float* const left = sums.sums[i][j] + 2 * half;
+        const float* const right = sums.sums[i][j + 1] + 2 * half;
+        float four[kFour];
+        join_pairs(lane, {left[0], left[1]}, {right[0], right[1]}, four);
+        to_row.put(first_column + column + 8 * j + four_column(lane), four);
+      }
+    }
+  }
 }
 
 void run(Stream& stream, const Args& args) {
   check_args(args);
+  reject_row_sums("mma", args);
   if (args.m == 0 || args.n == 0) return;
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const Problem<T> problem(args);

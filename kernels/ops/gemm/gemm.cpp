@@ -23,6 +23,8 @@ void check_args(const Args& args) {
   const std::size_t c_bytes = lib::bytes_of(args.m * args.n, args.c_dtype);
   lib::check_apart("gemm", args.a, lib::bytes_of(args.m * args.k, args.dtype), args.c, c_bytes);
   lib::check_apart("gemm", args.b, lib::bytes_of(args.k * args.n, args.dtype), args.c, c_bytes);
+  lib::check_apart("gemm", args.bias, lib::bytes_of(args.n, args.dtype), args.c, c_bytes);
+  lib::check_apart("gemm", args.row_sums, lib::bytes_of(args.m, DType::f32), args.c, c_bytes);
 }
 
 namespace {
@@ -50,14 +52,25 @@ void reference_run(const Args& args) {
   const std::vector<double> b = read_rows(args.dtype, args.b, k, n, args.transpose_b);
   std::vector<double> c(m * n, 0.0);
   if (args.accumulate) c = lib::read_values(args.c_dtype, args.c, m * n);
+  std::vector<double> bias, row_sums(m, 0.0);
+  if (args.bias) bias = lib::read_values(args.dtype, args.bias, n);
+  if (args.row_sums && args.accumulate) row_sums = lib::read_values(DType::f32, args.row_sums, m);
   std::vector<double> sums(n);
   for (std::size_t row = 0; row < m; ++row) {
     std::ranges::fill(sums, 0.0);
     for (std::size_t i = 0; i < k; ++i)
       for (std::size_t column = 0; column < n; ++column) sums[column] += a[row * k + i] * b[i * n + column];
-    for (std::size_t column = 0; column < n; ++column) c[row * n + column] += sums[column];
+    for (std::size_t column = 0; column < n; ++column) {
+      double& to = c[row * n + column];
+      to += sums[column] + (args.bias ? bias[column] : 0.0);
+      if (args.relu && to < 0) to = 0;  // NaN stays NaN
+    }
+    if (!args.row_sums) continue;
+    double& row_sum = row_sums[row];
+    for (std::size_t i = 0; i < k; ++i) row_sum += a[row * k + i];
   }
   lib::write_values(args.c_dtype, args.c, c);
+  if (args.row_sums) lib::write_values(DType::f32, args.row_sums, row_sums);
 }
 
 }  // namespace gradring::kernels::gemm

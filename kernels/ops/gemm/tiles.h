@@ -7,8 +7,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
+#include <string_view>
 #include <type_traits>
 
+#include "kernels/base/error.h"
+#include "kernels/lib/channel_vector.h"
 #include "kernels/lib/element.h"
 #include "kernels/lib/reference.h"
 #include "kernels/lib/split_k.h"
@@ -29,7 +33,8 @@ template <class T>
 struct Matrix {
   const T* data;
   int rows, columns;
-  bool aligned;  ///< rows are whole 16-byte vectors at multiples of 16 bytes
+  bool aligned;  ///< rows are whole vectors of 8 elements at multiples of 16 bytes
+  bool fours;    ///< rows are whole fours, aligned to as many elements
 
   __device__ bool holds(int row, int column) const { return row < rows && column < columns; }
   __device__ const T* at(int row, int column) const { return data + std::int64_t{row} * columns + column; }
@@ -43,59 +48,85 @@ struct Matrix {
   }
 };
 
-/// Two neighbours of C, written at once.
-template <class C>
-struct alignas(2 * sizeof(C)) Pair {
-  C x[2];
-};
+/// Neighbours in a row of C that are written at once, where rows are aligned for it.
+inline constexpr int kFour = 4;
 
-/// C, and how a sum is stored.
+/// C, and how a sum is stored: plus what is there if `accumulate`, plus the bias of its column; with `relu` at least 0.
 template <class T>
 struct Output {
   void* data;
   int rows, columns;
   bool is_f32;  ///< else it is of type T
-  bool accumulate;
+  bool fours;   ///< rows and bias are whole fours, aligned to as many elements
+  bool accumulate = false;
+  const T* bias = nullptr;
+  bool relu = false;
 
-  __device__ void put(std::int64_t at, float sum) const {
-    if (is_f32)
-      put_to(static_cast<float*>(data) + at, sum);
-    else
-      put_to(static_cast<T*>(data) + at, sum);
-  }
-  /// Nothing outside.
-  __device__ void put(int row, int column, float sum) const {
-    if (row < rows && column < columns) put(std::int64_t{row} * columns + column, sum);
-  }
-  /// Two neighbours, the first at an even column.
-  __device__ void put_pair(int row, int column, float first, float second) const {
-    if (columns % 2 != 0 || reinterpret_cast<std::uintptr_t>(data) % sizeof(Pair<float>) != 0) {
-      put(row, column, first);
-      put(row, column + 1, second);
-    } else if (row < rows && column < columns) {
-      const std::int64_t at = std::int64_t{row} * columns + column;
-      if (is_f32)
-        put_pair_to(static_cast<float*>(data) + at, first, second);
+  /// Where a lane puts the sums of one row.
+  class Row {
+   public:
+    __device__ Row(const Output& c, int row)
+        : c_(c),
+          exists_(row < c.rows),
+          is_plain_(c.fours && !c.accumulate && !c.bias && !c.relu),
+          first_(std::int64_t{row} * c.columns) {}
+
+    /// Neighbours from a column on that kCount divides. Nothing outside.
+    template <int kCount>
+    __device__ void put(int column, const float (&sums)[kCount]) const {
+      if (!exists_ || column >= c_.columns) return;
+      if (c_.is_f32)
+        put_to(static_cast<float*>(c_.data) + first_ + column, column, sums);
       else
-        put_pair_to(static_cast<T*>(data) + at, first, second);
+        put_to(static_cast<T*>(c_.data) + first_ + column, column, sums);
     }
-  }
 
- private:
-  template <class C>
-  __device__ void put_pair_to(C* to, float first, float second) const {
-    if (accumulate) {
-      const auto old = simt::load_as<Pair<C>>(to);
-      first += lib::to_f32(old.x[0]);
-      second += lib::to_f32(old.x[1]);
+   private:
+    template <int kCount, class C>
+    __device__ void put_to(C* to, int column, const float (&sums)[kCount]) const {
+      if (kCount == kFour && is_plain_) return lib::store_channels(to, sums);
+      if (kCount == kFour && c_.fours) {
+        float values[kCount] = {}, biases[kCount] = {};
+        if (c_.accumulate) lib::load_channels(to, values);
+        if (c_.bias) lib::load_channels(c_.bias + column, biases);
+        SIMT_UNROLL
+        for (int j = 0; j < kCount; ++j) values[j] = finished(values[j] + sums[j] + biases[j]);
+        return lib::store_channels(to, values);
+      }
+      SIMT_UNROLL
+      for (int j = 0; j < kCount; ++j) {
+        if (column + j >= c_.columns) break;
+        const float before = c_.accumulate ? lib::to_f32(to[j]) : 0.0f;
+        const float b = c_.bias ? lib::to_f32(c_.bias[column + j]) : 0.0f;
+        to[j] = lib::from_f32<C>(finished(before + sums[j] + b));
+      }
     }
-    simt::store_as(to, Pair<C>{lib::from_f32<C>(first), lib::from_f32<C>(second)});
-  }
-  template <class C>
-  __device__ void put_to(C* to, float sum) const {
-    *to = lib::from_f32<C>(accumulate ? lib::to_f32(*to) + sum : sum);
-  }
+    __device__ float finished(float sum) const { return c_.relu && sum < 0.0f ? 0.0f : sum; }  // NaN stays NaN
+
+    const Output& c_;
+    bool exists_;
+    bool is_plain_;  ///< sums are stored as they are, by fours
+    std::int64_t first_;
+  };
+
+  __device__ Row row(int at) const { return Row(*this, at); }
+  /// One sum. Nothing outside.
+  __device__ void put(int row, int column, float sum) const { Row(*this, row).template put<1>(column, {sum}); }
 };
+
+/// The sums of mma and wgmma: a lane has two neighbours of a row of each 8 columns, at column 2 (lane % 4). Of `first`
+/// and, 8 columns later, `second` it makes four neighbours, by an exchange with the next lane: even lanes those of
+/// `first`, odd ones those of `second`. Their column is four_column(lane). All lanes of the warp.
+__device__ inline void join_pairs(int lane, const float (&first)[2], const float (&second)[2], float (&four)[kFour]) {
+  const bool odd = lane % 2 != 0;
+  SIMT_UNROLL
+  for (int i = 0; i < 2; ++i) {
+    const float others = __shfl_xor_sync(~0u, odd ? first[i] : second[i], 1);
+    four[i] = odd ? others : first[i];
+    four[2 + i] = odd ? second[i] : others;
+  }
+}
+__device__ constexpr int four_column(int lane) { return lane % 2 * 8 + lane % 4 / 2 * kFour; }
 
 /// A k-tile of an operand: kMN rows of op(A) or columns of op(B), kK of K; its rows and columns in memory's order.
 template <int kMN, int kK, bool kIsKMajor>
@@ -116,7 +147,15 @@ struct Problem {
   explicit Problem(const Args& args)
       : a(matrix(args.a, args.transpose_a ? args.k : args.m, args.transpose_a ? args.m : args.k)),
         b(matrix(args.b, args.transpose_b ? args.n : args.k, args.transpose_b ? args.k : args.n)),
-        c{args.c, extent(args.m), extent(args.n), args.c_dtype == DType::f32, args.accumulate},
+        c{.data = args.c,
+          .rows = extent(args.m),
+          .columns = extent(args.n),
+          .is_f32 = args.c_dtype == DType::f32,
+          .fours = are_fours<T>(args.n, args.bias) &&
+                   (args.c_dtype == DType::f32 ? are_fours<float>(args.n, args.c) : are_fours<T>(args.n, args.c)),
+          .accumulate = args.accumulate,
+          .bias = static_cast<const T*>(args.bias),
+          .relu = args.relu},
         k(extent(args.k)) {}
 
   /// A block for each tile of C.
@@ -135,7 +174,12 @@ struct Problem {
   static Matrix<T> matrix(const void* data, std::int64_t rows, std::int64_t columns) {
     const bool aligned =
         columns % lib::kVectorElements == 0 && reinterpret_cast<std::uintptr_t>(data) % sizeof(Vector<T>) == 0;
-    return {static_cast<const T*>(data), extent(rows), extent(columns), aligned};
+    return {static_cast<const T*>(data), extent(rows), extent(columns), aligned, are_fours<T>(columns, data)};
+  }
+  /// True of null, too.
+  template <class C>
+  static bool are_fours(std::int64_t columns, const void* data) {
+    return lib::fit_vectors<C, kFour>(columns, {data});
   }
 };
 
@@ -173,9 +217,15 @@ __device__ Output<T> output_of_block(const Output<T>& c) {
   return to;
 }
 
-/// Adds up `count` slices of C. T is __half or __nv_bfloat16.
+/// Adds up `count` slices of C (sum_slices.cu).
 template <class T>
 void sum_slices(Stream& stream, const float* slices, int count, const Output<T>& c);
+
+/// Into how many slices K is cut: as many as fill the device with `grid`'s tiles, of at least `min_k_tiles` k-tiles.
+template <class T>
+int slices_of(const Problem<T>& problem, int tile_k, int min_k_tiles, dim3 grid) {
+  return lib::slices_of(lib::ceil_div(problem.k, tile_k), kBlocksWanted / (std::int64_t{grid.x} * grid.y), min_k_tiles);
+}
 
 /// Calls product(to, k_tiles_of_slice) to enqueue the kernel that computes C, after setting `grid`.z to the number of
 /// slices, and adds these up if there are several.
@@ -184,15 +234,19 @@ void sum_slices(Stream& stream, const float* slices, int count, const Output<T>&
 template <class T, class Product>
 void with_slices(Stream& stream, const Args& args, const Problem<T>& problem, int tile_k, int min_k_tiles, dim3& grid,
                  Product product) {
-  const std::int64_t k_tiles = lib::ceil_div(problem.k, tile_k);
-  const int slices = lib::slices_of(k_tiles, kBlocksWanted / (std::int64_t{grid.x} * grid.y), min_k_tiles);
-  const int k_tiles_of_slice = static_cast<int>(lib::ceil_div(k_tiles, slices));
+  const int slices = slices_of(problem, tile_k, min_k_tiles, grid);
+  const int k_tiles_of_slice = static_cast<int>(lib::ceil_div(lib::ceil_div(problem.k, tile_k), slices));
   const Output<T>& c = problem.c;
   grid.z = static_cast<unsigned>(slices);
   if (slices == 1) return product(c, k_tiles_of_slice);
   lib::check_pointer("gemm", "workspace", args.workspace);
-  product(Output<T>{args.workspace, c.rows, c.columns, true, false}, k_tiles_of_slice);
-  if (args.partial_sums && args.c_dtype == DType::f32 && !args.accumulate) {
+  product(Output<T>{.data = args.workspace,
+                    .rows = c.rows,
+                    .columns = c.columns,
+                    .is_f32 = true,
+                    .fours = c.columns % kFour == 0},
+          k_tiles_of_slice);
+  if (args.partial_sums && c.is_f32 && !c.accumulate && !c.bias && !c.relu) {
     const std::int64_t elements = std::int64_t{c.rows} * c.columns;
     args.partial_sums->push_back({.slices = static_cast<const float*>(args.workspace),
                                   .count = slices,
@@ -202,6 +256,14 @@ void with_slices(Stream& stream, const Args& args, const Problem<T>& problem, in
     return;
   }
   sum_slices(stream, static_cast<const float*>(args.workspace), slices, c);
+}
+
+/// For variants that do not compute them.
+inline void reject_row_sums(std::string_view variant, const Args& args) {
+  check(!args.row_sums, [&] {
+    return "gemm: row_sums is not null, but variant " + std::string(variant) +
+           " does not compute the row sums of this " + "product; use bias grad";
+  });
 }
 
 }  // namespace GRADRING_KERNEL_COPY

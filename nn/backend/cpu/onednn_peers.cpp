@@ -50,7 +50,7 @@ class OnednnPeers final : public kernels::PeerMaker {
   }
 
   Peer peer(const kernels::gemm::Args& args) override {
-    if (args.dtype != DType::f32) return std::nullopt;
+    if (args.dtype != DType::f32 || args.bias || args.relu || args.row_sums) return std::nullopt;
     return made("onednn", [args] {
       const auto letter = [](bool transpose) { return transpose ? 'T' : 'N'; };
       const dnnl::status status = dnnl::sgemm(

@@ -69,7 +69,7 @@ Peer CudaPeers::peer(const kernels::conv2d::WgradArgs& args) {
 }
 
 Peer CudaPeers::peer(const kernels::gemm::Args& args) {
-  if (!cublas_ || args.accumulate) return std::nullopt;
+  if (!cublas_ || args.accumulate || args.bias || args.relu || args.row_sums) return std::nullopt;
   auto product = CublasLtMatmul::make(cublas_, spec_of(args));
   if (!product) return std::nullopt;
   const auto shared = std::make_shared<CublasLtMatmul>(std::move(*product));

@@ -154,6 +154,76 @@ TEST(Gemm, WritesAndAddsToBothTypesOfC) {
       }
 }
 
+// Shapes with and without whole vectors, with and without slices of K; NaN and infinities in A reach C and no others.
+TEST(Gemm, AddsBiasAndAppliesRelu) {
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16})
+    for (const Extents& extents : {kLongAndThin, Extents{5, 7, 9}, Extents{72, 136, 40}, Extents{3, 4, 0}})
+      for (int flags = 0; flags < 4; ++flags) {
+        Case c(extents, dtype, flags == 3 ? DType::f32 : dtype, flags & 1, true, flags == 3);
+        const TypedArray bias(dtype, random_values(size(extents.n), 4));
+        c.args.bias = flags == 2 ? nullptr : bias.data();
+        c.args.relu = flags > 0;
+        c.c = c.start;
+        reference_run(c.with_c(c.c));
+        SCOPED_TRACE(testing::Message() << extents.m << "x" << extents.n << "x" << extents.k << ", flags " << flags);
+        for_each_variant(kernel_set().gemm, dtype,
+                         [&](const Variant& variant, Stream& stream) { run_and_expect(c, variant, stream); });
+      }
+}
+
+TEST(Gemm, ReluKeepsNaNAndInfinity) {
+  Case c({2, 8, 8}, DType::f16, DType::f16, false, false, false);
+  std::vector<double> b(64, 1.0);
+  b[0] = NAN, b[1] = INFINITY, b[2] = -INFINITY;
+  c.a = TypedArray(DType::f16, std::vector<double>(16, 1.0));
+  c.b = TypedArray(DType::f16, b);
+  c.args.relu = true;
+  for_each_variant(kernel_set().gemm, DType::f16, [&](const Variant& variant, Stream& stream) {
+    TypedArray result = c.start;
+    variant.run(stream, c.with_c(result));
+    finish(stream);
+    const std::vector<double> values = result.values();
+    EXPECT_TRUE(std::isnan(values[0]));
+    EXPECT_EQ(values[1], INFINITY);
+    EXPECT_EQ(values[2], 0.0);
+    EXPECT_EQ(values[3], 8.0);
+  });
+}
+
+TEST(Gemm, AddsUpRowsOfA) {
+  int computed = 0;
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16})
+    for (const Extents& extents : {Extents{136, 72, 40}, Extents{8, 16, 200}, Extents{65, 33, 7}, Extents{4, 4, 0}})
+      for (bool accumulate : {false, true}) {
+        const Case c(extents, dtype, DType::f32, true, false, accumulate);
+        const auto with_sums = [&](TypedArray& to, std::vector<float>& row_sums) {
+          Args args = c.with_c(to);
+          args.row_sums = row_sums.data();
+          return args;
+        };
+        std::vector<float> expected(size(extents.m), 0.5f);
+        TypedArray c_of_reference = c.start;
+        reference_run(with_sums(c_of_reference, expected));
+        for_each_variant(kernel_set().gemm, dtype, [&](const Variant& variant, Stream& stream) {
+          SCOPED_TRACE(testing::Message() << variant.name << " " << extents.m << "x" << extents.n << "x" << extents.k);
+          TypedArray result = c.start;
+          std::vector<float> row_sums(size(extents.m), 0.5f);
+          const Args args = with_sums(result, row_sums);
+          if (!variant.sums_rows || !variant.sums_rows(args)) {
+            EXPECT_THROW(variant.run(stream, args), InvalidArgument);
+            return;
+          }
+          ++computed;
+          variant.run(stream, args);
+          finish(stream);
+          expect_product(c, result);
+          const double bound = 2 * static_cast<double>((extents.k + 2) * (extents.k + 1)) * 0x1p-24;
+          for (std::size_t i = 0; i < row_sums.size(); ++i) EXPECT_NEAR(row_sums[i], expected[i], bound) << i;
+        });
+      }
+  EXPECT_GT(computed, 0);
+}
+
 TEST(Gemm, AcceptsOperandsAlignedToOneElement) {
   const Case aligned({16, 16, 16}, DType::f16, DType::f32, false, false, false);
   const auto shifted = [](const TypedArray& values) {
