@@ -98,8 +98,12 @@ __global__ void linear_cross_entropy_rows_kernel(SIMT_GRID_CONST(Problem<T>) p) 
     const std::int64_t at = std::int64_t{strip} * kStrip;
     lib::Strip<kStrip> sums;
     for (int c = 0; c < p.classes; ++c) sums.add_product(x[row][c], p.w + std::int64_t{c} * p.in + at, width);
-    T* dh = p.dh + std::int64_t{first + row} * p.in + at;
-    sums.for_each(width, [&](int j, float sum) { dh[j] = lib::from_f32<T>(sum); });
+    const std::int64_t first_of_strip = std::int64_t{first + row} * p.in + at;
+    const T* h = p.h + first_of_strip;
+    T* dh = p.dh + first_of_strip;
+    sums.for_each(width, [&](int j, float sum) {
+      dh[j] = lib::from_f32<T>(p.h_is_relu && !(lib::to_f32(h[j]) > 0.0f) ? 0.0f : sum);
+    });
   }
 }
 

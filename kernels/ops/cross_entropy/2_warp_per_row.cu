@@ -158,6 +158,12 @@ __global__ void linear_cross_entropy_rows_warp_kernel(SIMT_GRID_CONST(Problem<T>
       SIMT_UNROLL
       for (int j = 0; j < kWidth; ++j) sums[j] += x[c] * w[j];
     }
+    if (p.h_is_relu) {
+      float h[kWidth];
+      lib::load_channels(p.h + row_begin + at, h);
+      SIMT_UNROLL
+      for (int j = 0; j < kWidth; ++j) sums[j] = h[j] > 0.0f ? sums[j] : 0.0f;
+    }
     lib::store_channels(p.dh + row_begin + at, sums);
   }
 }

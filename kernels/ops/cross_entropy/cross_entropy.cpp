@@ -129,6 +129,8 @@ void differentiate(const Arrays& a, const Args& args) {
         dw[c * a.in + i] += d * a.h[r * a.in + i];
       }
     }
+  for (std::size_t i = 0; i < dh.size(); ++i)
+    if (args.h_is_relu && !(a.h[i] > 0)) dh[i] = 0;
   lib::write_values(args.dtype, args.dh, dh);
   const auto write = [&](float* to, const std::vector<double>& sums) {
     for (std::size_t i = 0; i < sums.size(); ++i)

@@ -105,7 +105,8 @@ inline constexpr std::int64_t kMostClasses = 32;
 ///   x[r,c] = sum_i h[r,i] w[c,i] + b[c]        p, t, *loss_sum, *correct: of x, as in softmax_cross_entropy
 ///   d[r,c] = (p[r,c] - t[r,c]) * (scale * loss_scale)
 ///   dh[r,i] = sum_c d[r,c] w[c,i]        dw[c,i] = sum_r d[r,c] h[r,i]        db[c] = sum_r d[r,c]
-/// With `accumulate`, dw and db are added to what they hold.
+/// With `accumulate`, dw and db are added to what they hold. With `h_is_relu`, h = max(z, 0), and dh is the gradient of
+/// z: as relu backward has it, 0 where h is not above 0.
 ///
 /// Shapes    h, dh: [rows, in]; w, dw: [classes, in]; b, db: [classes]; labels, labels_b, weights_b: [rows]; logits
 ///           (x): [rows, classes]; row-major, contiguous; rows >= 0, in >= 1, 1 <= classes <= kMostClasses.
@@ -138,6 +139,7 @@ struct Args {
   const float* loss_scale = nullptr;  ///< what the device decides (StepState::loss_scale); null: 1
   void* logits = nullptr;
   void* dh = nullptr;
+  bool h_is_relu = false;
   float* dw = nullptr;
   float* db = nullptr;
   bool accumulate = false;

@@ -24,6 +24,7 @@ struct Problem {
   const float* loss_scale;
   T* logits;
   T* dh;
+  bool h_is_relu;
   float* dw;
   float* db;
   bool accumulate;
@@ -51,6 +52,7 @@ Problem<T> problem_of(const Args& args) {
           .loss_scale = args.loss_scale,
           .logits = static_cast<T*>(args.logits),
           .dh = static_cast<T*>(args.dh),
+          .h_is_relu = args.h_is_relu,
           .dw = args.dw,
           .db = args.db,
           .accumulate = args.accumulate,

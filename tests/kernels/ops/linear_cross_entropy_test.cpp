@@ -46,6 +46,7 @@ struct HeadCase {
   float scale = 0.25f;
   std::optional<float> loss_scale;
   bool accumulate = false;
+  bool h_is_relu = false;
 
   HeadCase(const HeadExtents& e, DType type)
       : dtype(type),
@@ -93,6 +94,7 @@ struct HeadCase {
              .loss_scale = loss_scale ? &*loss_scale : nullptr,
              .logits = results.logits.data(),
              .dh = results.dh.data(),
+             .h_is_relu = h_is_relu,
              .dw = results.dw.data(),
              .db = results.db.data(),
              .accumulate = accumulate,
@@ -196,6 +198,33 @@ TEST(LinearCrossEntropy, AccumulatesGradientsAndAppliesTheLossScale) {
   for_each_variant(kernel_set().linear_cross_entropy, DType::f32, [&](const Variant& variant, Stream& stream) {
     EXPECT_EQ(nobody.call(with(variant, stream)).dw, std::vector<float>(170, 0.5f));
   });
+}
+
+/// max(values, 0); NaN stays NaN.
+TypedArray rectified(const TypedArray& array) {
+  std::vector<double> values = array.values();
+  for (double& value : values) value = value < 0 ? 0.0 : value;
+  return TypedArray(array.dtype(), values);
+}
+
+TEST(LinearCrossEntropy, MasksTheGradientOfAReluAsReluBackwardDoes) {
+  for (DType dtype : kTypes)
+    for (const HeadExtents& extents : kCases) {
+      HeadCase c(extents, dtype);
+      c.h = rectified(c.h);
+      const HeadResults unmasked = c.call(by_reference);
+      c.h_is_relu = true;
+      const HeadResults expected = c.call(by_reference);
+      const std::vector<double> h = c.h.values(), masked = expected.dh.values(), all = unmasked.dh.values();
+      for (std::size_t i = 0; i < h.size(); ++i) EXPECT_EQ(masked[i], h[i] > 0 ? all[i] : 0.0);
+      for_each_variant(kernel_set().linear_cross_entropy, dtype, [&](const Variant& variant, Stream& stream) {
+        SCOPED_TRACE("rows " + std::to_string(extents.rows) + ", in " + std::to_string(extents.in));
+        const HeadResults actual = c.call(with(variant, stream));
+        expect_within_bounds(c, actual, expected);
+        const std::vector<double> dh = actual.dh.values();
+        for (std::size_t i = 0; i < h.size(); ++i) EXPECT_TRUE(h[i] > 0 || dh[i] == 0) << i;
+      });
+    }
 }
 
 TEST(LinearCrossEntropy, GivesOnlyTheLossWithoutGradientPointers) {
