@@ -60,8 +60,10 @@ struct BackwardPass {
   int shard = 0;
   const void* x = nullptr;
   const void* y = nullptr;
-  void* dy = nullptr;         ///< gradient of y; backward may overwrite it
-  void* dx = nullptr;         ///< gradient of x; null if it is not wanted
+  void* dy = nullptr;  ///< gradient of y; backward may overwrite it
+  bool dy_is_masked =
+      false;           ///< of a last ReLU: dy is 0 already where y is; plans may ignore it, masking twice is once
+  void* dx = nullptr;  ///< gradient of x; null if it is not wanted
   void* dresidual = nullptr;  ///< gradient of the residual; null without a residual, or if it is not wanted
   std::span<const void* const> parameters;
   std::span<float* const> gradients;  ///< of the parameters, same order, always f32; overwritten; null: not wanted
@@ -128,7 +130,8 @@ struct LossPass {
   void* dx =
       nullptr;  ///< gradient of scale * *loss_scale * sum of losses; null: neither it nor `gradients` are written
   std::span<float* const> gradients = {};  ///< of the parameters, same order, always f32; overwritten
-  float* loss_sum = nullptr;               ///< sum of the rows' losses, unscaled; overwritten
+  bool x_is_relu = false;     ///< x is the output of a ReLU: where it is not above 0, a plan with a node sets dx to 0
+  float* loss_sum = nullptr;  ///< sum of the rows' losses, unscaled; overwritten
   std::int32_t* correct = nullptr;  ///< rows whose largest logit is that of the class of larger weight; overwritten
   std::byte* workspace = nullptr;
   PartialSumsTo partial_sums = {};

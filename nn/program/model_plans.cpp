@@ -246,6 +246,8 @@ ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dty
   }
   const std::size_t head_reads = in_head > 0 ? nodes.reads.back().front() : count - 1;
   plans.head.x = stage_of[head_reads];
+  plans.head.masks_dx = in_head > 0 && head_reads != kProgramInput && nodes.readers[head_reads] == 1 &&
+                        std::holds_alternative<Relu>(nodes.specs[head_reads].layer);
   plans.head.parameters = number_parameters(std::span(nodes.specs).last(in_head), next);
   plans.head.layers = names_of(std::span(nodes.specs).last(in_head));
   if (in_head > 0) plans.head.logits_bytes = output_bytes_of(nodes.specs.back());

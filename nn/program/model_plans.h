@@ -35,6 +35,7 @@ struct PlannedStage {
 struct PlannedHead {
   std::unique_ptr<LossPlan> plan;
   std::size_t x = kProgramInput;  ///< the stage whose output it reads
+  bool masks_dx = false;          ///< x is a ReLU's output that nothing else reads: LossPass::x_is_relu
   std::vector<int> parameters;    ///< all trained
   std::vector<std::string> layers;
   std::size_t logits_bytes = 0;                            ///< that it writes; 0 if the last stage writes them

@@ -309,6 +309,7 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
                         .x = read(planned.x, shard),
                         .y = output_of(stage, shard),
                         .dy = gradient_at(stage, stage, shard),
+                        .dy_is_masked = plans_.head.masks_dx && stage == plans_.head.x,
                         .dx = gradient_of(planned.x, dx_is_summand ? summands : planned.x),
                         .dresidual = gradient_of(residual, dresidual_is_summand ? summands + 1 : residual),
                         .parameters = parameters,
@@ -355,6 +356,7 @@ void Program::enqueue_head(kernels::Stream& stream, const Weights& weights, cons
     if (logits_.size() > 0) pass.logits = of_shard(logits_.data(), plans_.head.logits_bytes, shard);
     pass.dx = gradient_at(plans_.head.x, plans_.head.x, shard);
     pass.gradients = dparameters;
+    pass.x_is_relu = plans_.head.masks_dx;
     pass.partial_sums = partial_sums_of(gradients, plans_.head.partial_sums);
     plans_.head.plan->enqueue(stream, pass);
     observer.loss_of_shard();

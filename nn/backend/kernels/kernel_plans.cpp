@@ -122,12 +122,16 @@ class ConvReluPoolPlan final : public Plan {
   kernels::conv_relu_pool::Variant variant_;
 };
 
-/// y = x w^T [+ b] by one matrix product and one bias kernel; backward is two products.
+/// y = x w^T [+ b], with a ReLU after it if that is the next node: one matrix product. Backward is two products, of
+/// which the first also gives the gradient of the bias where the variant can.
 class LinearPlan final : public Plan {
  public:
-  LinearPlan(const NodeSpec& node, const kernels::gemm::Variant& gemm, const kernels::bias::Variant& bias)
-      : dtype_(node.dtype), layer_(std::get<Linear>(node.layer)), gemm_(gemm), bias_(bias) {}
+  /// `relu`: null without one.
+  LinearPlan(const NodeSpec& node, const kernels::gemm::Variant& gemm, const kernels::bias::Variant& bias,
+             const kernels::relu::Variant* relu)
+      : dtype_(node.dtype), layer_(std::get<Linear>(node.layer)), gemm_(gemm), bias_(bias), relu_(relu) {}
 
+  std::size_t nodes() const override { return relu_ ? 2 : 1; }
   std::size_t workspace_bytes() const override { return gemm_.workspace_bytes; }
   std::size_t partial_sum_bytes() const override { return workspace_bytes(); }
   std::string description() const override { return "gemm/" + std::string(gemm_.name); }
@@ -142,35 +146,19 @@ class LinearPlan final : public Plan {
                        .a = pass.x,
                        .b = pass.parameters[0],
                        .c = pass.y,
+                       .bias = pass.parameters.size() > 1 ? pass.parameters[1] : nullptr,
+                       .relu = relu_ != nullptr,
                        .workspace = pass.workspace});
-    if (pass.parameters.size() == 1) return;
-    bias_.add(stream, {.dtype = dtype_,
-                       .rows = pass.batch,
-                       .channels = layer_.out_features,
-                       .x = pass.y,
-                       .bias = pass.parameters[1],
-                       .y = pass.y});
   }
 
   void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
-    if (pass.gradients.size() > 1 && pass.gradients[1])
-      bias_.grad(stream, {.dtype = dtype_,
-                          .rows = pass.batch,
-                          .channels = layer_.out_features,
-                          .dy = pass.dy,
-                          .db = pass.gradients[1]});
-    if (pass.gradients[0])
-      gemm_.run(stream, {.dtype = dtype_,  // dw [out, in] = dy^T * x, dy [n, out]
-                         .c_dtype = kernels::DType::f32,
-                         .m = layer_.out_features,
-                         .n = layer_.in_features,
-                         .k = pass.batch,
-                         .transpose_a = true,
-                         .a = pass.dy,
-                         .b = pass.x,
-                         .c = pass.gradients[0],
-                         .workspace = pass.partial_sums.workspace_or(pass.workspace),
-                         .partial_sums = pass.partial_sums.list});
+    if (relu_ && !pass.dy_is_masked)
+      relu_->backward(stream, {.dtype = dtype_,
+                               .y = pass.y,
+                               .dy = pass.dy,
+                               .dx = pass.dy,
+                               .elements = static_cast<std::size_t>(pass.batch * layer_.out_features)});
+    enqueue_gradients(stream, pass);
     if (!pass.dx) return;
     gemm_.run(stream, {.dtype = dtype_,  // dx [n, in] = dy * w
                        .c_dtype = dtype_,
@@ -184,10 +172,33 @@ class LinearPlan final : public Plan {
   }
 
  private:
+  void enqueue_gradients(Stream& stream, const BackwardPass& pass) const {
+    kernels::gemm::Args product{.dtype = dtype_,  // dw [out, in] = dy^T * x, dy [n, out]
+                                .c_dtype = kernels::DType::f32,
+                                .m = layer_.out_features,
+                                .n = layer_.in_features,
+                                .k = pass.batch,
+                                .transpose_a = true,
+                                .a = pass.dy,
+                                .b = pass.x,
+                                .c = pass.gradients[0],
+                                .workspace = pass.partial_sums.workspace_or(pass.workspace),
+                                .partial_sums = pass.partial_sums.list};
+    float* const db = pass.gradients.size() > 1 ? pass.gradients[1] : nullptr;
+    const bool with_product = db && product.c && gemm_.sums_rows && gemm_.sums_rows(product);
+    if (with_product)
+      product.row_sums = db;
+    else if (db)
+      bias_.grad(stream,
+                 {.dtype = dtype_, .rows = pass.batch, .channels = layer_.out_features, .dy = pass.dy, .db = db});
+    if (product.c) gemm_.run(stream, product);
+  }
+
   kernels::DType dtype_;
   Linear layer_;
   kernels::gemm::Variant gemm_;
   kernels::bias::Variant bias_;
+  const kernels::relu::Variant* relu_;
 };
 
 /// Whether the first three nodes are convolution, ReLU and a max pooling that the fused kernel computes.
@@ -245,8 +256,10 @@ std::unique_ptr<Plan> KernelPlans::plan_of(const Conv2d& layer, std::span<const 
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const Linear&, std::span<const NodeSpec> nodes) const {
+  const bool with_relu = nodes.size() > 1 && std::holds_alternative<Relu>(nodes[1].layer);
   return std::make_unique<LinearPlan>(nodes[0], choose(kernels_.gemm, gemm_, device_, nodes[0].dtype),
-                                      pick_variant(kernels_.bias, device_, nodes[0].dtype));
+                                      pick_variant(kernels_.bias, device_, nodes[0].dtype),
+                                      with_relu ? &pick_variant(kernels_.relu, device_, nodes[0].dtype) : nullptr);
 }
 
 std::unique_ptr<Plan> KernelPlans::plan_of(const Flatten&, std::span<const NodeSpec>) const {

@@ -69,6 +69,7 @@ class LinearCrossEntropyPlan final : public LossPlan {
                          .loss_scale = pass.loss_scale,
                          .logits = pass.logits,
                          .dh = pass.dx,
+                         .h_is_relu = pass.x_is_relu,
                          .dw = trains ? pass.gradients[0] : nullptr,
                          .db = trains ? pass.gradients[1] : nullptr,
                          .loss_sum = pass.loss_sum,
