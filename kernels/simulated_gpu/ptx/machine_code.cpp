@@ -10,12 +10,14 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/ptx/error.h"
+#include "kernels/simulated_gpu/ptx/line_program.h"
 
 namespace gradring::ptx {
 namespace {
 
 constexpr std::uint16_t kCudaMachine = 190;  ///< EM_CUDA
 constexpr std::string_view kInfo = ".nv.info", kText = ".text.", kShared = ".nv.shared.";
+constexpr std::string_view kLines = ".nv_debug_line_sass", kLineBegins = ".rela.nv_debug_line_sass";
 /// Code for sm_90 and later counts the first bytes of shared memory, which are CUDA's own, in .nv.shared, and has this
 /// section.
 constexpr std::string_view kReserved = ".nv.shared.reserved.0";
@@ -78,9 +80,11 @@ class Cubin {
     const auto found = std::ranges::find(sections_, name, &Section::name);
     return found == sections_.end() ? nullptr : &*found;
   }
-  std::string_view symbol(std::size_t index) const {
-    check<PtxError>(index < symbols_.size(), "machine code names a symbol that it does not have");
-    return symbols_[index];
+  std::string_view symbol(std::size_t index) const { return symbol_at(index).name; }
+  /// The section that has the symbol; null if none has.
+  const Section* section_of_symbol(std::size_t index) const {
+    const std::size_t section = symbol_at(index).section;
+    return section < sections_.size() ? &sections_[section] : nullptr;
   }
 
  private:
@@ -90,12 +94,21 @@ class Cubin {
   }
   void read_symbols(std::span<const std::byte> table, std::span<const std::byte> names) {
     for (std::size_t at = 0; at + sizeof(Elf64_Sym) <= table.size(); at += sizeof(Elf64_Sym))
-      symbols_.push_back(text_at(names, value_at<Elf64_Sym>(table, at).st_name));
+      symbols_.push_back(
+          {text_at(names, value_at<Elf64_Sym>(table, at).st_name), value_at<Elf64_Sym>(table, at).st_shndx});
+  }
+  struct Symbol {
+    std::string_view name;
+    std::size_t section = 0;
+  };
+  const Symbol& symbol_at(std::size_t index) const {
+    check<PtxError>(index < symbols_.size(), "machine code names a symbol that it does not have");
+    return symbols_[index];
   }
 
   std::vector<Elf64_Shdr> headers_;
   std::vector<Section> sections_;
-  std::vector<std::string_view> symbols_;
+  std::vector<Symbol> symbols_;
 };
 
 /// Calls take(kind, payload) for each attribute that has a payload.
@@ -132,6 +145,29 @@ void read_own_info(CompiledKernel& kernel, std::span<const std::byte> info, std:
   });
 }
 
+/// Gives the instructions of all kernels the lines of their PTX.
+void read_lines(std::map<std::string, CompiledKernel>& kernels, const Cubin& cubin) {
+  const Section* const lines = cubin.find(std::string(kLines));
+  const Section* const begins = cubin.find(std::string(kLineBegins));
+  if (lines == nullptr || begins == nullptr) return;
+  std::map<std::size_t, std::vector<MachineInstruction>*> code;  // by the sequence of its rows
+  for (std::size_t at = 0; at + sizeof(Elf64_Rela) <= begins->bytes.size(); at += sizeof(Elf64_Rela)) {
+    const auto relocation = value_at<Elf64_Rela>(begins->bytes, at);
+    const Section* const text = cubin.section_of_symbol(ELF64_R_SYM(relocation.r_info));
+    if (text == nullptr || !text->name.starts_with(kText)) continue;
+    if (const auto found = kernels.find(std::string(text->name.substr(kText.size()))); found != kernels.end())
+      code[relocation.r_offset] = &found->second.instructions;
+  }
+  const std::vector<LineRow> rows = read_line_program(lines->bytes);
+  for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
+    const auto found = code.find(rows[i].sequence);
+    if (rows[i].line == 0 || found == code.end()) continue;
+    const std::size_t end = std::min(rows[i + 1].address / kMachineInstructionBytes, found->second->size());
+    for (std::size_t k = rows[i].address / kMachineInstructionBytes; k < end; ++k)
+      (*found->second)[k].ptx_line = rows[i].line;
+  }
+}
+
 }  // namespace
 
 std::map<std::string, CompiledKernel> compiled_kernels(std::span<const std::byte> elf) {
@@ -142,6 +178,7 @@ std::map<std::string, CompiledKernel> compiled_kernels(std::span<const std::byte
     if (!section.name.starts_with(kText)) continue;
     const std::string name(section.name.substr(kText.size()));
     CompiledKernel& kernel = kernels[name];
+    kernel.instructions = machine_instructions(section.bytes);
     if (const Section* info = cubin.find(joined(kInfo, ".", name))) read_own_info(kernel, info->bytes, section.bytes);
     if (const Section* shared = cubin.find(joined(kShared, name)); shared != nullptr)
       kernel.static_shared_bytes = std::max<std::size_t>(shared->header->sh_size, reserved) - reserved;
@@ -157,6 +194,7 @@ std::map<std::string, CompiledKernel> compiled_kernels(std::span<const std::byte
       else
         kernel->second.stack_bytes = value;
     });
+  read_lines(kernels, cubin);
   return kernels;
 }
 

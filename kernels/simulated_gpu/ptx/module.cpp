@@ -194,6 +194,23 @@ std::vector<std::string_view> Module::kernel_names() const {
   return names;
 }
 
+std::vector<unsigned> Module::lines_of(const Kernel& kernel) const {
+  std::vector<unsigned> lines;
+  const char* at = parts_->text.data();
+  unsigned line = 1;
+  for (const Instruction& instruction : kernel.code) {
+    const char* const text = instruction.text.data();
+    if (text < at) {  // a function that is defined behind its kernel
+      at = parts_->text.data();
+      line = 1;
+    }
+    line += static_cast<unsigned>(std::count(at, text, '\n'));
+    at = text;
+    lines.push_back(line);
+  }
+  return lines;
+}
+
 const std::vector<ModuleVariable>& Module::variables() const { return parts_->in_global_memory; }
 
 std::optional<std::size_t> Module::variable_named(std::string_view name) const {

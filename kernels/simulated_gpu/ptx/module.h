@@ -178,6 +178,8 @@ class Module {
   std::uint64_t function_address(std::string_view name) const;
   /// Null for an unknown name. Valid as long as the module.
   const Kernel* kernel(std::string_view name) const;
+  /// The line of each instruction of a kernel's code in the text of the module, from 1.
+  std::vector<unsigned> lines_of(const Kernel& kernel) const;
   /// Those in global and constant memory.
   const std::vector<ModuleVariable>& variables() const;
   /// An index of variables(); nothing for an unknown name.

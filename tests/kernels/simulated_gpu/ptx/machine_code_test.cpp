@@ -127,6 +127,49 @@ TEST_F(MachineCode, SaysWhatPtxasPrints) {
   }
 }
 
+TEST_F(MachineCode, NamesTheLinesOfThePtxAndBasicBlocks) {
+  // A loop with a branch in it; ptxas neither unrolls it nor replaces the branch by predicates.
+  const std::string text =
+      ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 x)\n{\n"
+      ".reg .b32 %r<9>; .reg .b64 %rd<4>; .reg .pred %p<4>;\n"
+      "ld.param.u64 %rd1, [x];\nmov.u32 %r1, 0;\n$again:\natom.global.add.u32 %r2, [%rd1], 1;\n"
+      "setp.eq.u32 %p1, %r2, 7;\n@%p1 bra $skip;\nbar.sync 0;\natom.global.add.u32 %r3, [%rd1+4], 2;\n"
+      "st.global.u32 [%rd1+8], %r3;\n$skip:\nadd.u32 %r1, %r1, %r2;\nsetp.lt.u32 %p2, %r1, 1000;\n"
+      "@%p2 bra $again;\nret;\n}\n";
+  std::vector<std::string> lines(1);
+  std::istringstream words(text);
+  for (std::string line; std::getline(words, line);) lines.push_back(line);
+  const Module module(text);
+  std::size_t index = 0;
+  for (const unsigned line : module.lines_of(*module.kernel("k")))
+    EXPECT_NE(lines.at(line).find(module.kernel("k")->code[index++].text), std::string::npos) << line;
+  for (const char* target : {"sm_80", "sm_90"}) {
+    std::string printed, own = text;
+    own.replace(own.find("sm_90"), 5, target);
+    const std::string elf = compiled(own, target, printed);
+    const auto code = compiled_kernels(std::as_bytes(std::span(elf))).at("k").instructions;
+    constexpr std::uint16_t kAtomic = 0x1a8, kExit = 0x14d;
+    std::set<unsigned> blocks;
+    std::size_t atomics = 0, exits = 0, padding = 0;
+    for (const MachineInstruction& instruction : code) {
+      if (instruction.block == MachineInstruction::kNoBlock) {
+        ++padding;
+        continue;
+      }
+      blocks.insert(instruction.block);
+      EXPECT_LT(instruction.ptx_line, lines.size());
+      exits += instruction.opcode == kExit ? 1 : 0;
+      if (instruction.opcode != kAtomic) continue;
+      ++atomics;
+      EXPECT_NE(lines[instruction.ptx_line].find("atom"), std::string::npos) << lines[instruction.ptx_line];
+    }
+    EXPECT_EQ(atomics, 2u);
+    EXPECT_EQ(exits, 1u);
+    EXPECT_GE(blocks.size(), 4u) << "before the loop, both parts of it, and behind it";
+    EXPECT_GT(padding, 0u) << "the loop of one branch behind the end";
+  }
+}
+
 TEST_F(MachineCode, RejectsDamage) {
   std::string printed;
   const std::string elf = compiled(
