@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -99,40 +100,44 @@ nlohmann::json resources_of(const LaunchCounts& launch) {
 }
 
 nlohmann::json bound_of(const TimeBound& bound) {
-  return {{"microseconds", bound.seconds() * kMicroseconds},
+  return {{"microseconds", bound.microseconds()},
           {"limit", bound.limit()},
           {"issue_cycles", bound.issue_cycles},
           {"busiest", bound.busiest},
           {"issue_microseconds", bound.issue_seconds * kMicroseconds},
           {"memory_microseconds", bound.memory_seconds * kMicroseconds},
-          {"tensor_microseconds", bound.tensor_seconds * kMicroseconds}};
+          {"tensor_microseconds", bound.tensor_seconds * kMicroseconds},
+          {"l2_microseconds", bound.l2_seconds * kMicroseconds}};
 }
 
 }  // namespace
 
 std::string counters_header() {
   return fmt::format(
-      "  {:<38} {:>7} {:>10} {:>5} {:>21} {:>17} {:>7} {:>8} {:>8} {:>4} {:>5}  {:<20} {:>8}\n"
-      "  {:<38} {:>7} {:>10} {:>5} {:>10} {:>10} {:>8} {:>8} {:>7} {:>8} {:>8} {:>4} {:>5}  {:<20} {:>8} {}",
-      "", "", "warp", "", "sectors/ideal", "MB of DRAM", "wave-", "", "tensor", "reg-", "spill", "resident warps",
-      "bound", "kernel", "blocks", "instruct.", "lanes", "load", "store", "read", "written", "fronts", "barriers",
-      "MFLOP", "ist.", "bytes", "and their limit", "us", "by");
+      "  {:<38} {:>7} {:>10} {:>10} {:>5} {:>21} {:>17} {:>7} {:>8} {:>8} {:>4} {:>5}  {:<20} {:>8} {:>8}\n"
+      "  {:<38} {:>7} {:>10} {:>10} {:>5} {:>10} {:>10} {:>8} {:>8} {:>7} {:>8} {:>8} {:>4} {:>5}  {:<20} {:>8} {:>8} "
+      "{}",
+      "", "", "warp", "machine", "", "sectors/ideal", "MB of DRAM", "wave-", "", "tensor", "reg-", "spill",
+      "resident warps", "old rule", "bound", "kernel", "blocks", "instruct.", "instruct.", "lanes", "load", "store",
+      "read", "written", "fronts", "barriers", "MFLOP", "ist.", "bytes", "and their limit", "us", "us", "by");
 }
 
 std::string counters_row(const LaunchCounts& launch) {
   const auto or_blank = [](bool is_there, const std::string& text) { return is_there ? text : std::string(); };
   const bool has_code = launch.resources.has_value();
   return fmt::format(
-      "  {:<38} {:>7} {:>10} {:>5.1f} {:>10} {:>10} {:>8.3f} {:>8.3f} {:>7} {:>8} {:>8} {:>4} {:>5}  {:<20} {:>8.2f} "
-      "{}",
-      shortened(launch.kernel, 38), launch.blocks, launch.all_warp_instructions(), active_lanes(launch),
-      sectors(launch.loads), sectors(launch.stores), static_cast<double>(launch.distinct_read_bytes) / kMegabyte,
+      "  {:<38} {:>7} {:>10} {:>10} {:>5.1f} {:>10} {:>10} {:>8.3f} {:>8.3f} {:>7} {:>8} {:>8} {:>4} {:>5}  {:<20} "
+      "{:>8.2f} {:>8.2f} {}",
+      shortened(launch.kernel, 38), launch.blocks, launch.all_warp_instructions(),
+      launch.all_machine_instructions() > 0 ? fmt::format("{:.0f}", launch.all_machine_instructions()) : "?",
+      active_lanes(launch), sectors(launch.loads), sectors(launch.stores),
+      static_cast<double>(launch.distinct_read_bytes) / kMegabyte,
       static_cast<double>(launch.distinct_written_bytes) / kMegabyte, wavefronts(launch),
       or_blank(launch.barriers > 0, std::to_string(launch.barriers)),
       or_blank(launch.tensor_flops > 0, fmt::format("{:.1f}", static_cast<double>(launch.tensor_flops) / kMegaflop)),
       has_code ? std::to_string(launch.resources->registers) : "?",
       has_code ? std::to_string(launch.resources->spill_store_bytes + launch.resources->spill_load_bytes) : "?",
-      occupancy(launch), launch.bound.seconds() * kMicroseconds, limit_of(launch.bound));
+      occupancy(launch), launch.old_bound.microseconds(), launch.bound.microseconds(), limit_of(launch.bound));
 }
 
 std::string instruction_mix(const LaunchCounts& launch) {
@@ -154,7 +159,9 @@ std::vector<LineCounts> merged_lines(std::span<const LaunchCounts* const> launch
       LineCounts& sum = sums[{line.file, line.line}];
       sum.file = line.file;
       sum.line = line.line;
-      for (const Cost& cost : kCosts) sum.*cost.count += line.*cost.count;
+      for (const auto count : {&LineCounts::warp_instructions, &LineCounts::machine_instructions, &LineCounts::sectors,
+                               &LineCounts::excess_sectors, &LineCounts::wavefronts, &LineCounts::excess_wavefronts})
+        sum.*count += line.*count;
     }
   std::vector<LineCounts> lines;
   for (auto& [key, sum] : sums) lines.push_back(std::move(sum));
@@ -208,13 +215,19 @@ nlohmann::json to_json(const LaunchCounts& launch) {
   nlohmann::json classes = nlohmann::json::object();
   for (std::size_t i = 0; i < kInstructionClasses; ++i)
     if (launch.warp_instructions[i] > 0) classes[std::string(kInstructionClassNames[i])] = launch.warp_instructions[i];
+  nlohmann::json pipes = nlohmann::json::object();
+  for (std::size_t i = 0; i < kPipes; ++i)
+    if (launch.machine_instructions[i] > 0)
+      pipes[std::string(kPipeNames[i])] = std::round(launch.machine_instructions[i]);
   return {{"kernel", launch.kernel},
           {"grid", launch.grid},
           {"block", launch.block},
           {"warp_instructions", launch.all_warp_instructions()},
           {"warp_instructions_by_class", classes},
           {"metrics", metrics},
+          {"machine_instructions_by_pipe", pipes},
           {"bound", bound_of(launch.bound)},
+          {"old_bound_microseconds", launch.old_bound.microseconds()},
           {"lines", costly_lines_json(launch.lines)}};
 }
 

@@ -38,6 +38,14 @@ inline constexpr std::array<std::string_view, kInstructionClasses> kInstructionC
     "fp32",   "fp64",       "fp16", "integer",         "comparison", "bit_count", "conversion", "special",
     "tensor", "load_store", "warp", "synchronization", "control",    "move",      "other"};
 
+/// What executes machine instructions in a multiprocessor, as Nsight Compute calls it: fma has fmaheavy and fmalite, of
+/// which integer_fma needs the first.
+enum class Pipe : std::uint8_t { alu, fma, integer_fma, half, fp64, tensor, xu, lsu, uniform, other };
+inline constexpr std::size_t kPipes = 10;
+/// In the order of Pipe.
+inline constexpr std::array<std::string_view, kPipes> kPipeNames = {"alu",    "fma", "imad", "fp16",    "fp64",
+                                                                    "tensor", "xu",  "lsu",  "uniform", "other"};
+
 /// Requests of warps to global memory.
 struct MemoryCounts {
   std::uint64_t requests = 0;
@@ -57,8 +65,29 @@ struct LineCounts {
   std::string file;  ///< as in the repository: "kernels/ops/elementwise/1_flat.cu"
   unsigned line = 0;
   std::uint64_t warp_instructions = 0;
-  std::uint64_t excess_sectors = 0;     ///< beyond the least
-  std::uint64_t excess_wavefronts = 0;  ///< the same
+  std::uint64_t machine_instructions = 0;  ///< estimated (MachineExecutions); 0 without machine code
+  std::uint64_t sectors = 0;
+  std::uint64_t excess_sectors = 0;  ///< beyond the least
+  std::uint64_t wavefronts = 0;
+  std::uint64_t excess_wavefronts = 0;  ///< beyond the least
+};
+
+/// An instruction of PTX, with what it became.
+struct ListedInstruction {
+  std::string text;
+  std::string file;  ///< of LineCounts
+  unsigned line = 0;
+  std::uint64_t warp_instructions = 0;
+  std::uint64_t sectors = 0, least_sectors = 0;
+  std::uint64_t wavefronts = 0, least_wavefronts = 0;
+  std::vector<std::pair<std::size_t, double>> machine;  ///< offsets in the machine code, and how often it is executed
+};
+
+/// A kernel, instruction by instruction.
+struct KernelListing {
+  std::string mangled;  ///< its name in the machine code
+  std::vector<ListedInstruction> instructions;
+  std::string cubin;  ///< an ELF file with its machine code; empty without
 };
 
 /// What ptxas gave a kernel, and how much of a multiprocessor that leaves it.
@@ -72,15 +101,20 @@ struct LaunchResources {
 /// The least time that a card needs under assumptions that docs/counters.md states.
 struct TimeBound {
   double issue_cycles = 0;  ///< of the multiprocessor that needs most
-  std::string busiest;      ///< what needs these: "issue" of all instructions, or a class
+  std::string busiest;      ///< what needs these: "issue" of all instructions, a pipe, "shared memory" or "L1TEX"
   double issue_seconds = 0;
   double memory_seconds = 0;
   double tensor_seconds = 0;
+  double l2_seconds = 0;
 
-  double seconds() const { return std::max({issue_seconds, memory_seconds, tensor_seconds}); }
-  /// "issue", "memory" or "tensor"
+  double seconds() const { return std::max({issue_seconds, memory_seconds, tensor_seconds, l2_seconds}); }
+  double microseconds() const { return 1e6 * seconds(); }
+  /// "issue", "memory", "tensor" or "L2"
   const char* limit() const {
-    return seconds() == issue_seconds ? "issue" : seconds() == memory_seconds ? "memory" : "tensor";
+    return seconds() == issue_seconds    ? "issue"
+           : seconds() == memory_seconds ? "memory"
+           : seconds() == tensor_seconds ? "tensor"
+                                         : "L2";
   }
 };
 
@@ -113,11 +147,19 @@ struct LaunchCounts {
   int most_warps = 0;  ///< that a multiprocessor can hold
   double waves = 0;    ///< the grid by the blocks that the card holds at once
 
+  /// Of warps, estimated from the machine code; 0 without it.
+  std::array<double, kPipes> machine_instructions{};
+
   TimeBound bound;
-  std::vector<LineCounts> lines;  ///< of which there is something to say; in the order of the source
+  TimeBound old_bound;                   ///< by the rule before 2026-11-27: of PTX, without L1TEX and L2
+  std::optional<KernelListing> listing;  ///< if it was asked for
+  std::vector<LineCounts> lines;         ///< of which there is something to say; in the order of the source
 
   std::uint64_t all_warp_instructions() const {
     return std::accumulate(warp_instructions.begin(), warp_instructions.end(), std::uint64_t{0});
+  }
+  double all_machine_instructions() const {
+    return std::accumulate(machine_instructions.begin(), machine_instructions.end(), 0.0);
   }
 };
 

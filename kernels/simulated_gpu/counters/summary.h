@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 
 #include "kernels/simulated_gpu/cards/card.h"
@@ -38,6 +40,8 @@ struct ExecutedLaunch {
   const LaunchSpec& spec;
   const Counters& counters;
   const Card& card;
+  bool lists = false;                     ///< LaunchCounts::listing is wanted
+  std::span<const std::byte> cubin = {};  ///< with `code`
 };
 
 /// Sums, occupancy and bound of a launch. `name`: of the kernel, for people.
