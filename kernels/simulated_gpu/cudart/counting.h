@@ -27,8 +27,11 @@ struct StreamWork {
 class Counting {
  public:
   bool is_on() const { return is_on_; }
-  void begin() {
+  /// Whether kernels are listed instruction by instruction (LaunchCounts::listing).
+  bool lists() const { return lists_; }
+  void begin(bool lists = false) {
     is_on_ = true;
+    lists_ = lists;
     graph_launches_ = 0;
     entries_.clear();
   }
@@ -57,6 +60,7 @@ class Counting {
 
  private:
   bool is_on_ = false;
+  bool lists_ = false;
   std::size_t graph_launches_ = 0;
   std::vector<std::shared_ptr<CountedWork>> entries_;
 };

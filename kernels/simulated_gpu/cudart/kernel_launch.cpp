@@ -162,7 +162,9 @@ double execute(Runtime& rt, const Launch& launch, const Card& card, CountedWork*
                                   .code = code.code,
                                   .spec = launch.spec,
                                   .counters = counters,
-                                  .card = card},
+                                  .card = card,
+                                  .lists = rt.counting.lists(),
+                                  .cubin = code.cubin},
                                  counted->name);
     counted->bound_seconds = counted->launch->bound.seconds();
   }

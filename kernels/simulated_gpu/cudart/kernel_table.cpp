@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "kernels/base/error.h"
@@ -80,21 +81,39 @@ void KernelTable::open(Binary& binary) {
     binary.texts.push_back(
         {.compute_capability = embedded.compute_capability, .text = std::move(embedded.text), .module = {}});
   for (const ptx::EmbeddedCode& embedded : ptx::embedded_code(binary.wrapper))
-    binary.code.push_back({embedded.compute_capability, ptx::compiled_kernels(embedded.elf)});
+    binary.code.push_back({embedded.compute_capability, ptx::compiled_kernels(embedded.elf), embedded});
   binary.is_open = true;
 }
 
 /// Machine code is for devices of its major capability, from its minor one on.
-std::optional<ptx::CompiledKernel> KernelTable::code_for(const Binary& binary, const char* kernel,
-                                                         int compute_capability) {
+const KernelTable::Code* KernelTable::code_for(const Binary& binary, int compute_capability) {
   const Code* best = nullptr;
   for (const Code& code : binary.code)
     if (code.compute_capability / 10 == compute_capability / 10 && code.compute_capability <= compute_capability &&
         (best == nullptr || best->compute_capability < code.compute_capability))
       best = &code;
-  if (best == nullptr) return std::nullopt;
-  const auto found = best->kernels.find(kernel);
-  return found == best->kernels.end() ? std::nullopt : std::optional(found->second);
+  return best;
+}
+
+void KernelTable::check_card(const Card& card) try {
+  const std::lock_guard lock(mutex_);
+  std::set<int> known;
+  for (const auto& binary : binaries_) {
+    open(*binary);
+    for (const Text& text : binary->texts) {
+      if (text.compute_capability <= card.compute_capability()) return;
+      known.insert(text.compute_capability);
+    }
+  }
+  if (known.empty()) return;  // a program without kernels
+  std::string names;
+  for (const int capability : known) names += (names.empty() ? "" : ", ") + capability_name(capability);
+  throw InvalidArgument(joined("this program has no PTX for ", card.name, ", whose compute capability is ",
+                               capability_name(card.compute_capability()), ", but for ", names, ": build it with ",
+                               "CUDAARCHS='", card.compute_capability(), ";", *known.begin(),
+                               "', or nvcc -gencode arch=compute_", card.compute_capability(), ",code=compute_",
+                               card.compute_capability()));
+} catch (const ptx::PtxError&) {  // a kernel's launch reports it
 }
 
 std::vector<std::string> KernelTable::unused() const {
@@ -150,11 +169,17 @@ const LoadedKernel& KernelTable::load(const void* host, int compute_capability) 
         joined("no PTX of ", demangled(found.name), " for compute capability ", capability_name(compute_capability),
                ", the program has that of ", capabilities_of(*found.binary), ": compile it with -gencode arch=compute_",
                compute_capability, ",code=compute_", compute_capability)};
-  auto executable = std::make_shared<const Executable>(*text->module, *kernel);
-  return found.loaded
-      .emplace(compute_capability, LoadedKernel{*text->module, *kernel, text->compute_capability, std::move(executable),
-                                                code_for(*found.binary, found.name, compute_capability)})
-      .first->second;
+  LoadedKernel loaded{.module = *text->module,
+                      .kernel = *kernel,
+                      .compute_capability = text->compute_capability,
+                      .executable = std::make_shared<const Executable>(*text->module, *kernel),
+                      .code = {}};
+  if (const Code* const code = code_for(*found.binary, compute_capability))
+    if (const auto own = code->kernels.find(found.name); own != code->kernels.end()) {
+      loaded.code = own->second;
+      loaded.cubin = code->embedded.elf;
+    }
+  return found.loaded.emplace(compute_capability, std::move(loaded)).first->second;
 } catch (const Error& error) {  // of PTX, or an instruction that is not simulated
   throw Misuse{cudaErrorNotSupported, error.what()};
 }

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "kernels/simulated_gpu/cards/card.h"
 #include "kernels/simulated_gpu/machine/launch.h"
+#include "kernels/simulated_gpu/ptx/fat_binary.h"
 #include "kernels/simulated_gpu/ptx/machine_code.h"
 #include "kernels/simulated_gpu/ptx/module.h"
 
@@ -24,6 +28,7 @@ struct LoadedKernel {
   std::shared_ptr<const Executable> executable;
   std::optional<ptx::CompiledKernel>
       code;  ///< what ptxas made of it; nothing if the program has no code for such devices
+  std::span<const std::byte> cubin = {};  ///< the file that `code` was read from
 };
 
 /// A variable for one compute capability.
@@ -73,6 +78,12 @@ class KernelTable {
   /// What the binary of a module registered.
   std::vector<ManagedVariable> managed_variables(const ptx::Module& module) const;
 
+  /// That the program has PTX for such a card: it lacks all, and no kernel could be launched, if it was built for newer
+  /// ones alone.
+  ///
+  /// Errors    InvalidArgument: which it has, and how to build it.
+  void check_card(const Card& card);
+
   /// The names of the kernels that no call has loaded yet; for tests.
   std::vector<std::string> unused() const;
   std::size_t size() const;
@@ -86,6 +97,7 @@ class KernelTable {
   struct Code {
     int compute_capability = 0;
     std::map<std::string, ptx::CompiledKernel> kernels;
+    ptx::EmbeddedCode embedded;
   };
   struct Binary {
     const void* wrapper = nullptr;
@@ -112,7 +124,8 @@ class KernelTable {
   static Text* text_for(Binary& binary, int compute_capability, const Holds& holds);
   /// "8.0, 9.0": of its PTX, for people.
   static std::string capabilities_of(const Binary& binary);
-  static std::optional<ptx::CompiledKernel> code_for(const Binary& binary, const char* kernel, int compute_capability);
+  /// Null if there is none.
+  static const Code* code_for(const Binary& binary, int compute_capability);
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Binary>> binaries_;

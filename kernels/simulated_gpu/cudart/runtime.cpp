@@ -334,6 +334,7 @@ gradring_simulated_gpu() {
   using namespace gradring::simulated_gpu;
   static const SimulatedGpu simulated_gpu = {
       .configure = &configure,
+      .check_program = [] { kernel_table().check_card(card_of(process().options.card)); },
       .faults = [] { return runtime().faults.texts(); },
       .watch = [](const void* data,
                   std::size_t bytes) { runtime().memory.watch().begin(reinterpret_cast<std::uintptr_t>(data), bytes); },
@@ -345,10 +346,10 @@ gradring_simulated_gpu() {
       .launches = [] { return runtime().launches.load(); },
       .repeat_from = [](std::uint64_t launch) { runtime().launches = launch; },
       .begin_counting =
-          [] {
+          [](bool lists) {
             Runtime& rt = runtime();
             const std::lock_guard lock(rt.mutex);
-            rt.counting.begin();
+            rt.counting.begin(lists);
           },
       .end_counting =
           [] {

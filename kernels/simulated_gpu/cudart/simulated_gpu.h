@@ -41,7 +41,7 @@ struct WatchedWrites {
 };
 
 /// Raise it with every change of SimulatedGpu, SimulationOptions or CountedWork: program and module have their own copy.
-inline constexpr int kSimulatedGpuVersion = 9;
+inline constexpr int kSimulatedGpuVersion = 10;
 
 /// What libgradring_simulated_gpu.so exports besides the entry of the CUDA module: this stand-in for the CUDA runtime.
 struct SimulatedGpu {
@@ -50,6 +50,10 @@ struct SimulatedGpu {
   ///
   /// Errors    InvalidArgument if the card is unknown, or a number is out of range.
   void (*configure)(const SimulationOptions& options) = nullptr;
+  /// After configure(): that the module has PTX for such a card.
+  ///
+  /// Errors    InvalidArgument: for which it has, and how to build it.
+  void (*check_program)() = nullptr;
   /// What kernels and calls did that they must not, in the order in which it was seen. Each was printed to stderr.
   std::vector<std::string> (*faults)() = nullptr;
 
@@ -61,8 +65,8 @@ struct SimulatedGpu {
   std::uint64_t (*launches)() = nullptr;
   /// Sets that number: the next kernel is executed in the order that the one with this number had.
   void (*repeat_from)(std::uint64_t launch) = nullptr;
-  /// Counts what is enqueued from now on: executions are slower then.
-  void (*begin_counting)() = nullptr;
+  /// Counts what is enqueued from now on: executions are slower then. `lists`: each kernel's instructions, too.
+  void (*begin_counting)(bool lists) = nullptr;
   /// Waits for all work, and returns what was enqueued since, in that order. Of a device that failed, work may lack its
   /// counts.
   std::vector<CountedWork> (*end_counting)() = nullptr;

@@ -60,6 +60,7 @@ SimulatedModule open_simulated_gpus(const std::filesystem::path& file,
                                     const simulated_gpu::SimulationOptions& options) {
   const SimulatedModule opened = open_simulated_gpus(file);
   opened.gpus.configure(options);
+  opened.gpus.check_program();
   return opened;
 }
 

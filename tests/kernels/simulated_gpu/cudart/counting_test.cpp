@@ -54,7 +54,7 @@ class Counting : public Cudart {
     std::array<void*, 1> arguments = {static_cast<void*>(&x)};
     ok(cudaLaunchKernelExC(&config, add_one_, arguments.data()));
   }
-  static void begin() { gradring_simulated_gpu()->begin_counting(); }
+  static void begin() { gradring_simulated_gpu()->begin_counting(false); }
   static std::vector<CountedWork> end() { return gradring_simulated_gpu()->end_counting(); }
 
   const void* add_one_ = nullptr;

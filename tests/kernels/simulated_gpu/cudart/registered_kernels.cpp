@@ -76,6 +76,7 @@ RegisteredKernels::RegisteredKernels(const std::vector<Text>& texts) {
   append(container, std::uint64_t{entries.size()});
   containers().push_back(container + entries);
   wrappers().push_back({.container = containers().back().data()});
+  wrapper_ = &wrappers().back();
   binary_ = __cudaRegisterFatBinary(&wrappers().back());
   __cudaRegisterFatBinaryEnd(binary_);
 }

@@ -26,9 +26,12 @@ class RegisteredKernels {
   /// The same for a managed variable, whose address becomes *slot.
   void managed_variable(const char* name, std::size_t bytes, void** slot);
   void** binary() const { return binary_; }
+  /// What it was registered by.
+  const void* wrapper() const { return wrapper_; }
 
  private:
   void** binary_ = nullptr;
+  const void* wrapper_ = nullptr;
 };
 
 }  // namespace gradring::tests
