@@ -43,9 +43,17 @@ BenchArray::BenchArray(Device& device, DType dtype, std::span<const double> star
   lib::write_values(dtype, start_.data(), start);
 }
 
-void BenchArray::reset(Stream& stream) {
-  std::memcpy(host_.data(), start_.data(), bytes());
-  stream.enqueue_copy(device_data_, start_.data(), bytes());
+void BenchArray::reset(Stream& stream, std::size_t moved) {
+  if (elements_ == 0) return;
+  const std::size_t first = is_random ? moved % elements_ * element_bytes() : 0;
+  const auto copy = [&](std::size_t to, std::size_t from, std::size_t count) {
+    if (count == 0) return;
+    const std::byte* const start = static_cast<const std::byte*>(start_.data()) + from;
+    std::memcpy(static_cast<std::byte*>(host_.data()) + to, start, count);
+    stream.enqueue_copy(device_data_ + to, start, count);
+  };
+  copy(0, first, bytes() - first);
+  copy(bytes() - first, 0, first);
   stream.synchronize(Deadline::after(kTimeout));
 }
 
@@ -100,7 +108,9 @@ BenchArray& CaseMaker::input(KernelCase& to, DType dtype, std::int64_t elements,
     std::ranges::transform(values, values.begin(), [step](double value) { return std::floor(value / step) * step; });
   if (world_.trial == Trial::non_finite && lib::is_floating(dtype))
     add_non_finite(values, philox(seed, values.size())[0]);
-  return add(to, dtype, values);
+  BenchArray& array = add(to, dtype, values);
+  array.is_random = true;
+  return array;
 }
 
 BenchArray& CaseMaker::finite_input(KernelCase& to, DType dtype, std::int64_t elements, double low, double high,
@@ -116,6 +126,7 @@ BenchArray& CaseMaker::output(KernelCase& to, const std::string& name, DType dty
   const double nothing = lib::is_floating(dtype) ? std::numeric_limits<double>::quiet_NaN() : 77;
   BenchArray& array = add(to, dtype, std::vector<double>(static_cast<std::size_t>(elements), nothing));
   also_output(to, name, array, std::move(bound));
+  to.outputs.back().is_overwritten = true;
   to.unread_bytes += static_cast<double>(array.bytes());
   return array;
 }

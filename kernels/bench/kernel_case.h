@@ -35,8 +35,8 @@ class BenchArray {
   /// Errors    DeviceError if there is no memory.
   BenchArray(Device& device, DType dtype, std::span<const double> start, const BenchArray* memory = nullptr);
 
-  /// Restores the first values, on both sides; blocks.
-  void reset(Stream& stream);
+  /// Restores the first values, on both sides; blocks. `moved`: of random inputs, by so many elements, in a circle.
+  void reset(Stream& stream, std::size_t moved = 0);
   /// The current values; blocks.
   std::vector<double> values(Side side, Stream& stream) const;
   /// The device's bytes; blocks.
@@ -56,6 +56,7 @@ class BenchArray {
   std::size_t element_bytes() const { return size_of(dtype_); }
 
   bool is_workspace = false;  ///< a call must not depend on what is in it
+  bool is_random = false;     ///< an input whose elements may change places
 
  private:
   std::vector<std::byte> device_bytes(Stream& stream, std::size_t first, std::size_t count) const;
@@ -95,8 +96,9 @@ struct KernelCase {
     std::string name;  ///< that of the contract's argument
     const BenchArray* array = nullptr;
     Bound bound;
-    bool is_of_peers = true;  ///< libraries write it, too
-    bool spreads = false;     ///< more of it may be non-finite than the reference's
+    bool is_of_peers = true;      ///< libraries write it, too
+    bool spreads = false;         ///< more of it may be non-finite than the reference's
+    bool is_overwritten = false;  ///< unread: calls one after another leave what one leaves
   };
   std::vector<std::unique_ptr<BenchArray>> arrays{};  ///< all arrays of the call
   std::vector<Output> outputs{};                      ///< those that it writes
@@ -110,6 +112,8 @@ struct KernelCase {
   std::vector<std::string> unsupported{};  ///< the others of the table: not for this type, or not for this device
   std::vector<Candidate> peers{};          ///< on the device side: libraries that do the same
   std::function<void()> plain_loop{};      ///< on the device side, CPU only: the obvious loop; or empty
+
+  bool may_move = true;  ///< inputs do not depend on each other: their elements may change places
 
   Trial trial = Trial::none;
   /// The same operation on other values, in the memory of this case: compared after it, and never timed.
@@ -153,7 +157,10 @@ class CaseMaker {
   BenchArray& finite_input(KernelCase& to, DType dtype, std::int64_t elements, double low = -1, double high = 1,
                            double step = 0);
   /// Adds an array of these values.
-  BenchArray& array(KernelCase& to, DType dtype, std::span<const double> values) { return add(to, dtype, values); }
+  BenchArray& array(KernelCase& to, DType dtype, std::span<const double> values) {
+    to.may_move = false;  // others may depend on them
+    return add(to, dtype, values);
+  }
   /// Adds an array that the operation overwrites; before, it holds values that no result has.
   BenchArray& output(KernelCase& to, const std::string& name, DType dtype, std::int64_t elements, Bound bound);
   /// Adds a result that the operation overwrites or, if `accumulate`, adds to.
@@ -191,7 +198,7 @@ class CaseMaker {
                                                                 run(stream, args);
                                                               }});
     }
-    if constexpr (requires(PeerMaker & peers) { peers.peer(args); })
+    if constexpr (requires(PeerMaker& peers) { peers.peer(args); })
       if (world_.peers)
         if (auto peer = world_.peers->peer(args)) to.peers.push_back(std::move(*peer));
     return args;

@@ -28,9 +28,9 @@ Deadline deadline() { return Deadline::after(kMeasureTimeout); }
 /// The values before a call.
 enum class Reset : std::uint8_t { all, all_but_workspaces };
 
-void reset(const KernelCase& c, Stream& stream, Reset what = Reset::all) {
+void reset(const KernelCase& c, Stream& stream, Reset what = Reset::all, std::size_t moved = 0) {
   for (const auto& array : c.arrays)
-    if (what == Reset::all || !array->is_workspace) array->reset(stream);
+    if (what == Reset::all || !array->is_workspace) array->reset(stream, c.may_move ? moved : 0);
 }
 
 /// Relative to the allowed error. Sums of infinities may end as NaN or not, by their order.
@@ -223,15 +223,14 @@ Measured checked_peer(const Task& task, const KernelCase::Candidate& peer, Devic
 
 /// Statistics of sample(i) for each contender, as long as the effort allows.
 std::vector<Statistics> in_turns_by(const Effort& effort, std::size_t contenders,
-                                    const std::function<double(std::size_t)>& sample) {
+                                    const std::function<double(std::size_t, int)>& sample) {
   const double budget = effort.seconds * static_cast<double>(contenders);
   const Stopwatch watch;
   const auto more = [&](int turn) {
     return turn < effort.most_samples && (turn < kLeastSamples || watch.seconds() < budget);
   };
   std::vector<Statistics> statistics;
-  for (auto& all : in_turns(contenders, more, [&](std::size_t i, int) { return sample(i); }))
-    statistics.push_back(statistics_of(std::move(all)));
+  for (auto& all : in_turns(contenders, more, sample)) statistics.push_back(statistics_of(std::move(all)));
   return statistics;
 }
 
@@ -244,19 +243,84 @@ TimedCalls timed_calls(Device& device, Stream& stream, const Run& run) {
   }
 }
 
-std::vector<Statistics> time_hot(const std::vector<Run>& runs, Device& device, Stream& stream, const Effort& effort) {
+/// A candidate while it is timed.
+struct Contender {
+  Run run;
+  Measured* result = nullptr;
+};
+
+/// Values for repetitions, and what the reference makes of some.
+class FreshValues {
+ public:
+  FreshValues(const KernelCase& c, const Expected& of_first, Stream& stream)
+      : c_(c), of_first_(of_first), stream_(stream) {
+    if (!c.may_move) return;
+    reset(c, stream, Reset::all, kUnseen);
+    c.reference();
+    for (const auto& output : c.outputs) of_unseen_.push_back(output.array->values(Side::host, stream));
+  }
+
+  /// Before a repetition: values that none before it had, so that a result that was remembered is of no use.
+  void restore() { reset(c_, stream_, Reset::all, ++moved_); }
+  /// After the last repetition: notes whether `again`, the recorded calls, still leaves what the reference does.
+  void check(Measured& result, const std::function<void()>& again) const {
+    if (result.kind == Measured::Kind::plain_loop) return;
+    check(result, again, of_first_, 0);
+    if (c_.may_move) check(result, again, of_unseen_, kUnseen);
+  }
+
+ private:
+  /// More than there are repetitions; a prime, so that few arrays have as many elements, or a multiple.
+  static constexpr std::size_t kUnseen = 1'000'003;
+
+  void check(Measured& result, const std::function<void()>& again, const Expected& expected, std::size_t moved) const {
+    reset(c_, stream_, Reset::all, moved);
+    again();
+    Comparison found = compare(c_, result.kind, expected, stream_);
+    if (!found.first_wrong || !result.right()) return;
+    found.first_wrong->why = WrongElement::Why::timed;
+    result.first_wrong = std::move(found.first_wrong);
+    result.error = std::numeric_limits<double>::infinity();
+  }
+
+  const KernelCase& c_;
+  const Expected& of_first_;
+  Expected of_unseen_;
+  Stream& stream_;
+  std::size_t moved_ = 0;
+};
+
+void time_hot(const std::vector<Contender>& contenders, const KernelCase& c, FreshValues& fresh, Device& device,
+              Stream& stream, const Effort& effort) {
   std::vector<TimedCalls> timed;
-  for (const Run& run : runs) timed.push_back(timed_calls(device, stream, run));
-  return in_turns_by(effort, runs.size(), [&](std::size_t i) { return timed[i].seconds(deadline()); });
+  for (const Contender& each : contenders) timed.push_back(timed_calls(device, stream, each.run));
+  const auto hot = in_turns_by(effort, contenders.size(), [&](std::size_t i, int) {
+    fresh.restore();
+    return timed[i].seconds(deadline());
+  });
+  // Only then calls that follow each other leave what one leaves.
+  const bool is_idempotent = std::ranges::all_of(c.outputs, &KernelCase::Output::is_overwritten);
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    contenders[i].result->hot = hot[i];
+    if (is_idempotent) fresh.check(*contenders[i].result, [&] { timed[i].seconds(deadline()); });
+  }
 }
 
-std::vector<Statistics> time_flushed(const KernelCase& c, const std::vector<Run>& runs, Device& device, Stream& stream,
-                                     Machine& machine, const Effort& effort) {
+void time_flushed(const std::vector<Contender>& contenders, const KernelCase& c, FreshValues& fresh, Device& device,
+                  Stream& stream, Machine& machine, const Effort& effort) {
   std::vector<TimedCalls> timed;
-  for (const Run& run : runs) timed.emplace_back(device, stream, run, 1);
-  return in_turns_by(effort, runs.size(), [&](std::size_t i) {
+  for (const Contender& each : contenders) timed.emplace_back(device, stream, each.run, 1);
+  const auto call = [&](std::size_t i) {
     return timed[i].seconds_after([&] { machine.flush(c, stream); }, deadline());
+  };
+  const auto flushed = in_turns_by(effort, contenders.size(), [&](std::size_t i, int) {
+    fresh.restore();
+    return call(i);
   });
+  for (std::size_t i = 0; i < contenders.size(); ++i) {
+    contenders[i].result->flushed = flushed[i];
+    fresh.check(*contenders[i].result, [&] { call(i); });
+  }
 }
 
 struct Chosen {
@@ -312,30 +376,24 @@ std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& strea
   if (chosen.empty()) return {};
   const std::vector<Task> tasks = tasks_of(c, stream, Comparisons::all);
   std::vector<Measured> results;
-  std::vector<std::size_t> timed;  // indices into results
-  std::vector<Run> runs;
+  results.reserve(chosen.size() + c.peers.size() + 1);  // contenders point into it
+  std::vector<Contender> contenders;
   const auto take = [&](const KernelCase::Candidate& candidate, Measured result) {
     results.push_back(std::move(result));
     if (!results.back().right() || results.back().kind == Measured::Kind::emulated) return;
-    timed.push_back(results.size() - 1);
-    runs.emplace_back([&candidate, &stream] { candidate.run(stream); });
+    contenders.push_back({[&candidate, &stream] { candidate.run(stream); }, &results.back()});
   };
   for (const auto& [candidate, kind] : chosen)
     take(*candidate, checked(tasks, *candidate, kind, stream, nullptr, Comparisons::all));
   for (const KernelCase::Candidate& peer : c.peers) take(peer, checked_peer(tasks.front(), peer, device, stream));
   if (c.plain_loop) {
     results.push_back({.name = kPlainLoop, .kind = Measured::Kind::plain_loop});
-    timed.push_back(results.size() - 1);
-    runs.push_back(c.plain_loop);
+    contenders.push_back({c.plain_loop, &results.back()});
   }
-  if (runs.empty()) return results;
-  reset(c, stream);
-  const std::vector<Statistics> hot = time_hot(runs, device, stream, effort);
-  const std::vector<Statistics> flushed = time_flushed(c, runs, device, stream, machine, effort);
-  for (std::size_t i = 0; i < timed.size(); ++i) {
-    results[timed[i]].hot = hot[i];
-    results[timed[i]].flushed = flushed[i];
-  }
+  if (contenders.empty()) return results;
+  FreshValues fresh(c, tasks.front().expected, stream);
+  time_hot(contenders, c, fresh, device, stream, effort);
+  time_flushed(contenders, c, fresh, device, stream, machine, effort);
   return results;
 }
 

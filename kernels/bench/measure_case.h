@@ -24,6 +24,7 @@ struct WrongElement {
     value,       ///< it differs from the reference by more than the contract allows
     repetition,  ///< its bits differ from those of the same call before: `expected` is the value of that
     behind,      ///< it is behind the output, and was written: `expected` is the byte that was there
+    timed,       ///< it was right when the candidate was checked, but not after the timed calls
   };
   std::string output;  ///< its name
   std::size_t index = 0;
@@ -78,7 +79,9 @@ enum class Comparisons : std::uint8_t {
 /// says; then times those that are right, and the plain loop, interleaved. `variant`: if not empty, the only one to run.
 ///
 /// Times are the device's (TimedCalls): of hot calls that follow each other, and of one flushed call. What the host needs
-/// to launch them is not included.
+/// to launch them is not included. The values are restored before each repetition, and where inputs do not depend on each
+/// other (KernelCase::may_move) differ from all before. After the last one the recorded calls run once more, and
+/// their results are compared: a candidate that does less when it is timed is wrong.
 ///
 /// Errors    what a variant throws, or the failure of the device. What else a peer throws is its result.
 std::vector<Measured> measure(const KernelCase& c, Device& device, Stream& stream, Machine& machine,

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "kernels/bench/kernel_case.h"
@@ -80,6 +82,48 @@ TEST(MeasureCase, DetectsUnwrittenOutputs) {
   const auto results = measure(c, world.device, *world.stream, *world.machine, kLittle, "");
   EXPECT_TRUE(results[0].right());
   EXPECT_FALSE(results[1].right());
+}
+
+/// y = 2 x for a hundred elements.
+KernelCase doubled(CaseMaker& make, const std::string& name, const std::function<void(const float*, float*)>& variant) {
+  KernelCase c = make.make("doubled");
+  BenchArray& x = make.input(c, DType::f32, 100);
+  BenchArray& y = make.output(c, "y", DType::f32, 100, exact());
+  c.reference = [&] {
+    for (int i = 0; i < 100; ++i) y.as<float>(Side::host)[i] = 2 * x.as<float>(Side::host)[i];
+  };
+  c.variants.push_back({name, [&x, &y, variant](Stream&) { variant(x.floats(), y.floats()); }});
+  return c;
+}
+
+void twice(const float* x, float* y) {
+  for (int i = 0; i < 100; ++i) y[i] = 2 * x[i];
+}
+
+TEST(MeasureCase, RejectsWhatDoesLessWhenItIsTimed) {
+  World world;
+  CaseMaker make = world.maker({});
+  int calls = 0;
+  std::vector<float> remembered;
+  const std::vector<std::pair<std::string, std::function<void(const float*, float*)>>> planted = {
+      {"stops after its check", [&](const float* x, float* y) { ++calls > 2 ? void() : twice(x, y); }},
+      {"copies its first result",
+       [&](const float* x, float* y) {
+         if (remembered.empty()) twice(x, y), remembered.assign(y, y + 100);
+         std::ranges::copy(remembered, y);
+       }},
+      {"stops during the timed calls",
+       [&, late = 0](const float* x, float* y) mutable { ++late > 5 ? void() : twice(x, y); }}};
+  for (const auto& [name, variant] : planted) {
+    const auto results =
+        measure(doubled(make, name, variant), world.device, *world.stream, *world.machine, kLittle, "");
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_FALSE(results[0].right()) << name;
+    ASSERT_TRUE(results[0].first_wrong) << name;
+    EXPECT_EQ(results[0].first_wrong->why, WrongElement::Why::timed) << name;
+  }
+  const auto honest = measure(doubled(make, "honest", twice), world.device, *world.stream, *world.machine, kLittle, "");
+  EXPECT_TRUE(honest[0].right());
 }
 
 TEST(MeasureCase, MeasuresOneVariantAndThePlainLoop) {
