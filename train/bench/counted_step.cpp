@@ -4,13 +4,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
 
 #include "kernels/simulated_gpu/counters/counters_table.h"
-#include "train/bench/result_file.h"
+#include "train/bench/counted_launches.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train::bench {
@@ -33,7 +35,10 @@ void add(StepTotal::Sum& sum, const CountedWork& node, bool is_excluded) {
   ++sum.nodes;
   if (is_excluded) return;
   sum.bound_seconds += node.bound_seconds;
-  if (node.launch) sum.warp_instructions += node.launch->all_warp_instructions();
+  sum.old_bound_seconds += node.launch ? node.launch->old_bound.seconds() : node.bound_seconds;
+  if (!node.launch) return;
+  sum.warp_instructions += node.launch->all_warp_instructions();
+  sum.machine_instructions += node.launch->all_machine_instructions();
 }
 
 /// Where the longest way through the graph's launches comes from.
@@ -76,7 +81,9 @@ void check_names(std::span<const CountedWork> work, std::span<const std::string>
 nlohmann::json to_json(const StepTotal::Sum& sum) {
   return {{"nodes", sum.nodes},
           {"warp_instructions", sum.warp_instructions},
-          {"bound_microseconds", sum.bound_seconds * kMicroseconds}};
+          {"machine_instructions", std::round(sum.machine_instructions)},
+          {"bound_microseconds", sum.bound_seconds * kMicroseconds},
+          {"old_bound_microseconds", sum.old_bound_seconds * kMicroseconds}};
 }
 
 std::vector<const LaunchCounts*> launches_of(std::span<const CountedWork> work) {
@@ -121,12 +128,36 @@ std::string step_table(std::span<const CountedWork> work, const StepTotal& total
     text += row + "\n";
   }
   const auto sum = [](const char* title, const StepTotal::Sum& all) {
-    return fmt::format("{:<28} {:>4} nodes, {:>12} warp instructions, bound {:.1f} us\n", title, all.nodes,
-                       all.warp_instructions, all.bound_seconds * kMicroseconds);
+    return fmt::format(
+        "{:<28} {:>4} nodes, {:>12} warp instructions, {:>12.0f} machine instructions, bound {:.1f} us, {:.1f} us by "
+        "the "
+        "old rule\n",
+        title, all.nodes, all.warp_instructions, all.machine_instructions, all.bound_seconds * kMicroseconds,
+        all.old_bound_seconds * kMicroseconds);
   };
   text += "\n" + sum("all nodes of the graph", total.all) + sum("critical path, marked by *", total.critical_path);
   if (total.excluded > 0) text += fmt::format("{} nodes are excluded: they count as nothing\n", total.excluded);
   return text + costly_lines(merged_lines(launches_of(work)));
+}
+
+std::vector<BenchMeasurement> measurements_of(const MeasurementKey& key, std::span<const CountedWork> work,
+                                              const StepTotal& total) {
+  const auto add_to = [](std::vector<BenchMeasurement>& all, const std::vector<BenchMeasurement>& more) {
+    all.insert(all.end(), more.begin(), more.end());
+  };
+  const std::vector<const LaunchCounts*> launches = launches_of(work);
+  std::vector<BenchMeasurement> all = counter_measurements(key, launches);
+  const auto add = [&](const char* counter, const char* unit, double value) {
+    all.push_back({.key = joined(key, {{"counter", counter}}), .unit = unit, .samples = {value}, .is_exact = true});
+  };
+  add("nodes", "nodes", static_cast<double>(total.all.nodes));
+  add("bound of the critical path", "us", total.critical_path.bound_seconds * kMicroseconds);
+  add("bound of the critical path by the old rule", "us", total.critical_path.old_bound_seconds * kMicroseconds);
+  std::map<std::string, std::vector<const LaunchCounts*>> by_kernel;
+  for (const LaunchCounts* launch : launches) by_kernel[launch->kernel].push_back(launch);
+  for (const auto& [kernel, of_kernel] : by_kernel)
+    add_to(all, counter_measurements(joined(key, {{"kernel", kernel}}), of_kernel));
+  return all;
 }
 
 nlohmann::json to_json(std::span<const CountedWork> work, const StepTotal& total) {

@@ -10,6 +10,7 @@
 
 #include "kernels/base/error.h"
 #include "kernels/simulated_gpu/counters/launch_counts.h"
+#include "train/bench/result_file.h"
 
 namespace gradring::train::bench {
 
@@ -24,7 +25,9 @@ struct StepTotal {
   struct Sum {
     std::size_t nodes = 0;
     std::uint64_t warp_instructions = 0;
+    double machine_instructions = 0;  ///< estimated
     double bound_seconds = 0;
+    double old_bound_seconds = 0;  ///< by the rule before 2026-11-27 (docs/counters.md)
   };
   Sum all;
   Sum critical_path;                 ///< the nodes that the end of the step waits for, by their bounds
@@ -40,6 +43,11 @@ StepTotal total_of(std::span<const simulated_gpu::CountedWork> work, std::span<c
 
 /// A row for each node, those of the critical path marked by *, then the total, and the lines that cost most.
 std::string step_table(std::span<const simulated_gpu::CountedWork> work, const StepTotal& total);
+
+/// Every counter of the kernels of each name, {"kernel", name}, and of the step: of all its kernels, its nodes, and the
+/// bound of the critical path. `key`: of the step.
+std::vector<BenchMeasurement> measurements_of(const MeasurementKey& key,
+                                              std::span<const simulated_gpu::CountedWork> work, const StepTotal& total);
 
 /// {"total": {"nodes": ..., "warp_instructions": ..., ...}, "critical_path": {...}, "nodes": [...], "lines": [...]}
 nlohmann::json to_json(std::span<const simulated_gpu::CountedWork> work, const StepTotal& total);

@@ -124,15 +124,19 @@ void match(Rows& before, Rows& after, std::vector<Pair>& pairs, const BenchResul
 double spread_of_both(const DiffRow& row) { return std::hypot(row.old_values.spread, row.new_values.spread); }
 
 /// `least_change`: kRunToRun, or 0.
-DiffVerdict verdict_of(const DiffRow& row, bool higher_is_better, const DiffSpec& spec, double least_change) {
+DiffVerdict verdict_of(const DiffRow& row, Better better, const DiffSpec& spec, double least_change) {
   const double difference = row.new_values.median - row.old_values.median;
+  const auto verdict = [&] {
+    if (better == Better::neither) return DiffVerdict::changed;
+    return (difference > 0) == (better == Better::higher) ? DiffVerdict::faster : DiffVerdict::slower;
+  };
+  if (row.is_exact && !spec.threshold) return difference == 0 ? DiffVerdict::same : verdict();
   const bool enough = std::min(row.old_values.count, row.new_values.count) >= kLeastRepetitions;
   if (!spec.threshold && !enough) return DiffVerdict::unknown;
   const double median = std::abs(row.old_values.median);
   const double limit = spec.threshold ? *spec.threshold * median : std::max(spread_of_both(row), least_change * median);
   const bool counts = std::abs(difference) > limit && (spec.threshold || row.p_value < kSignificance);
-  if (!counts) return DiffVerdict::same;
-  return (difference > 0) == higher_is_better ? DiffVerdict::faster : DiffVerdict::slower;
+  return counts ? verdict() : DiffVerdict::same;
 }
 
 DiffRow compared(const Pair& pair, const DiffSpec& spec, double least_change) {
@@ -142,13 +146,14 @@ DiffRow compared(const Pair& pair, const DiffSpec& spec, double least_change) {
               .old_values = kernels::bench::statistics_of(before.samples),
               .new_values = kernels::bench::statistics_of(after.samples),
               .change = {},
-              .p_value = rank_test(before.samples, after.samples)};
+              .p_value = rank_test(before.samples, after.samples),
+              .is_exact = before.is_exact && after.is_exact};
   const double median = row.old_values.median;
   if (median != 0) {
     row.change = row.new_values.median / median - 1;
     row.noise = spread_of_both(row) / std::abs(median);
   }
-  row.verdict = verdict_of(row, after.higher_is_better, spec, least_change);
+  row.verdict = verdict_of(row, after.better, spec, least_change);
   return row;
 }
 
@@ -186,7 +191,7 @@ std::vector<std::string> warnings_of(const BenchResult& before, const BenchResul
 }  // namespace
 
 std::string_view name_of(DiffVerdict verdict) {
-  constexpr std::string_view kNames[] = {"same", "faster", "slower", "unknown"};
+  constexpr std::string_view kNames[] = {"same", "faster", "slower", "unknown", "changed"};
   return kNames[static_cast<std::size_t>(verdict)];
 }
 

@@ -24,8 +24,8 @@ namespace gradring::train::bench {
 /// Errors    InvalidArgument if one is empty.
 double rank_test(std::span<const double> one, std::span<const double> other);
 
-/// unknown: too few repetitions to estimate their noise.
-enum class DiffVerdict : std::uint8_t { same, faster, slower, unknown };
+/// unknown: too few repetitions to estimate their noise. changed: of a quantity of which neither value is better.
+enum class DiffVerdict : std::uint8_t { same, faster, slower, unknown, changed };
 std::string_view name_of(DiffVerdict verdict);
 
 /// With fewer repetitions on either side, even a rank test of separated samples has p > kSignificance.
@@ -42,6 +42,7 @@ struct DiffRow {
   std::optional<double> change;  ///< of the median, as a fraction of the old one; nothing if that is 0
   double noise = 0;              ///< the spread of both, as the same fraction
   double p_value = 1;            ///< of the rank test
+  bool is_exact = false;         ///< a count: it has no noise
   DiffVerdict verdict = DiffVerdict::unknown;
 };
 
@@ -64,7 +65,8 @@ struct ResultDiff {
 
 /// Compares two results row by row. Without a threshold, a row is slower or faster if the medians differ by more than the
 /// spread (Statistics::spread) of both, the root of the sum of their squares, and the rank test also finds a difference
-/// (p < kSignificance). If a side is one run, they must also differ by more than kRunToRun.
+/// (p < kSignificance). If a side is one run, they must also differ by more than kRunToRun. Counts, which have no noise,
+/// are the same only if they are equal.
 ///
 /// Errors    UsageError if the results are of different benchmarks, or if, without the ignored members, two rows of a
 ///           file have the same key, of those whose whole keys one file lacks.

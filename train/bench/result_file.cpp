@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "data/files/byte_source.h"
@@ -45,7 +46,9 @@ BenchMeasurement measurement_of(const ordered_json& json) {
   BenchMeasurement measurement{.key = {}, .unit = json.at("unit").get<std::string>(), .samples = {}};
   for (const auto& [name, value] : json.at("key").items()) measurement.key.emplace_back(name, value.get<std::string>());
   measurement.samples = json.at("samples").get<std::vector<double>>();
-  measurement.higher_is_better = json.value("better", "lower") == "higher";
+  const std::string better = json.value("better", "lower");
+  measurement.better = better == "higher" ? Better::higher : better == "neither" ? Better::neither : Better::lower;
+  measurement.is_exact = json.value("exact", false);
   return measurement;
 }
 
@@ -73,9 +76,13 @@ ordered_json to_json(const MeasurementKey& key) {
 
 ordered_json to_json(const BenchMeasurement& measurement) {
   ordered_json json = {{"key", to_json(measurement.key)}, {"unit", measurement.unit}};
-  if (measurement.higher_is_better) json["better"] = "higher";
+  if (measurement.better != Better::lower) json["better"] = measurement.better == Better::higher ? "higher" : "neither";
+  if (measurement.is_exact) json["exact"] = true;
   json["samples"] = ordered_json::array();
-  for (const double sample : measurement.samples) json["samples"].push_back(six_digits(sample));
+  for (const double sample : measurement.samples) {
+    const bool is_count = measurement.is_exact && sample == std::floor(sample);
+    json["samples"].push_back(is_count ? sample : six_digits(sample));
+  }
   return json;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -21,12 +22,16 @@ namespace gradring::train::bench {
 /// same work, so that files of two builds can be compared.
 using MeasurementKey = std::vector<std::pair<std::string, std::string>>;
 
+/// Which values of a quantity are better. neither: it explains others, as the registers of a kernel do.
+enum class Better : std::uint8_t { lower, higher, neither };
+
 /// Repeated measurements of one quantity.
 struct BenchMeasurement {
   MeasurementKey key;
   std::string unit = "us";
-  std::vector<double> samples;    ///< in their order; one at least
-  bool higher_is_better = false;  ///< as of a rate
+  std::vector<double> samples;  ///< in their order; one at least
+  Better better = Better::lower;
+  bool is_exact = false;  ///< a count without noise: a difference of any size is one
 };
 
 /// The members of `settings`, then those of `more`.

@@ -112,8 +112,8 @@ class TimedRank {
   }
 
   /// Another step, counted.
-  void count(const simulated_gpu::SimulatedGpu& counter) {
-    counter.begin_counting();
+  void count(const simulated_gpu::SimulatedGpu& counter, bool lists) {
+    counter.begin_counting(lists);
     enqueue_step();
     wait_for_steps();
     report_.counted = counter.end_counting();
@@ -192,7 +192,7 @@ std::vector<StepReport> bench_steps(std::span<const StepBenchSpec> specs, const 
   for (std::int64_t step = -warmup; step < steps; ++step)
     for (TimedRank& rank : ranks) rank.run(step);
   for (TimedRank& rank : ranks) rank.finish();
-  if (parts.counter) ranks.front().count(*parts.counter);
+  if (parts.counter) ranks.front().count(*parts.counter, parts.lists);
   std::vector<StepReport> reports;
   for (const TimedRank& rank : ranks) reports.push_back(rank.report());
   return reports;

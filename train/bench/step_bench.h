@@ -66,6 +66,7 @@ struct StepBenchParts {
   const kernels::KernelSet* kernels = nullptr;           ///< of the device; null: the CPU's
   comm::ProcessGroup* group = nullptr;                   ///< ranks that train together; null: this rank alone
   const simulated_gpu::SimulatedGpu* counter = nullptr;  ///< the simulated GPU, to count one more step; else null
+  bool lists = false;                                    ///< that step is counted instruction by instruction
 };
 
 struct StepReport {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "data/files/byte_source.h"
+#include "train/bench/result_variants.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train::bench {
@@ -24,13 +25,12 @@ std::vector<double> repetitions(double median, double noise, std::uint64_t seed,
   return samples;
 }
 
-BenchResult result_with(std::vector<double> samples, bool higher_is_better = false) {
+BenchResult result_with(std::vector<double> samples, Better better = Better::lower) {
   return {.path = "a.json",
           .benchmark = "kernels",
           .commit = "1234567",
-          .measurements = {{.key = {{"variant", "flat"}, {"cache", "hot"}},
-                            .samples = std::move(samples),
-                            .higher_is_better = higher_is_better}}};
+          .measurements = {
+              {.key = {{"variant", "flat"}, {"cache", "hot"}}, .samples = std::move(samples), .better = better}}};
 }
 
 DiffVerdict verdict(const BenchResult& before, const BenchResult& after, const DiffSpec& spec = {}) {
@@ -50,12 +50,13 @@ TEST(ResultDiff, FindsAPlantedChangeAboveTheNoiseAndNoneBelow) {
 
 TEST(ResultDiff, KnowsRatesAndThresholdsAndTooFewRepetitions) {
   const auto before = result_with({100, 101, 100, 99, 100});
-  EXPECT_EQ(verdict(result_with({100, 101, 100, 99, 100}, true), result_with({80, 81, 80, 79, 80.5}, true)),
+  EXPECT_EQ(verdict(result_with({100, 101, 100, 99, 100}, Better::higher),
+                    result_with({80, 81, 80, 79, 80.5}, Better::higher)),
             DiffVerdict::slower);
   EXPECT_EQ(verdict(before, result_with({102, 102.1, 102.2, 102.3, 102.4})), DiffVerdict::same)
       << "single runs of one program differ by so much";
   EXPECT_EQ(verdict(before, result_with({102, 102.1, 102.2, 102.3, 102.4}), {.threshold = 0.01}), DiffVerdict::slower);
-  EXPECT_EQ(verdict(before, result_with({150, 151, 152, 153}, false)), DiffVerdict::unknown);
+  EXPECT_EQ(verdict(before, result_with({150, 151, 152, 153})), DiffVerdict::unknown);
   EXPECT_EQ(verdict(before, result_with({150}), {.threshold = 0.4}), DiffVerdict::slower);
 }
 
@@ -108,6 +109,50 @@ TEST(ResultDiff, ComparesRowsOfEqualKeysWithEachOtherBeforeItIgnoresMembers) {
   EXPECT_TRUE(diff.only_old.empty() && diff.only_new.empty());
   EXPECT_EQ(diff_results(rows({"strips", "onednn"}), rows({"strips", "onednn"}), spec).rows.size(), 4u);
   EXPECT_THROW(diff_results(rows({"strips", "onednn"}), rows({"tiled", "mma", "onednn"}), spec), UsageError);
+}
+
+/// Results with one counter.
+BenchResult counted(double instructions, double registers) {
+  BenchResult result = result_with({instructions});
+  result.measurements[0].is_exact = true;
+  result.measurements.push_back(
+      {.key = {{"counter", "registers"}}, .samples = {registers}, .better = Better::neither, .is_exact = true});
+  return result;
+}
+
+TEST(ResultDiff, TakesEachDifferenceOfACounterForOne) {
+  const auto verdicts = [](const BenchResult& before, const BenchResult& after, const DiffSpec& spec = {}) {
+    std::vector<DiffVerdict> all;
+    for (const DiffRow& row : diff_results(before, after, spec).rows) all.push_back(row.verdict);
+    return all;
+  };
+  const BenchResult before = counted(1000, 40);
+  EXPECT_THAT(verdicts(before, before), ElementsAre(DiffVerdict::same, DiffVerdict::same));
+  EXPECT_THAT(verdicts(before, counted(1001, 41)), ElementsAre(DiffVerdict::slower, DiffVerdict::changed));
+  EXPECT_THAT(verdicts(before, counted(999, 39)), ElementsAre(DiffVerdict::faster, DiffVerdict::changed));
+  EXPECT_THAT(verdicts(before, counted(1001, 80), {.threshold = 0.05}),
+              ElementsAre(DiffVerdict::same, DiffVerdict::changed));
+}
+
+TEST(ResultVariants, ArePutSideBySideForEachWork) {
+  BenchResult result = result_with({1});
+  result.measurements.clear();
+  for (const char* name : {"gemm", "bias"})
+    for (const char* variant : {"strips", "mma"})
+      for (const char* counter : {"load sectors", "registers"})
+        if (std::string_view(name) == "gemm" || std::string_view(variant) == "strips")
+          result.measurements.push_back(
+              {.key = {{"case", name}, {"variant", variant}, {"counter", counter}}, .samples = {variant[0] * 1.0}});
+  const std::vector<VariantsGroup> groups = variants_of(result);
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_THAT(groups[0].work, ElementsAre(MeasurementKey::value_type{"case", "gemm"}));
+  EXPECT_THAT(groups[0].variants, ElementsAre("strips", "mma"));
+  ASSERT_EQ(groups[0].rows.size(), 2u);
+  EXPECT_THAT(groups[0].rows[1].key, ElementsAre(MeasurementKey::value_type{"counter", "registers"}));
+  EXPECT_THAT(groups[0].rows[1].medians, ElementsAre('s', 'm'));
+  EXPECT_THAT(groups[1].variants, ElementsAre("strips"));
+  for (BenchMeasurement& each : result.measurements) each.key = {{"batch_size", "64"}};
+  EXPECT_THROW(variants_of(result), UsageError) << "there are no variants";
 }
 
 TEST(ResultDiff, WarnsWhereMachineClockOrCommitMayMislead) {

@@ -3,9 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/base/file.h"
@@ -14,6 +17,7 @@
 #include "train/bench/commands/options.h"
 #include "train/bench/result_diff.h"
 #include "train/bench/result_file.h"
+#include "train/bench/result_variants.h"
 #include "train/options/exit_code.h"
 #include "train/options/parse_value.h"
 #include "train/options/print_text.h"
@@ -37,20 +41,25 @@ struct DiffBenchOptions {
 };
 
 constexpr const char* kDiffNotes =
+    "With one file of bench kernels: its variants side by side, each quantity in a row.\n\n"
     "OLD and NEW are files of -J, or lists of files of several runs (a.json,b.json), each of which then counts as one "
     "repetition: its median. Rows are matched by their keys; those that are left, without the members of --ignore.\n\n"
     "noise is the spread of the repetitions, 1.4826 times their median absolute deviation, in percent of the median. A "
     "row is slower or faster if the medians differ by more than the noise of both (root of the sum of squares) and a "
     "rank test (Mann-Whitney) also finds a difference (p < 0.02). If a side is one run, the change must also exceed "
     "3 %, by which runs of one program differ. The result is unknown with fewer than 5 repetitions. With --threshold "
-    "the change alone decides. docs/benchmarks.md in the sources shows how to measure.\n\n";
+    "the change alone decides. Counters of a simulated GPU have no noise: each difference is one; the table leaves out "
+    "what is equal. Instructions and bounds become slower or faster, what explains them has changed. "
+    "docs/benchmarks.md in the sources shows how to measure.\n\n";
 
 constexpr const char* kDiffExamples =
     "\nExamples:\n"
     "  gradring bench kernels --op relu -J old.json\n"
     "  gradring bench diff old.json new.json\n"
     "  gradring bench diff old.json new.json --threshold 5\n"
-    "  gradring bench diff shm.json tcp.json --ignore comm\n";
+    "  gradring bench diff shm.json tcp.json --ignore comm\n"
+    "  gradring bench kernels --device cuda --simulate-gpu h100 --op gemm --dtype fp16 --counters -J gemm.json\n"
+    "  gradring bench diff gemm.json\n";
 
 constexpr double kPercent = 100;
 
@@ -61,8 +70,10 @@ CommandLine command_line(DiffBenchOptions& options) {
   const auto parse_names = [](std::string_view, std::string_view text) { return comma_separated(std::string(text)); };
   return {
       .command = "gradring bench diff",
-      .purpose = "comparison of two results of a benchmark: what became slower or faster, beyond the noise",
-      .usage = {"gradring bench diff OLD.json NEW.json [OPTIONS]"},
+      .purpose =
+          "comparison of two results of a benchmark, or of the variants of one: what is slower or faster, beyond "
+          "the noise",
+      .usage = {"gradring bench diff OLD.json NEW.json [OPTIONS]", "gradring bench diff FILE.json [--json | --csv]"},
       .options = {value_option("threshold", "PERCENT",
                                "smallest change of a median that is slower or faster (default: more than the noise)",
                                parse_percent, options.spec.threshold),
@@ -110,6 +121,27 @@ std::string key_text(const MeasurementKey& key) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+/// Five digits; of a count that is not much longer, all.
+std::string value_text(double value) {
+  constexpr double kMostExact = 1e9;
+  return value == std::floor(value) && std::abs(value) < kMostExact ? fmt::format("{:.0f}", value)
+                                                                    : fmt::format("{:.5g}", value);
+}
+
+/// What a file lacks: a line for each row; for all counters of the same work one.
+void print_only(const std::filesystem::path& path, const std::vector<MeasurementKey>& keys) {
+  std::vector<std::pair<std::string, std::size_t>> works;  // their counters, 0 for another row
+  for (MeasurementKey key : keys) {
+    const bool is_counter = std::erase_if(key, [](const auto& member) { return member.first == "counter"; }) > 0;
+    const std::string work = key_text(key);
+    if (!is_counter || works.empty() || works.back().first != work) works.emplace_back(work, 0);
+    works.back().second += is_counter ? 1 : 0;
+  }
+  for (const auto& [work, counters] : works)
+    print_text("only in {}: {}{}\n", path.string(), work,
+               counters == 0 ? "" : fmt::format(", {} counter{}", counters, counters == 1 ? "" : "s"));
+}
+
 void print_table(const ResultDiff& diff, const BenchResult& before, const BenchResult& after) {
   const KeyColumns columns(diff.rows);
   print_text("bench {}: {} of commit {} ({}), then {} of commit {} ({})\n", after.benchmark, before.path.string(),
@@ -119,18 +151,22 @@ void print_table(const ResultDiff& diff, const BenchResult& before, const BenchR
   texts.emplace_back("unit");
   TextTable table = TextTable::with(texts, {"old", "noise", "new", "noise", "change", "verdict"});
   for (const DiffRow& row : diff.rows) {
+    if (row.is_exact && row.verdict == DiffVerdict::same) continue;
     std::vector<std::string>& cells = table.rows.emplace_back();
     for (const std::string& name : columns.varying) cells.push_back(bench::value_of(row.key, name));
-    cells.insert(cells.end(), {row.unit, fmt::format("{:.5g}", row.old_values.median), noise_text(row.old_values),
-                               fmt::format("{:.5g}", row.new_values.median), noise_text(row.new_values),
-                               change_text(row.change), std::string(name_of(row.verdict))});
+    const auto noise = [&](const kernels::bench::Statistics& values) { return row.is_exact ? "" : noise_text(values); };
+    cells.insert(cells.end(),
+                 {row.unit, value_text(row.old_values.median), noise(row.old_values), value_text(row.new_values.median),
+                  noise(row.new_values), change_text(row.change), std::string(name_of(row.verdict))});
   }
   print_text("\n");
-  if (!diff.rows.empty()) print_shown(table.text());
-  for (const MeasurementKey& key : diff.only_old) print_text("only in {}: {}\n", before.path.string(), key_text(key));
-  for (const MeasurementKey& key : diff.only_new) print_text("only in {}: {}\n", after.path.string(), key_text(key));
-  print_text("\n{} slower, {} faster, {} same, {} unknown\n", diff.count(DiffVerdict::slower),
+  if (!table.rows.empty()) print_shown(table.text());
+  print_only(before.path, diff.only_old);
+  print_only(after.path, diff.only_new);
+  print_text("\n{} slower, {} faster, {} same, {} unknown", diff.count(DiffVerdict::slower),
              diff.count(DiffVerdict::faster), diff.count(DiffVerdict::same), diff.count(DiffVerdict::unknown));
+  const std::size_t changed = diff.count(DiffVerdict::changed);
+  print_text("{}\n", changed > 0 ? fmt::format(", {} changed", changed) : "");
 }
 
 void print_csv(const ResultDiff& diff) {
@@ -184,10 +220,68 @@ void print_as_json(const ResultDiff& diff, const BenchResult& before, const Benc
               {"warnings", diff.warnings}});
 }
 
+/// Quantities in rows, variants in columns; without rows that are 0 everywhere.
+void print_variants(const std::vector<bench::VariantsGroup>& groups) {
+  for (const bench::VariantsGroup& group : groups) {
+    print_text("{}\n", key_text(group.work));
+    TextTable table = TextTable::with({"", "unit"}, group.variants);
+    for (const bench::VariantsRow& row : group.rows) {
+      if (std::ranges::all_of(row.medians, [](const auto& median) { return median == 0.0; })) continue;
+      std::vector<std::string>& cells = table.rows.emplace_back();
+      std::vector<std::string> values;
+      for (const auto& [name, value] : row.key)
+        if (name != "device") values.push_back(value);
+      cells = {fmt::format("{}", fmt::join(values, ", ")), row.unit};
+      for (const auto& median : row.medians) cells.push_back(median ? value_text(*median) : "");
+    }
+    print_shown(table.text());
+    print_text("\n");
+  }
+}
+
+void print_variants_as_csv(const std::vector<bench::VariantsGroup>& groups) {
+  print_data(csv_line(Words{"work", "quantity", "unit", "variant", "median"}));
+  for (const bench::VariantsGroup& group : groups)
+    for (const bench::VariantsRow& row : group.rows)
+      for (std::size_t i = 0; i < group.variants.size(); ++i)
+        if (row.medians[i])
+          print_data(csv_line(Words{key_text(group.work), key_text(row.key), row.unit, group.variants[i],
+                                    fmt::format("{:.10g}", *row.medians[i])}));
+}
+
+void print_variants_as_json(const BenchResult& result, const std::vector<bench::VariantsGroup>& groups) {
+  nlohmann::ordered_json works = nlohmann::ordered_json::array();
+  for (const bench::VariantsGroup& group : groups) {
+    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+    for (const bench::VariantsRow& row : group.rows) {
+      nlohmann::ordered_json medians = nlohmann::ordered_json::object();
+      for (std::size_t i = 0; i < group.variants.size(); ++i)
+        if (row.medians[i]) medians[group.variants[i]] = *row.medians[i];
+      rows.push_back({{"key", bench::to_json(row.key)}, {"unit", row.unit}, {"medians", medians}});
+    }
+    works.push_back({{"work", bench::to_json(group.work)}, {"rows", rows}});
+  }
+  print_json({{"file", result.path.string()}, {"benchmark", result.benchmark}, {"works", works}});
+}
+
+void compare_variants(const DiffBenchOptions& options, const BenchResult& result) {
+  if (options.spec.threshold || !options.spec.ignored.empty())
+    throw UsageError("--threshold and --ignore compare two files: leave them out, or name a second file");
+  const std::vector<bench::VariantsGroup> groups = bench::variants_of(result);
+  if (options.json)
+    print_variants_as_json(result, groups);
+  else if (options.csv)
+    print_variants_as_csv(groups);
+  else
+    print_variants(groups);
+}
+
 void run(DiffBenchOptions& options, const Words& words) {
-  if (words.size() != 2)
-    throw UsageError(fmt::format("expected two files, found {}: gradring bench diff OLD.json NEW.json", words.size()));
+  if (words.empty() || words.size() > 2)
+    throw UsageError(
+        fmt::format("expected one or two files, found {}: gradring bench diff OLD.json NEW.json", words.size()));
   if (options.json && options.csv) throw UsageError("--json and --csv exclude each other: leave one out");
+  if (words.size() == 1) return compare_variants(options, read_side(words[0]));
   const BenchResult before = read_side(words[0]);
   const BenchResult after = read_side(words[1]);
   const ResultDiff diff = bench::diff_results(before, after, options.spec);

@@ -21,6 +21,7 @@
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/kernels_table.h"
 #include "train/bench/commands/options.h"
+#include "train/bench/counted_bounds.h"
 #include "train/bench/sweep.h"
 #include "train/core/setup/compute.h"
 #include "train/core/trainer/from_config.h"
@@ -45,6 +46,7 @@ struct KernelsBenchOptions {
   kernels::DType dtype = kernels::DType::f32;
   kernels::bench::Effort effort;
   CommonBenchOptions common;
+  std::string bounds;     ///< file with counted bounds; empty: none
   bool no_peers = false;  ///< measure no libraries
   bool ncu = false;       ///< print the profiler's command instead of measuring
 };
@@ -90,7 +92,8 @@ CommandLine command_line(KernelsBenchOptions& options) {
           .options = with_common_options(
               {value_option("device", "cpu|cuda[:I]", "device (default cpu)", parse_device, options.device),
                simulate_gpu_option(options.simulated), simulate_seed_option(options.simulated),
-               counters_option(options.simulated),
+               counters_option(options.simulated), annotate_option(options.simulated),
+               annotate_with_option(options.simulated), source_root_option(options.simulated),
                value_option("op", "NAME", "operation (default all); an unknown name lists them", parse_operation,
                             options.operation),
                text_option("variant", "NAME", "variant (default all)", options.variant),
@@ -102,6 +105,9 @@ CommandLine command_line(KernelsBenchOptions& options) {
                             options.dtype),
                value_option("seconds", "F", "seconds per variant, hot and flushed (default 0.3)", parse_seconds,
                             options.effort.seconds),
+               text_option("bounds", "FILE",
+                           "result of --counters on a simulated card like this one: times below its bounds are wrong",
+                           options.bounds),
                switch_option("no-peers", "no measurement of libraries", options.no_peers),
                switch_option("ncu", "print the Nsight Compute command line that profiles --op on a GPU; no measurement",
                              options.ncu)},
@@ -116,8 +122,10 @@ void check_options(const KernelsBenchOptions& options) {
   if (options.ncu && is_simulated(options.simulated.card))
     throw UsageError(
         fmt::format("--ncu profiles a GPU, and --simulate-gpu {} needs none: leave one out", options.simulated.card));
-  if (!options.common.files.csv.empty() && is_simulated(options.simulated.card) && !options.simulated.counters)
+  if (!options.common.files.csv.empty() && is_simulated(options.simulated.card) && !options.simulated.counts())
     throw UsageError("--csv-file is a table of times, which a simulated GPU does not have: add --counters, or use -J");
+  if (!options.bounds.empty() && is_simulated(options.simulated.card))
+    throw UsageError("--bounds checks times, which a simulated GPU does not have: leave it out");
   if (options.ncu && options.operation.empty())
     throw UsageError("--ncu needs --op, the operation whose kernels are profiled");
   if (options.ncu && options.shapes.size() > 1)
@@ -241,13 +249,14 @@ void check_kernels(const KernelsBenchOptions& options, const Compute& compute, c
   bench::BenchRun run("kernels", options.common.files, gpu_of(compute));
   for (const std::string& remark : compute.remarks) print_text("{}\n", remark);
   const std::clock_t begin = std::clock();
-  SimulatedKernels checked(*compute.simulator, kind_of(compute), options.simulated.counters, run);
+  SimulatedKernels checked(*compute.simulator, kind_of(compute), options.simulated, run);
   for_each_case(options, world, [&](const kb::KernelCase& c) {
     checked.check(c, world.stream, options.variant);
     print_unsupported(options, c);
   });
   const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   check_simulation(compute);
+  checked.write_annotated_source();
   run.finish({{"cases", checked.cases}, {"device", shown_device(compute)}});
   if (checked.wrong > 0) throw Error(fmt::format("{} of {} results are wrong", checked.wrong, checked.count));
   print_text("{} result{}, none wrong; {:.2f} s of CPU\n", checked.count, checked.count == 1 ? "" : "s", seconds);
@@ -274,12 +283,14 @@ void run(KernelsBenchOptions& options) {
   check_names(options, kb::CaseMaker(world));
   if (options.common.list) return list(options, world);
   if (compute.simulator) return check_kernels(options, compute, world);
+  const bench::CountedBounds bounds =
+      options.bounds.empty() ? bench::CountedBounds() : bench::CountedBounds(bench::read_bench_result(options.bounds));
   const auto machine = machine_of(compute);
   bench::BenchRun run("kernels", options.common.files, gpu_of(compute));
   print_text("{}\n", run.title());
   const auto peers = options.no_peers ? nullptr : peers_of(compute);
   world.peers = peers.get();
-  TimedKernels table(*machine, run);
+  TimedKernels table(*machine, bounds, run);
   for_each_case(options, world, [&](const kb::KernelCase& c) {
     const auto results = kb::measure(c, *compute.device, *stream, *machine, options.effort, options.variant);
     if (results.empty()) return;

@@ -8,6 +8,7 @@
 
 #include "kernels/simulated_gpu/counters/counters_table.h"
 #include "train/bench/commands/options.h"
+#include "train/bench/counted_launches.h"
 #include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 
@@ -103,6 +104,9 @@ std::string described(const kb::WrongElement& element) {
                          element.elements, element.value, element.expected);
     case kb::WrongElement::Why::repetition:
       return fmt::format("{} is {}, and was {} when the same call ran before", name, element.value, element.expected);
+    case kb::WrongElement::Why::timed:
+      return fmt::format("{} is {} after the timed calls, expected {}: it was right when it was checked before", name,
+                         element.value, element.expected);
     case kb::WrongElement::Why::value: break;
   }
   return fmt::format("{} is {}, expected {}; {} of its {} elements are wrong{}{}", name, element.value,
@@ -124,8 +128,8 @@ void KernelsTable::add_measurement(const kb::KernelCase& c, const std::string& v
   run_.add(std::move(measured));
 }
 
-TimedKernels::TimedKernels(kb::Machine& machine, bench::BenchRun& run)
-    : KernelsTable(run), limits(machine.limits()), machine_(machine) {
+TimedKernels::TimedKernels(kb::Machine& machine, bench::CountedBounds bounds, bench::BenchRun& run)
+    : KernelsTable(run), limits(machine.limits()), machine_(machine), bounds_(std::move(bounds)) {
   print_text("{}\n\n", limits);
   print_text("{:<24} {:<14} {:>6} {:>9} {:>9} {:>7} {:>7} {:>8} {:>6} {:>7}   {:>9} {:>9} {:>7} {:>6} {:>7}\n", "", "",
              "error", "hot us", "p95", "noise", "GB/s", "GFLOP/s", "roof", "x peer", "flushed", "p95", "noise", "roof",
@@ -161,6 +165,11 @@ nlohmann::json TimedKernels::row(const kb::KernelCase& c, const kb::Measured& re
     print_text("  {:<36} {:>6.2f} not timed: made for GPUs, emulated on a CPU\n", result.name, result.error);
     return {{"error", result.error}};
   }
+  if (const std::string why = bounds_.contradiction(c, result); !why.empty()) {
+    ++wrong;
+    print_text("  {:<36} IMPOSSIBLE: {}\n", result.name, why);
+    return {{"error", result.error}, {"impossible", why}};
+  }
   const double hot = result.hot.median;
   const double flushed = result.flushed.median;
   const double hot_roof = machine_.least_seconds(work_of(c), false) / hot;
@@ -191,7 +200,7 @@ nlohmann::json TimedKernels::row(const kb::KernelCase& c, const kb::Measured& re
 
 void SimulatedKernels::check(const kb::KernelCase& c, kernels::Stream& stream, const std::string& variant) {
   WriterProbe probe(gpus_);
-  if (counts_) gpus_.begin_counting();
+  if (counts_) gpus_.begin_counting(annotation_.is_wanted());
   const std::vector<kb::Measured> results = kb::check(c, stream, variant, counts_ ? nullptr : &probe,
                                                       counts_ ? kb::Comparisons::reference : kb::Comparisons::all);
   const std::vector<LaunchCounts> launches = counts_ ? launches_of(gpus_.end_counting()) : std::vector<LaunchCounts>();
@@ -209,6 +218,10 @@ void SimulatedKernels::check(const kb::KernelCase& c, kernels::Stream& stream, c
   if (!results.empty()) add_case(c, variants);
 }
 
+void SimulatedKernels::write_annotated_source() const {
+  if (annotation_.is_wanted()) annotated_.write();
+}
+
 nlohmann::json SimulatedKernels::row(const kb::KernelCase& c, const kb::Measured& result,
                                      std::span<const LaunchCounts> launches) {
   ++count;
@@ -222,17 +235,14 @@ nlohmann::json SimulatedKernels::row(const kb::KernelCase& c, const kb::Measured
                          {"right", result.right()}};
   if (launches.empty()) return json;
   print_launches(launches);
-  double instructions = 0, seconds = 0;
+  std::vector<const LaunchCounts*> all;
   for (const LaunchCounts& launch : launches) {
     json["counters"].push_back(to_json(launch));
-    instructions += static_cast<double>(launch.all_warp_instructions());
-    seconds += launch.bound.seconds();
+    annotated_.add(launch);
+    all.push_back(&launch);
   }
-  const auto add = [&](const char* counter, const char* unit, double value) {
-    add_measurement(c, result.name, {{"device", device_}, {"counter", counter}}, {.unit = unit, .samples = {value}});
-  };
-  add("warp instructions", "instructions", instructions);
-  add("bound of the time", "us", seconds * kMicroseconds);
+  for (const bench::BenchMeasurement& measured : bench::counter_measurements({{"device", device_}}, all))
+    add_measurement(c, result.name, measured.key, measured);
   return json;
 }
 

@@ -10,7 +10,10 @@
 #include "kernels/bench/machine.h"
 #include "kernels/bench/measure_case.h"
 #include "kernels/simulated_gpu/cudart/simulated_gpu.h"
+#include "train/bench/annotated_source.h"
 #include "train/bench/bench_run.h"
+#include "train/bench/commands/options.h"
+#include "train/bench/counted_bounds.h"
 
 namespace gradring::train {
 
@@ -36,8 +39,8 @@ class KernelsTable {
 /// Of a CPU or GPU: errors and times.
 class TimedKernels : public KernelsTable {
  public:
-  /// Prints the machine's peaks and the column names.
-  TimedKernels(kernels::bench::Machine& machine, bench::BenchRun& run);
+  /// Prints the machine's peaks and the column names. `bounds`: a variant that is faster than its own is wrong.
+  TimedKernels(kernels::bench::Machine& machine, bench::CountedBounds bounds, bench::BenchRun& run);
 
   void add(const kernels::bench::KernelCase& c, const std::vector<kernels::bench::Measured>& results);
 
@@ -50,6 +53,7 @@ class TimedKernels : public KernelsTable {
                      const kernels::bench::Measured* beside);
 
   kernels::bench::Machine& machine_;
+  bench::CountedBounds bounds_;
 };
 
 /// Of a simulated GPU: errors, and with --counters what the kernels execute.
@@ -57,13 +61,21 @@ class SimulatedKernels : public KernelsTable {
  public:
   /// With counters, nobody asks who wrote a wrong element: the second run would be counted, too. `device`: as kind_of
   /// gives it; part of the keys of measurements.
-  SimulatedKernels(const simulated_gpu::SimulatedGpu& gpus, std::string device, bool counts, bench::BenchRun& run)
-      : KernelsTable(run), gpus_(gpus), device_(std::move(device)), counts_(counts) {}
+  SimulatedKernels(const simulated_gpu::SimulatedGpu& gpus, std::string device, const SimulatedGpuOptions& options,
+                   bench::BenchRun& run)
+      : KernelsTable(run),
+        gpus_(gpus),
+        device_(std::move(device)),
+        counts_(options.counts()),
+        annotation_(options.annotation),
+        annotated_(options.annotation) {}
 
   /// Compares every variant with the reference. `variant`: if not empty, the only one.
   ///
   /// Errors    what a variant throws, or the failure of the device.
   void check(const kernels::bench::KernelCase& c, kernels::Stream& stream, const std::string& variant);
+  /// The file of --annotate, if it was given.
+  void write_annotated_source() const;
 
  private:
   /// `launches`: what the kernels of this result executed.
@@ -73,6 +85,8 @@ class SimulatedKernels : public KernelsTable {
   const simulated_gpu::SimulatedGpu& gpus_;
   std::string device_;
   bool counts_;
+  bench::AnnotationSpec annotation_;
+  bench::AnnotatedSource annotated_;
 };
 
 }  // namespace gradring::train

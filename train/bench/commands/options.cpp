@@ -55,10 +55,36 @@ Option counters_option(SimulatedGpuOptions& options) {
                        options.counters);
 }
 
+Option annotate_option(SimulatedGpuOptions& options) {
+  const auto parse_file = [](std::string_view, std::string_view text) { return std::filesystem::path(text); };
+  return value_option("annotate", "FILE",
+                      "text file for the source of the kernels with the counts of every line; needs --simulate-gpu",
+                      parse_file, options.annotation.file);
+}
+
+Option annotate_with_option(SimulatedGpuOptions& options) {
+  Option option =
+      bare_option("annotate-with", "ptx|sass",
+                  "below each line that --annotate prints: its PTX, or that and its machine code by nvdisasm");
+  option.read = [name = option.name, &annotation = options.annotation](std::string_view text) {
+    constexpr std::string_view kWords[] = {"ptx", "sass"};
+    annotation.ptx = true;
+    annotation.sass = parse_word(name, text, kWords) == "sass";
+  };
+  return option;
+}
+
+Option source_root_option(SimulatedGpuOptions& options) {
+  const auto parse_folder = [](std::string_view, std::string_view text) { return std::filesystem::path(text); };
+  return value_option("source-root", "DIR", "folder of the sources that --annotate prints (default .)", parse_folder,
+                      options.annotation.source_root);
+}
+
 void check_counters(const SimulatedGpuOptions& options) {
-  if (options.counters && !is_simulated(options.card))
+  if (options.counts() && !is_simulated(options.card))
     throw UsageError(
-        "--counters needs --simulate-gpu, because only a simulated GPU counts what kernels execute: add --device cuda "
+        "--counters and --annotate need --simulate-gpu, because only a simulated GPU counts what kernels execute: add "
+        "--device cuda "
         "--simulate-gpu h100, or profile a real GPU with Nsight Compute (gradring bench kernels --ncu)");
 }
 

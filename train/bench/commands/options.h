@@ -12,6 +12,7 @@
 #include "kernels/bench/statistics.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/stream.h"
+#include "train/bench/annotated_source.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/result_file.h"
 #include "train/core/setup/compute.h"
@@ -23,16 +24,23 @@ namespace gradring::train {
 /// --dataset and --data-dir, and then `more`. `data_dir` gets its default here: GRADRING_DATA_DIR, as for training.
 std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir, std::vector<Option> more);
 
-/// --simulate-gpu, --simulate-seed and --counters.
+/// --simulate-gpu, --simulate-seed, --counters, --annotate, --annotate-with and --source-root.
 struct SimulatedGpuOptions {
   std::string card = kRealGpus;
   std::uint64_t seed = 0;
   bool counters = false;
+  bench::AnnotationSpec annotation{};
+
+  /// Whether kernels are counted: annotated source needs the counts, too.
+  bool counts() const { return counters || annotation.is_wanted(); }
 };
 Option simulate_gpu_option(SimulatedGpuOptions& options);
 Option simulate_seed_option(SimulatedGpuOptions& options);
 Option counters_option(SimulatedGpuOptions& options);
-/// Errors    UsageError if --counters is given without a GPU that counts.
+Option annotate_option(SimulatedGpuOptions& options);
+Option annotate_with_option(SimulatedGpuOptions& options);
+Option source_root_option(SimulatedGpuOptions& options);
+/// Errors    UsageError if --counters or --annotate is given without a GPU that counts.
 void check_counters(const SimulatedGpuOptions& options);
 
 /// What every benchmark has besides its own options.

@@ -218,7 +218,7 @@ void print(const std::vector<SeededTraining>& trainings, const std::vector<Accur
   print_shown(means.text());
 }
 
-nlohmann::json to_json(const bench::MeanOf& of) {
+nlohmann::json mean_json(const bench::MeanOf& of) {
   nlohmann::json json = {{"count", of.count}, {"mean", of.mean}};
   if (of.count > 1) {
     json["deviation"] = of.deviation;
@@ -227,7 +227,7 @@ nlohmann::json to_json(const bench::MeanOf& of) {
   return json;
 }
 
-nlohmann::json to_json(const std::vector<SeededTraining>& trainings, const std::vector<AccuracyOfAll>& accuracies) {
+nlohmann::json results_json(const std::vector<SeededTraining>& trainings, const std::vector<AccuracyOfAll>& accuracies) {
   nlohmann::json rows = nlohmann::json::array();
   for (std::size_t i = 0; i < trainings.size(); ++i) {
     const Summary& summary = trainings[i].summary();
@@ -239,7 +239,7 @@ nlohmann::json to_json(const std::vector<SeededTraining>& trainings, const std::
     rows.push_back(std::move(row));
   }
   nlohmann::json percent;
-  for (const AccuracyOfAll& of : accuracies) percent[of.name] = to_json(bench::mean_of(of.percent));
+  for (const AccuracyOfAll& of : accuracies) percent[of.name] = mean_json(bench::mean_of(of.percent));
   return {{"rows", rows}, {"percent", percent}};
 }
 
@@ -268,8 +268,8 @@ void run(const SeedsBenchOptions& options, const Words& words) {
     run.add({.key = {{"training", shell_command(words)}, {"name", of.name}},
              .unit = "%",
              .samples = of.percent,
-             .higher_is_better = true});
-  run.finish(to_json(trainings, accuracies));
+             .better = bench::Better::higher});
+  run.finish(results_json(trainings, accuracies));
 }
 
 }  // namespace

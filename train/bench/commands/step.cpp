@@ -77,6 +77,9 @@ CommandLine command_line(StepBenchOptions& options) {
                simulate_gpu_option(options.simulated),
                simulate_seed_option(options.simulated),
                counters_option(options.simulated),
+               annotate_option(options.simulated),
+               annotate_with_option(options.simulated),
+               source_root_option(options.simulated),
                {.name = "counters-exclude",
                 .value = "NAME",
                 .help =
@@ -117,7 +120,7 @@ void check_options(const StepBenchOptions& options) {
   if (!options.excluded.empty() && !is_simulated(options.simulated.card))
     throw UsageError(
         "--counters-exclude is for the counters of a simulated GPU: add --device cuda --simulate-gpu h100");
-  if (options.simulated.counters && options.is_checkpointed())
+  if (options.simulated.counts() && options.is_checkpointed())
     throw UsageError("--counters counts one program, but --checkpoint-activations compares two: leave one out");
 }
 
@@ -251,12 +254,13 @@ void add_counters(nlohmann::json& results, const std::vector<simulated_gpu::Coun
   print_text("\nOne more step, counted: docs/counters.md says what each column means\n{}",
              bench::step_table(work, total));
   results.update(bench::to_json(work, total));
-  const auto instructions = static_cast<double>(total.all.warp_instructions);
-  run.add({.key = bench::joined(key, {{"counter", "warp instructions"}}),
-           .unit = "instructions",
-           .samples = {instructions}});
-  run.add({.key = bench::joined(key, {{"counter", "bound of the critical path"}}),
-           .samples = {total.critical_path.bound_seconds * kMicroseconds}});
+  if (const bench::AnnotationSpec& annotation = options.simulated.annotation; annotation.is_wanted()) {
+    bench::AnnotatedSource annotated(annotation);
+    for (const simulated_gpu::CountedWork& each : work)
+      if (each.launch) annotated.add(*each.launch);
+    annotated.write();
+  }
+  for (bench::BenchMeasurement& measured : bench::measurements_of(key, work, total)) run.add(std::move(measured));
 }
 
 /// Measures one batch size. Collective; `run`: rank 0's, else null.
@@ -321,13 +325,14 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& environme
                                                : TransportKind::shm;
   // A simulated GPU has no times: what a step executes is its result. Not of two programs, nor with collectives, which
   // cannot be counted, unless the user asks for it.
-  const bool counts = options.simulated.counters || (!options.is_checkpointed() && ranks.group->world_size() == 1);
+  const bool counts = options.simulated.counts() || (!options.is_checkpointed() && ranks.group->world_size() == 1);
   const bench::StepBenchParts parts{.device = *compute.device,
                                     .backend = *compute.backend,
                                     .dataset = *dataset,
                                     .kernels = compute.module ? &compute.kernels : nullptr,
                                     .group = ranks.group.get(),
-                                    .counter = counts ? compute.simulator : nullptr};
+                                    .counter = counts ? compute.simulator : nullptr,
+                                    .lists = options.simulated.annotation.is_wanted()};
   const double begin = bench::processor_seconds_of_process();
   std::optional<bench::BenchRun> run;
   if (ranks.group->rank() == 0) {

@@ -111,6 +111,36 @@ TEST_F(BenchDiff, WritesJsonAndCsv) {
   EXPECT_EQ(read.out, "('tiled, \"wide\"', 'same')\n") << read.err;
 }
 
+TEST_F(BenchDiff, PutsTheVariantsOfOneFileSideBySide) {
+  nlohmann::json result = nlohmann::json::parse(planted_result(1)), rows = nlohmann::json::array();
+  const auto add = [&](const char* variant, const char* counter, double value) {
+    rows.push_back({{"key", {{"case", "gemm"}, {"variant", variant}, {"counter", counter}}},
+                    {"unit", "1"},
+                    {"exact", true},
+                    {"samples", {value}}});
+  };
+  add("tiled", "load sectors", 123456789);
+  add("tiled", "barriers", 0);
+  add("mma", "load sectors", 500);
+  add("mma", "barriers", 0);
+  result["measurements"] = rows;
+  write("both.json", result.dump());
+  const ProgramEnd end = diff({"both.json"});
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out, AllOf(HasSubstr("tiled"), HasSubstr("load sectors"), HasSubstr("123456789"), HasSubstr("500"),
+                             Not(HasSubstr("barriers"))));
+  EXPECT_THAT(diff({"both.json", "--csv"}).out, HasSubstr("case gemm,counter load sectors,1,mma,500"));
+  const auto json = tests::parse_json(diff({"both.json", "--json"}).out);
+  EXPECT_EQ(json.at("works").at(0).at("rows").at(0).at("medians").at("tiled"), 123456789);
+  EXPECT_EQ(diff({"both.json", "--threshold", "5"}).code, 2);
+  rows[0]["samples"] = {123456790};
+  result["measurements"] = rows;
+  write("changed.json", result.dump());
+  const ProgramEnd changed = diff({"both.json", "changed.json"});
+  EXPECT_THAT(changed.out, AllOf(HasSubstr("123456790"), HasSubstr("1 slower"), Not(HasSubstr("mma"))))
+      << "what is equal is left out";
+}
+
 TEST_F(BenchDiff, RejectsWhatIsNoResult) {
   write("good.json", planted_result(100));
   write("text.json", "no JSON");
@@ -128,7 +158,8 @@ TEST_F(BenchDiff, RejectsWhatIsNoResult) {
     EXPECT_EQ(end.code, 4) << file << end.out << end.err;
     EXPECT_THAT(end.err, StartsWith("gradring bench: " + std::string(file))) << end.err;
   }
-  EXPECT_EQ(diff({"good.json"}).code, 2);
+  EXPECT_EQ(diff({}).code, 2);
+  EXPECT_EQ(diff({"good.json", "good.json", "good.json"}).code, 2);
   EXPECT_EQ(diff({"good.json", "good.json", "--json", "--csv"}).code, 2);
   EXPECT_EQ(diff({"good.json", "good.json", "--threshold", "-1"}).code, 2);
 }
