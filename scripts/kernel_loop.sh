@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # From an edit of a kernel to its counters: compiles one operation alone, for an H100, and runs `gradring bench kernels --counters`
-# on a simulated one. Prints how long each step took. Needs nvcc.
+# on a simulated one. Then prints the variants side by side, and where their source is with the counts of each line, and how long
+# each step took. Needs nvcc.
 #
 # Usage: scripts/kernel_loop.sh OPERATION [--touch FILE] [BENCH-OPTION...]
 #
@@ -41,5 +42,10 @@ targets=("gradring_simulated_$folder")
 [[ $built/gradring -nt $header ]] || targets+=(gradring)
 step "Building ${targets[*]}" cmake --build "$built" --target "${targets[@]}"
 ln -f "$built/gradring" "$built/operations/$folder/gradring" # it opens the module beside it
-step "Counting $operation" "$built/operations/$folder/gradring" bench kernels --device cuda --simulate-gpu h100 --op "$operation" \
-  --counters "$@"
+own=$built/operations/$folder
+counted=$own/counted.json annotated=$own/annotated.txt
+step "Counting $operation" "$own/gradring" bench kernels --device cuda --simulate-gpu h100 --op "$operation" --counters \
+  -J "$counted" --annotate "$annotated" "$@"
+say "Comparing the variants"
+"$own/gradring" bench diff "$counted"
+say "$annotated has the counts of every line, $counted all counters"
