@@ -8,7 +8,7 @@
 
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/memory/access_clocks.h"
-#include "kernels/simulated_gpu/units/further_mma.h"
+#include "kernels/simulated_gpu/units/mma_types.h"
 #include "kernels/simulated_gpu/units/wgmma.h"
 
 namespace gradring::simulated_gpu {

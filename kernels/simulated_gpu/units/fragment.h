@@ -51,8 +51,8 @@ constexpr Position position_in_accumulators(int lane, int i) {
 /// Eight elements of 16 bits: a row of a matrix that ldmatrix moves, or of a core matrix of wgmma.
 using Elements = std::uint16_t __attribute__((vector_size(16)));
 
-/// Transposes 8 x 8 elements in place. Each of three rounds rotates the six bits of an element's index (three of its row,
-/// three of its column) by one.
+/// Transposes 8 x 8 elements in place. Each of three rounds rotates the six bits of an element's index (three of its
+/// row, three of its column) by one.
 inline void transpose(Elements (&rows)[8]) {
   for (int round = 0; round < 3; ++round) {
     Elements next[8];

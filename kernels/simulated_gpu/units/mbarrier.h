@@ -83,7 +83,8 @@ class Mbarriers {
 
   /// mbarrier.init.
   ///
-  /// Errors    Fault if the address is not a multiple of 8, an object already exists there, or the count is out of range.
+  /// Errors    Fault if the address is not a multiple of 8, an object already exists there, or the count is out of
+  ///           range.
   void init(std::uint32_t address, std::uint32_t count);
   /// mbarrier.inval.
   ///

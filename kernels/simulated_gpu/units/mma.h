@@ -54,8 +54,8 @@ inline constexpr int kWmmaLines = 16;
 /// fragment.
 constexpr std::size_t wmma_alignment(Half type) { return type == Half::f16 ? 32 : 16; }
 inline constexpr std::size_t kWmmaAccumulatorAlignment = 32;
-/// Of the distance of its lines in bytes, as the CUDA C++ Programming Guide (13.0, "Warp Matrix Functions") states it: 8
-/// elements of 16 bits, 4 of f32. PTX ISA's example wants the multiple of the address, which is more for f16 and f32.
+/// Of the distance of its lines in bytes, as the CUDA C++ Programming Guide (13.0, "Warp Matrix Functions") states it:
+/// 8 elements of 16 bits, 4 of f32. PTX ISA's example wants the multiple of the address, which is more for f16 and f32.
 inline constexpr std::size_t kWmmaStrideAlignment = 16;
 
 /// wmma.load.a, wmma.load.b: `lines` are the addresses of 32 bytes each; 4 (bf16) or 8 (f16) registers.

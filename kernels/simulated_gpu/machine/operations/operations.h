@@ -63,7 +63,7 @@ void translate_any_conversion(Decoder& decoder, Operation& operation);
 /// cp.async.bulk and cp.reduce.async.bulk, behind .bulk: `reduces` for the second.
 void translate_bulk_copy(Decoder& decoder, Operation& operation, bool reduces);
 /// mma and wmma, behind .sync.aligned, of all types and shapes but those of mma.h.
-void translate_further_mma(Decoder& decoder, Operation& operation);
-void translate_further_wmma(Decoder& decoder, Operation& operation);
+void translate_mma_of_type(Decoder& decoder, Operation& operation);
+void translate_wmma_of_type(Decoder& decoder, Operation& operation);
 
 }  // namespace gradring::simulated_gpu

@@ -52,7 +52,7 @@ bool is_half_with_f32_sums(const ptx::Instruction& instruction, std::initializer
 void translate_mma(Decoder& decoder, Operation& operation) {
   if (!decoder.take("sync") || !decoder.take("aligned")) decoder.reject(".sync.aligned is expected");
   if (!is_half_with_f32_sums(decoder.instruction(), {"m16n8k16", "m16n8k8"}))
-    return translate_further_mma(decoder, operation);
+    return translate_mma_of_type(decoder, operation);
   const bool is_k16 = decoder.take("m16n8k16");
   if (!is_k16 && !decoder.take("m16n8k8")) decoder.reject("shape m16n8k16 or m16n8k8 is expected");
   if (!decoder.take("row") || !decoder.take("col")) decoder.reject(".row.col is expected");
@@ -280,7 +280,7 @@ void translate_movmatrix(Decoder& decoder, Operation& operation) {
 
 void translate_wmma(Decoder& decoder, Operation& operation) {
   if (!decoder.take("sync") || !decoder.take("aligned")) decoder.reject(".sync.aligned is expected");
-  if (!is_known_here(decoder.instruction())) return translate_further_wmma(decoder, operation);
+  if (!is_known_here(decoder.instruction())) return translate_wmma_of_type(decoder, operation);
   const std::size_t kind = decoder.take_one_of({"load", "store", "mma"});
   if (!decoder.take("m16n16k16")) decoder.reject("shape m16n16k16 is expected");
   switch (kind) {

@@ -58,7 +58,7 @@ void check_wmma(const WmmaCase& test) {
 }
 
 // Numbers of registers: PTX ISA 9.0, 9.7.14.4.1, tables of matrix fragments.
-TEST(FurtherWmma, IntegersTf32AndDoubles) {
+TEST(WmmaTypes, IntegersTf32AndDoubles) {
   check_wmma<std::int8_t, std::int32_t>({"m16n16k16", "s8", "s32", 16, 16, 16, 2, 2, 8});
   check_wmma<std::uint8_t, std::int32_t>({"m8n32k16", "u8", "s32", 8, 32, 16, 1, 4, 8});
   check_wmma<std::uint8_t, std::int32_t>({"m32n8k16", "u8", "s32", 32, 8, 16, 4, 1, 8});
@@ -67,7 +67,7 @@ TEST(FurtherWmma, IntegersTf32AndDoubles) {
 }
 
 // A of ones (32 x 16), B of twos: each element of D is 32, in f16.
-TEST(FurtherWmma, HalvesWithSumsOfHalves) {
+TEST(WmmaTypes, HalvesWithSumsOfHalves) {
   GlobalMemory memory;
   const DeviceArray<U16> a(memory, std::vector<U16>(512, 0x3C00)), b(memory, std::vector<U16>(128, 0x4000)),
       d(memory, 256);
@@ -115,7 +115,7 @@ std::vector<U32> product_of_bytes(const std::string& instruction, U32 a, U32 b, 
   return sums.values();
 }
 
-TEST(FurtherWgmma, OtherTypesAndSums) {
+TEST(WgmmaTypes, OtherTypesAndSums) {
   const std::string four = " {%r5, %r6, %r7, %r8}", two = " {%r5, %r6}";
   // 32 products of -2 and 3.
   EXPECT_EQ(product_of_bytes("m64n8k32.s32.s8.s8" + four, 0xFEFEFEFE, 0x03030303, ""),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/units/further_wmma.h"
+#include "kernels/simulated_gpu/units/wmma_types.h"
 
 #include <algorithm>
 #include <bit>
@@ -191,8 +191,9 @@ void store_sums(const WmmaShape& shape, MatrixLayout layout, std::span<const Con
   });
 }
 
-void further_wmma(const WmmaShape& shape, MatrixLayout layout_a, MatrixLayout layout_b, std::span<const ConstWideRow> a,
-                  std::span<const ConstWideRow> b, std::span<const ConstWideRow> c, std::span<const WideRow> d) {
+void wmma_of_types(const WmmaShape& shape, MatrixLayout layout_a, MatrixLayout layout_b,
+                   std::span<const ConstWideRow> a, std::span<const ConstWideRow> b, std::span<const ConstWideRow> c,
+                   std::span<const WideRow> d) {
   if (shape.sum == SumType::f64) return multiply<double>(shape, layout_a, layout_b, a, b, c, d);
   if (shape.sum == SumType::s32) return multiply<std::int64_t>(shape, layout_a, layout_b, a, b, c, d);
   multiply<float>(shape, layout_a, layout_b, a, b, c, d);

@@ -8,8 +8,8 @@
 #include "kernels/simulated_gpu/machine/operations/access.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
-#include "kernels/simulated_gpu/units/further_mma.h"
-#include "kernels/simulated_gpu/units/further_wmma.h"
+#include "kernels/simulated_gpu/units/mma_types.h"
+#include "kernels/simulated_gpu/units/wmma_types.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -84,10 +84,10 @@ void multiply(const Operation& operation, Warp& warp, Mask active) {
                    rows_of<const double*, double>(warp, slots + sums + a, b),
                    rows_of<const double*, double>(warp, slots + sums + a + b, sums),
                    rows_of<double*, double>(warp, slots, sums));
-  further_mma(shape, rows_of<ConstRow, std::uint32_t>(warp, slots + sums, a),
-              rows_of<ConstRow, std::uint32_t>(warp, slots + sums + a, b),
-              rows_of<ConstRow, std::uint32_t>(warp, slots + sums + a + b, sums),
-              rows_of<Row, std::uint32_t>(warp, slots, sums));
+  mma_of_types(shape, rows_of<ConstRow, std::uint32_t>(warp, slots + sums, a),
+               rows_of<ConstRow, std::uint32_t>(warp, slots + sums + a, b),
+               rows_of<ConstRow, std::uint32_t>(warp, slots + sums + a + b, sums),
+               rows_of<Row, std::uint32_t>(warp, slots, sums));
 }
 
 void append(Decoder& decoder, std::vector<Slot>& slots, std::size_t operand, Type type, int count, bool is_result) {
@@ -161,11 +161,11 @@ void multiply_matrices(const Operation& operation, Warp& warp, Mask active) {
   const int sums = registers_of(details.shape, WmmaMatrix::sum);
   const int a = registers_of(details.shape, WmmaMatrix::a), b = registers_of(details.shape, WmmaMatrix::b);
   const Slot* const slots = operation.slots;
-  further_wmma(details.shape, details.layout_a, details.layout_b,
-               rows_of<ConstWideRow, std::byte>(warp, slots + sums, a),
-               rows_of<ConstWideRow, std::byte>(warp, slots + sums + a, b),
-               rows_of<ConstWideRow, std::byte>(warp, slots + sums + a + b, sums),
-               rows_of<WideRow, std::byte>(warp, slots, sums));
+  wmma_of_types(details.shape, details.layout_a, details.layout_b,
+                rows_of<ConstWideRow, std::byte>(warp, slots + sums, a),
+                rows_of<ConstWideRow, std::byte>(warp, slots + sums + a, b),
+                rows_of<ConstWideRow, std::byte>(warp, slots + sums + a + b, sums),
+                rows_of<WideRow, std::byte>(warp, slots, sums));
 }
 
 MatrixLayout take_layout(Decoder& decoder) {
@@ -266,7 +266,7 @@ void translate_product(Decoder& decoder, Operation& operation) {
 
 }  // namespace
 
-void translate_further_mma(Decoder& decoder, Operation& operation) {
+void translate_mma_of_type(Decoder& decoder, Operation& operation) {
   constexpr std::pair<std::string_view, std::pair<int, int>> kShapes[] = {
       {"m8n8k4", {8, 4}},   {"m8n8k16", {8, 16}},   {"m8n8k32", {8, 32}},   {"m16n8k4", {16, 4}},
       {"m16n8k8", {16, 8}}, {"m16n8k16", {16, 16}}, {"m16n8k32", {16, 32}}, {"m16n8k64", {16, 64}},
@@ -294,7 +294,7 @@ void translate_further_mma(Decoder& decoder, Operation& operation) {
   operation.execute = &multiply;
 }
 
-void translate_further_wmma(Decoder& decoder, Operation& operation) {
+void translate_wmma_of_type(Decoder& decoder, Operation& operation) {
   switch (decoder.take_one_of({"load", "store", "mma"})) {
     case 0: return translate_move(decoder, operation, true);
     case 1: return translate_move(decoder, operation, false);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // mma of tf32, f64, integers, f8 and with f16 sums. Fragments are filled by the layouts of CUTLASS 4.2
 // (include/cute/atom/mma_traits_sm80.hpp, mma_traits_sm90.hpp), copied as they stand there.
-#include "kernels/simulated_gpu/units/further_mma.h"
+#include "kernels/simulated_gpu/units/mma_types.h"
 
 #include <gtest/gtest.h>
 
@@ -93,7 +93,7 @@ void check_mma(const MmaShape& shape, const Layouts& layouts, int least, int mos
     }
   std::vector<Row> d;
   for (auto& row : sums) d.push_back(row.data());
-  further_mma(shape, rows_of(in_a), rows_of(in_b), rows_of(sums), d);
+  mma_of_types(shape, rows_of(in_a), rows_of(in_b), rows_of(sums), d);
   EXPECT_EQ(sums, fragment(layouts.c, expected, sum_width, encode_c));
 }
 
@@ -106,13 +106,13 @@ std::uint32_t as_e4m3(int value) {
   return kCodes[std::abs(value)] | (value < 0 ? 0x80 : 0);
 }
 
-TEST(FurtherMma, Tf32LooksAtUpperBitsAlone) {
+TEST(MmaTypes, Tf32LooksAtUpperBitsAlone) {
   const auto dirty = [](int value) { return as_f32(value) | 0x1FFF; };
   check_mma({.k = 8, .a = Element::tf32, .b = Element::tf32}, kTf32K8, -8, 8, dirty, dirty, as_f32);
   check_mma({.k = 4, .a = Element::tf32, .b = Element::tf32}, kTf32K4, -8, 8, as_f32, dirty, as_f32);
 }
 
-TEST(FurtherMma, Bytes) {
+TEST(MmaTypes, Bytes) {
   const auto shape = [](int rows, int k, Element a, Element b) {
     return MmaShape{.rows = rows, .k = k, .a = a, .b = b, .sum = SumType::s32};
   };
@@ -121,30 +121,30 @@ TEST(FurtherMma, Bytes) {
   check_mma(shape(8, 16, Element::s8, Element::u8), kBytesM8, 0, 127, as_integer, as_integer, as_integer);
 }
 
-TEST(FurtherMma, E4M3WithBothSums) {
+TEST(MmaTypes, E4M3WithBothSums) {
   MmaShape shape{.k = 32, .a = Element::e4m3, .b = Element::e4m3};
   check_mma(shape, kBytesK32, -8, 8, as_e4m3, as_e4m3, as_f32);
   shape.sum = SumType::f16;
   check_mma(shape, kBytesK32, -7, 7, as_e4m3, as_e4m3, as_f16);
 }
 
-TEST(FurtherMma, HalvesWithSumsOfHalves) {
+TEST(MmaTypes, HalvesWithSumsOfHalves) {
   check_mma({.k = 16, .a = Element::f16, .b = Element::f16, .sum = SumType::f16}, kHalvesK16, -8, 8, as_f16, as_f16,
             as_f16);
 }
 
-TEST(FurtherMma, SaturatesIntegers) {
+TEST(MmaTypes, SaturatesIntegers) {
   std::array<std::uint32_t, kLanes> ones, sums[2];
   ones.fill(0x7F7F7F7F);
   for (auto& row : sums) row.fill(0x7FFFFFF0);
   const std::vector<ConstRow> a = {ones.data()}, c = {sums[0].data(), sums[1].data()};
   const std::vector<Row> d = {sums[0].data(), sums[1].data()};
   MmaShape shape{.rows = 8, .k = 16, .a = Element::s8, .b = Element::s8, .sum = SumType::s32, .saturates = true};
-  further_mma(shape, a, a, c, d);
+  mma_of_types(shape, a, a, c, d);
   EXPECT_EQ(sums[0][5], 0x7FFFFFFFu);
 }
 
-TEST(FurtherMma, F64) {
+TEST(MmaTypes, F64) {
   for (const auto& [rows, k, layouts] : {std::tuple{8, 4, &kF64K4}, {16, 16, &kF64K16}}) {
     const Matrix a = random_matrix(rows * k, -9, 9, 4), b = random_matrix(8 * k, -9, 9, 5),
                  c = random_matrix(rows * 8, -9, 9, 6);

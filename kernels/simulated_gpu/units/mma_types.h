@@ -41,8 +41,8 @@ constexpr int registers_of_sum(const MmaShape& shape) {
 /// Numerics  Sums of f32: multiply_add's; of f16: the same, and rounded to f16 once, at the end; of s32: exact, modulo
 ///           2^32 or clamped. PTX ISA leaves the precision of f16 sums open.
 /// Source    PTX ISA 9.0: 9.7.14.5.14 mma; the fragments as element.h states.
-void further_mma(const MmaShape& shape, std::span<const ConstRow> a, std::span<const ConstRow> b,
-                 std::span<const ConstRow> c, std::span<const Row> d);
+void mma_of_types(const MmaShape& shape, std::span<const ConstRow> a, std::span<const ConstRow> b,
+                  std::span<const ConstRow> c, std::span<const Row> d);
 
 /// The same of f64. Products are fused with their sums, one by one in the order of k, rounded to nearest even.
 void mma_f64(int rows, int k, std::span<const double* const> a, std::span<const double* const> b,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/units/further_mma.h"
+#include "kernels/simulated_gpu/units/mma_types.h"
 
 #include <algorithm>
 #include <array>
@@ -87,8 +87,8 @@ void pack_sums(std::span<const Row> f32, std::span<const Row> pairs) {
     }
 }
 
-void further_mma(const MmaShape& shape, std::span<const ConstRow> a, std::span<const ConstRow> b,
-                 std::span<const ConstRow> c, std::span<const Row> d) {
+void mma_of_types(const MmaShape& shape, std::span<const ConstRow> a, std::span<const ConstRow> b,
+                  std::span<const ConstRow> c, std::span<const Row> d) {
   if (shape.sum == SumType::s32) return multiply_integers(shape, a, b, c, d);
   LeftMatrix left;
   RightMatrix right;

@@ -4,8 +4,8 @@
 #include <cstddef>
 #include <span>
 
-#include "kernels/simulated_gpu/units/further_mma.h"
 #include "kernels/simulated_gpu/units/mma.h"
+#include "kernels/simulated_gpu/units/mma_types.h"
 
 namespace gradring::simulated_gpu {
 
@@ -54,9 +54,10 @@ void store_sums(const WmmaShape& shape, MatrixLayout layout, std::span<const Con
 /// wmma.mma: D = A B + C.
 ///
 /// Aliasing  A row of d may be a row of a, b or c.
-/// Numerics  further_mma's and mma_f64's.
+/// Numerics  mma_of_types's and mma_f64's.
 /// Source    PTX ISA 9.0: 9.7.14.4.5 wmma.mma.
-void further_wmma(const WmmaShape& shape, MatrixLayout layout_a, MatrixLayout layout_b, std::span<const ConstWideRow> a,
-                  std::span<const ConstWideRow> b, std::span<const ConstWideRow> c, std::span<const WideRow> d);
+void wmma_of_types(const WmmaShape& shape, MatrixLayout layout_a, MatrixLayout layout_b,
+                   std::span<const ConstWideRow> a, std::span<const ConstWideRow> b, std::span<const ConstWideRow> c,
+                   std::span<const WideRow> d);
 
 }  // namespace gradring::simulated_gpu
