@@ -12,7 +12,7 @@
 
 namespace gradring::simulated_gpu {
 
-/// Work of a stream. `run` performs it, and returns its counted seconds; `counted`, which may be null, gets what it was.
+/// Work of a stream. `run` performs it, and returns its counted seconds; `counted` gets what it was, if not null.
 struct StreamWork {
   std::function<double(CountedWork* counted)> run;
   CountedWork::Kind kind = CountedWork::Kind::kernel;

@@ -96,12 +96,6 @@ bool is_stub(std::string_view name) {
   return name.find("__device_stub__") != name.npos || name.find("cudaLaunchKernel") != name.npos;
 }
 
-std::string hexadecimal(std::uint64_t number) {
-  char text[32];
-  std::snprintf(text, sizeof text, "+0x%llx", static_cast<unsigned long long>(number));
-  return text;
-}
-
 }  // namespace
 
 HostStack HostStack::here() {
@@ -122,9 +116,10 @@ std::vector<std::string> HostStack::texts() const {
     const Functions::Found found = functions_of(path).at_address(address, base);
     if (is_stub(found.name)) continue;
     if (found.name.empty())
-      made.push_back(path + hexadecimal(address - base));
+      made.push_back(path + "+" + hexadecimal(address - base));
     else
-      made.push_back(simt::demangled(std::string(found.name).c_str()) + hexadecimal(found.offset) + " in " + path);
+      made.push_back(simt::demangled(std::string(found.name).c_str()) + "+" + hexadecimal(found.offset) + " in " +
+                     path);
     if (found.name == "main") break;
     if (path.find("/libc.so") != path.npos) {  // what called main, or began the thread
       made.pop_back();

@@ -66,7 +66,6 @@ void check_attribute(const cudaLaunchAttribute& attribute) {
 ///
 /// Errors    Misuse for a card without clusters, and for a cluster that is too large or does not divide the grid.
 Extent cluster_of(const cudaLaunchConfig_t& config, const Device& device) {
-  constexpr std::uint64_t kMostBlocks = 16;  // 8 of them on every card, more where a kernel may ask for it
   Extent cluster;
   for (unsigned i = 0; i < config.numAttrs; ++i)
     if (config.attrs[i].id == cudaLaunchAttributeClusterDimension)
@@ -74,9 +73,9 @@ Extent cluster_of(const cudaLaunchConfig_t& config, const Device& device) {
   if (cluster.count() == 1) return cluster;
   if (device.card().major < 9)
     throw Misuse{cudaErrorNotSupported, "clusters, which cards below compute capability 9.0 do not have"};
-  if (cluster.count() == 0 || cluster.count() > kMostBlocks)
+  if (cluster.count() == 0 || cluster.count() > ptx::kMostBlocksOfACluster)
     throw Misuse{cudaErrorInvalidClusterSize,
-                 joined("a cluster of ", cluster.count(), " blocks, expected 1 to ", kMostBlocks)};
+                 joined("a cluster of ", cluster.count(), " blocks, expected 1 to ", ptx::kMostBlocksOfACluster)};
   if (config.gridDim.x % cluster.x != 0 || config.gridDim.y % cluster.y != 0 || config.gridDim.z % cluster.z != 0)
     throw Misuse{cudaErrorInvalidConfiguration, "a grid that clusters do not divide"};
   return cluster;

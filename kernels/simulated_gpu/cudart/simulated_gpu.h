@@ -40,7 +40,8 @@ struct WatchedWrites {
   std::string last;
 };
 
-/// Raise it with every change of SimulatedGpu, SimulationOptions or CountedWork: program and module have their own copy.
+/// Raise it with every change of SimulatedGpu, SimulationOptions or CountedWork: program and module have their own
+/// copy.
 inline constexpr int kSimulatedGpuVersion = 10;
 
 /// What libgradring_simulated_gpu.so exports besides the entry of the CUDA module: this stand-in for the CUDA runtime.

@@ -30,8 +30,8 @@ FindingLog* findings_of(const Warp& warp);
 FindingKey key_of(const Warp& warp, FindingKind kind, std::size_t position);
 std::size_t position_in(const Warp& warp, const Operation& operation);
 
-/// "kernels/ops/gemm/4_mma.cu": nvcc writes paths from the root of the file system, or of a build folder. Other files keep
-/// theirs, as those of the CUDA toolkit.
+/// "kernels/ops/gemm/4_mma.cu": nvcc writes paths from the root of the file system, or of a build folder. Other files
+/// keep theirs, as those of the CUDA toolkit.
 std::string path_in_repository(std::string_view path);
 
 /// "(3, 0, 0)"

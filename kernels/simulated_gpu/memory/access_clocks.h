@@ -112,8 +112,8 @@ class AccessClocks {
   void join(std::uint32_t warps);
   /// bar.warp.sync: orders these lanes of a warp; `all` of those that live.
   void order_lanes(unsigned warp, Mask lanes, bool all);
-  /// What a thread did until now, for those who acquire it: an arrival at an mbarrier. Added to `released`. `whole`: all
-  /// living threads of its warp do the same.
+  /// What a thread did until now, for those who acquire it: an arrival at an mbarrier. Added to `released`. `whole`:
+  /// all living threads of its warp do the same.
   void release(unsigned thread, bool whole, Released& released);
   /// These lanes learn of it; `all` of those that live.
   void acquire(unsigned warp, Mask lanes, bool all, const Released& released);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <cstdio>
 #include <string>
 #include <string_view>
 #include <type_traits>
@@ -33,8 +35,16 @@ std::string joined(const Parts&... parts) {
   return all;
 }
 
+/// "0x1f", with zeros in front up to a number of digits.
+inline std::string hexadecimal(std::uint64_t number, int digits = 1) {
+  char text[32];
+  std::snprintf(text, sizeof text, "0x%0*llx", digits, static_cast<unsigned long long>(number));
+  return text;
+}
+
 }  // namespace gradring::ptx
 
 namespace gradring::simulated_gpu {
+using ptx::hexadecimal;
 using ptx::joined;
 }

@@ -50,13 +50,6 @@ struct EntryHeader {
 };
 static_assert(sizeof(EntryHeader) == 64);
 
-std::string hexadecimal(std::uint64_t value) {
-  constexpr char kDigits[] = "0123456789abcdef";
-  std::string digits;
-  for (; value > 0; value /= 16) digits.insert(digits.begin(), kDigits[value % 16]);
-  return "0x" + digits;
-}
-
 /// A copy, because nothing aligns what is in a file.
 template <class Header>
 Header read_header(std::span<const std::byte> bytes) {

@@ -149,7 +149,6 @@ class BodyReader {
     }
   }
 
-  static constexpr std::uint64_t kMostBlocksOfACluster = 16;
 
   /// "2, 1, 1"
   void cluster() {

@@ -130,6 +130,9 @@ struct ModuleVariable : Variable {
   std::vector<Reference> references;
 };
 
+/// Where a program asks for more than the 8 that are portable.
+inline constexpr std::uint64_t kMostBlocksOfACluster = 16;
+
 struct Kernel {
   std::string_view name;  ///< mangled
   std::vector<Variable> parameters;

@@ -29,8 +29,8 @@ struct Outcome {
   std::string fault;
 };
 
-/// On `words` words of zeros: %p0, and numbered ones: %p1. Twice, as reads before the first write of another block are known
-/// from the second launch on; what the first leaves is cleared.
+/// On `words` words of zeros: %p0, and numbered ones: %p1. Twice, as reads before the first write of another block are
+/// known from the second launch on; what the first leaves is cleared.
 inline Outcome run(const std::string& body, Extent grid, Extent block, std::uint64_t seed = 0, bool formal = false,
                    std::size_t words = 4096) {
   Outcome result;

@@ -8,6 +8,7 @@
 #include "kernels/simulated_gpu/machine/operations/span.h"
 #include "kernels/simulated_gpu/machine/program.h"
 #include "kernels/simulated_gpu/machine/warp.h"
+#include "kernels/simulated_gpu/memory/access_log.h"
 
 namespace gradring::simulated_gpu {
 
@@ -22,7 +23,7 @@ struct AccessDetails {
   Decoder::Address address;
 };
 
-enum class Access : std::uint8_t { read, write, atomic };
+using Access = AccessLog::Kind;
 
 /// The addresses of `active` lanes, in the state space of the instruction.
 Addresses addresses_of(const Decoder::Address& operand, Warp& warp, Mask active);
@@ -45,8 +46,8 @@ struct RemoteAddress {
   std::uint64_t address = 0;
 };
 RemoteAddress remote_address(const Operation& operation, Warp& warp, unsigned lane, std::uint64_t address);
-/// The part of resolve() for addresses of shared::cluster, some of which are those of other blocks. Races with these are
-/// not looked for.
+/// The part of resolve() for addresses of shared::cluster, some of which are those of other blocks. Races with these
+/// are not looked for.
 void resolve_cluster(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
                      Addresses& addresses);
 

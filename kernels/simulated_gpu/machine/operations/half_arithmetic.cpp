@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // add, sub, mul, fma, min, max, neg, abs, setp of f16, bf16, and pairs of them. Correctly rounded.
 //
-// Source    PTX ISA 9.0: 9.7.4 Half Precision Floating-Point Instructions, 9.7.7 Half Precision Comparison Instructions.
+// Source    PTX ISA 9.0: 9.7.4 Half Precision Floating-Point Instructions, 9.7.7 Half Precision Comparison
+// Instructions.
 #include <algorithm>
 #include <bit>
 #include <cmath>

@@ -104,8 +104,8 @@ void for_each_mask(const Operation& operation, Warp& warp, Mask active, Slot mas
 }
 
 /// For instructions with a member mask, in row `mask`: lanes of `active` with the same mask are a group, which executes
-/// the instruction on its own as soon as all members that live are here: f(group). Groups that are not complete wait for
-/// their other members, and execute the instruction again with them.
+/// the instruction on its own as soon as all members that live are here: f(group). Groups that are not complete wait
+/// for their other members, and execute the instruction again with them.
 ///
 /// Source    PTX ISA, shfl.sync, vote.sync, ...: an executing thread waits until all non-exited threads of
 ///           membermask have executed it with the same membermask.
@@ -122,8 +122,8 @@ void for_each_group(const Operation& operation, Warp& warp, Mask active, Slot ma
   if (waiting != 0) warp.wait_for_lanes(waiting, active, awaited);
 }
 
-/// For instructions that the whole warp executes, as .sync.aligned demands: whether all lanes are here. If not, those of
-/// `active` wait for the others, and execute it again with them.
+/// For instructions that the whole warp executes, as .sync.aligned demands: whether all lanes are here. If not, those
+/// of `active` wait for the others, and execute it again with them.
 ///
 /// Errors    Fault if threads of the warp have ended or never were.
 inline bool is_whole_warp(const Operation& operation, Warp& warp, Mask active) {
