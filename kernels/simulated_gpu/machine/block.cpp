@@ -205,7 +205,11 @@ void Block::release_if_complete(Barrier& barrier) {
 }
 
 void Block::release(Barrier& barrier) {
-  shared_.clocks().join(barrier.warps | (barrier.expected == 0 ? in_state(State::ended) : 0));
+  Mask ended = 0;  // a warp whose turn was over with its last instruction is not in State::ended yet
+  if (barrier.expected == 0)
+    for (unsigned index = 0; index < warp_count(); ++index)
+      if (warps_[index]->living() == 0) ended |= Mask{1} << index;
+  shared_.clocks().join(barrier.warps | ended);
   for_each_lane(barrier.warps, [&](unsigned index) {
     Warp& warp = *warps_[index];
     shared_.clocks().acquire(index, warp.living(), true, barrier.released);

@@ -87,6 +87,20 @@ TEST(Idioms, WarpsThatReturnAfterTheirAtomics) {
   EXPECT_FALSE(run(body(""), {1}, {128}, 1).findings.empty());
 }
 
+/// The last instruction of a warp that returns is the last one of its turn, with some seeds.
+TEST(Idioms, WarpsThatReturnBeforeTheBarrierOfOthers) {
+  const TestKernel kernel(kSharedWords + kThread + kOwnWord +
+                              "st.shared.u32 [%word], %thread; setp.ge.u32 %q1, %thread, 32; @%q1 ret; bar.sync 0;"
+                              "ld.shared.u32 %r2, [%word+128]; st.global.u32 [%address], %r2;",
+                          1);
+  GlobalMemory memory;
+  const DeviceArray<U32> array(memory, std::vector<U32>(64));
+  FindingLog log({.goes_on = true});
+  for (std::uint64_t seed = 1; seed < 4000; ++seed)
+    kernel.run(memory, {array.address()}, {1}, {64}, {.seed = seed, .findings = &log});
+  EXPECT_THAT(log.texts(), testing::IsEmpty());
+}
+
 /// A barrier in a loop of which some lanes leave out a turn: they end while the others wait.
 TEST(Idioms, LanesThatReturnBesideLanesThatPassTheBarrier) {
   const auto body = [](const std::string& before, const std::string& within) {
