@@ -2,47 +2,13 @@
 #include "kernels/simulated_gpu/machine/findings.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cstdio>
-#include <regex>
-#include <sstream>
 #include <utility>
 
-#include "kernels/base/error.h"
 #include "kernels/simulated_gpu/ptx/error.h"
 
 namespace gradring::simulated_gpu {
 namespace {
-
-struct Kind {
-  std::string_view name;
-  Severity severity;
-};
-
-constexpr std::array<Kind, kFindingKinds> kKinds = {{
-    {"fault", Severity::error},
-    {"out-of-bounds", Severity::error},
-    {"misaligned", Severity::error},
-    {"trap", Severity::error},
-    {"deadlock", Severity::error},
-    {"shared-race", Severity::error},
-    {"block-race", Severity::error},
-    {"global-race", Severity::error},
-    {"stream-race", Severity::error},
-    {"not-written", Severity::error},
-    {"padding", Severity::formal},
-    {"missing-fence", Severity::error},
-    {"undefined-value", Severity::error},
-    {"read-only-load", Severity::error},
-    {"unfinished-copy", Severity::error},
-    {"divergent-barrier", Severity::error},
-    {"early-exit", Severity::formal},
-    {"same-value", Severity::formal},
-    {"leak", Severity::error},
-    {"misuse", Severity::error},
-    {"mistake", Severity::warning},
-}};
 
 /// Bytes of the UTF-8 character that `text` begins with; 0 if it begins with none.
 std::size_t utf8_bytes(std::string_view text) {
@@ -114,79 +80,21 @@ std::string counted(std::size_t count, const std::string& what) {
 
 }  // namespace
 
-std::string_view name_of(FindingKind kind) { return kKinds[static_cast<std::size_t>(kind)].name; }
-
-std::string_view name_of(Severity severity) {
-  switch (severity) {
-    case Severity::error: return "error";
-    case Severity::warning: return "warning";
-    case Severity::formal: return "formal";
-  }
-  return "";
-}
-
-Severity severity_of(FindingKind kind) { return kKinds[static_cast<std::size_t>(kind)].severity; }
-
 std::string text_of(const Finding& finding) {
   return (finding.severity == Severity::error ? "" : std::string(name_of(finding.severity)) + ": ") +
          (finding.device < 0 ? "" : joined("cuda:", finding.device, ": ")) + finding.text;
 }
 
-struct FindingLog::Suppression {
-  std::string kind;
-  std::optional<std::regex> kernel;
-  std::string file;
-  unsigned line = 0;
-
-  explicit Suppression(const std::string& text) {
-    std::istringstream fields(text);
-    for (std::string field; fields >> field && field.front() != '#';) {
-      const std::size_t equals = std::min(field.find('='), field.size());
-      const std::string name = field.substr(0, equals);
-      const std::string value = equals < field.size() ? field.substr(equals + 1) : "";
-      if (!set(name, value))
-        throw InvalidArgument("suppression '" + text + "': '" + field +
-                              "' is not valid, expected kind=NAME, kernel=REGEX, file=PATH or line=NUMBER");
-    }
-  }
-
-  bool set(const std::string& name, const std::string& value) {
-    if (name == "kind") {
-      kind = value;
-      return std::ranges::any_of(kKinds, [&](const Kind& known) { return known.name == value; });
-    }
-    if (name == "file") return !(file = value).empty();
-    if (name == "line")
-      return std::from_chars(value.data(), value.data() + value.size(), line).ptr == value.data() + value.size() &&
-             line > 0;
-    if (name != "kernel") return false;
-    try {
-      kernel.emplace(value);
-    } catch (const std::regex_error&) {
-      return false;
-    }
-    return true;
-  }
-
-  bool matches(const Finding& finding) const {
-    return (kind.empty() || kind == name_of(finding.kind)) && (!kernel || std::regex_match(finding.kernel, *kernel)) &&
-           finding.file.ends_with(file) && (line == 0 || line == finding.line);
-  }
-};
-
 FindingLog::FindingLog(const FindingOptions& options, Show show)
-    : goes_on_(options.goes_on), formal_(options.formal), show_(std::move(show)) {
-  std::istringstream lines(options.suppressions);
-  for (std::string line; std::getline(lines, line);) {
-    const std::size_t begin = line.find_first_not_of(" \t\r");
-    if (begin != line.npos && line[begin] != '#') suppressions_.emplace_back(line.substr(begin));
-  }
-}
-
-FindingLog::~FindingLog() = default;
+    : goes_on_(options.goes_on),
+      formal_(options.formal),
+      show_(std::move(show)),
+      suppressions_(suppressions_from(options.suppressions)) {}
 
 bool FindingLog::is_suppressed(const Finding& finding) const {
-  return std::ranges::any_of(suppressions_, [&](const Suppression& one) { return one.matches(finding); });
+  return std::ranges::any_of(suppressions_, [&](const Suppression& one) {
+    return one.matches(finding.kind, finding.kernel, finding.file, finding.line);
+  });
 }
 
 bool FindingLog::is_new(const FindingKey& key) {

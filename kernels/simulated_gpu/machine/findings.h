@@ -9,48 +9,15 @@
 #include <mutex>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "kernels/simulated_gpu/finding_kind.h"
 #include "kernels/simulated_gpu/machine/finding_options.h"
 #include "kernels/simulated_gpu/machine/launch.h"
+#include "kernels/simulated_gpu/suppressions.h"
 
 namespace gradring::simulated_gpu {
-
-/// What is wrong. name_of() gives the names that suppressions and JSON use.
-enum class FindingKind : std::uint8_t {
-  fault,              ///< ends the launch, for any other reason than those below
-  out_of_bounds,      ///< of an allocation, of shared or local memory; ends the launch
-  misaligned,         ///< ends the launch
-  trap,               ///< ends the launch
-  deadlock,           ///< or a block that does not end; ends the launch
-  shared_race,        ///< two threads of a block, without a barrier in between
-  block_race,         ///< two blocks of a launch, in global memory
-  global_race,        ///< two threads of a block, in global memory
-  stream_race,        ///< two pieces of work that no stream, event or wait orders
-  not_written,        ///< memory is read that nobody has written
-  padding,            ///< memory is read of which some bytes were written and some were not
-  missing_fence,      ///< fence.proxy.async
-  undefined_value,    ///< a shuffle reads a lane that takes no part
-  read_only_load,     ///< ld.global.nc of what the launch writes
-  unfinished_copy,    ///< the block ends while a copy or wgmma is under way
-  divergent_barrier,  ///< threads of a warp pass a barrier at which others of it wait
-  early_exit,         ///< a barrier for all threads, some of which have ended: they count as arrived
-  same_value,         ///< two threads store the same value to the same bytes
-  leak,               ///< an object or memory that is left at the end of the process
-  misuse,             ///< a call that breaks a rule of CUDA, and fails
-  mistake,            ///< a call that CUDA lets pass
-};
-inline constexpr std::size_t kFindingKinds = static_cast<std::size_t>(FindingKind::mistake) + 1;
-
-/// "shared-race"
-std::string_view name_of(FindingKind kind);
-
-/// formal: the PTX ISA leaves a result open that every GPU gives in the same way; reported on request.
-enum class Severity : std::uint8_t { error, warning, formal };
-std::string_view name_of(Severity severity);
-Severity severity_of(FindingKind kind);
 
 struct Finding {
   FindingKind kind = FindingKind::fault;
@@ -85,21 +52,14 @@ struct FindingKey {
 
 /// The findings of a process, or of a test.
 ///
-/// Suppressions: a line each, whose fields must all match; `#` begins a comment.
-///
-///     kind=shared-race kernel=reduce.* file=reduce.cu line=31
-///
-/// `kernel` is a regular expression (ECMAScript) for the whole name, `file` the end of the path.
-///
 /// Threads   any.
-/// Errors    InvalidArgument of the constructor: a line that is not as above.
+/// Errors    InvalidArgument of the constructor: a line of the suppressions that is not valid.
 class FindingLog {
  public:
   using Show = std::function<void(const Finding&)>;
 
   /// `show` is called for each that is new and not suppressed.
   explicit FindingLog(const FindingOptions& options = {}, Show show = {});
-  ~FindingLog();
 
   /// From now on, `host_stack` says what Finding::host_stack of a new finding is.
   void ask_host_stack(std::function<std::vector<std::string>(const Finding&)> host_stack) {
@@ -129,8 +89,6 @@ class FindingLog {
   std::string json() const;
 
  private:
-  struct Suppression;
-
   bool is_suppressed(const Finding& finding) const;
 
   bool goes_on_;

@@ -12,6 +12,7 @@
 #include "kernels/base/file.h"
 #include "kernels/simulated_gpu/cards/card.h"
 #include "kernels/simulated_gpu/run_options.h"
+#include "kernels/simulated_gpu/suppressions.h"
 #include "train/app/cuda/cuda_commands.h"
 #include "train/app/cuda/cuda_program.h"
 #include "train/options/exit_code.h"
@@ -50,6 +51,17 @@ std::string parse_file(std::string_view option, std::string_view text) {
   return fs::absolute(text).string();
 }
 
+std::string parse_suppressions(std::string_view option, std::string_view text) {
+  constexpr std::size_t kMostBytes = std::size_t{1} << 20;
+  std::string path = parse_file(option, text);
+  try {
+    simulated_gpu::suppressions_from(read_small_file(path, kMostBytes));
+  } catch (const Error& error) {  // of the file, or of a line
+    throw bad_value(option, text, error.what());
+  }
+  return path;
+}
+
 double parse_seconds(std::string_view option, std::string_view text) {
   return std::chrono::duration<double>(parse_duration(option, text)).count();
 }
@@ -85,7 +97,7 @@ CommandLine command_line(CudaRunOptions& options) {
                   switch_option("formal", "findings that break the memory model, though no known GPU shows them",
                                 options.formal),
                   value_option("suppressions", "FILE", "findings to leave out: a line for each, see docs/cuda.md",
-                               parse_file, options.suppressions),
+                               parse_suppressions, options.suppressions),
                   new_file_option("json", "FILE.json",
                                   "JSON file for findings and counters; an existing one is replaced", options.json),
                   integer_option("error-exitcode",

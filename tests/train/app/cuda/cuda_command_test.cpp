@@ -62,8 +62,10 @@ TEST_F(CudaCommand, RejectsOptionsThatCannotBe) {
                                                  {{"--error-exitcode", "256", "true"}, "--error-exitcode"},
                                                  {{"--time-limit", "soon", "true"}, "--time-limit"},
                                                  {{"--suppressions", "none.txt", "true"}, "there is no such file"},
+                                                 {{"--suppressions", "wrong", "true"}, "'kind=none' is not valid"},
                                                  {{"--json", "none/report.json", "true"}, "there is no folder"},
                                                  {{"--gpuz", "h100", "true"}, "Did you mean '--gpu"}};
+  std::ofstream(place_.path("wrong")) << "kind=none\n";
   for (const auto& [words, message] : cases) {
     SCOPED_TRACE(testing::PrintToString(words));
     const ProgramEnd end = run(words);
