@@ -78,7 +78,7 @@ void resolve_local(const Operation& operation, Warp& warp, Mask active, Access a
                 FindingKind::out_of_bounds);
     std::uint8_t* const written = warp.local_written(lane) + offset;
     if (access == Access::read && !all_written(written, bytes))
-      note_unwritten(operation, warp, lane, written, bytes, "local",
+      note_unwritten(operation, warp, lane, written, bytes, StateSpace::local,
                      [&] { return bytes_at(bytes, addresses.lane[lane]); });
     if (access != Access::read) std::memset(written, 1, bytes);
     addresses.lane[lane] = reinterpret_cast<std::uint64_t>(warp.local_memory(lane) + offset);

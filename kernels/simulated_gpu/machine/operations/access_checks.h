@@ -15,10 +15,6 @@ namespace gradring::simulated_gpu {
 
 // What the checks of all state spaces share.
 
-inline const char* verb(Access access) {
-  return access == Access::read ? "read" : access == Access::write ? "written" : "updated";
-}
-
 inline std::string bytes_at(unsigned bytes, std::uint64_t address) {
   return joined(bytes, (bytes == 1 ? " byte at " : " bytes at "), address);
 }
@@ -52,10 +48,12 @@ inline bool all_written(const std::uint8_t* written, std::size_t bytes) {
 /// does not say.
 template <class Describe>
 void note_unwritten(const Operation& operation, Warp& warp, unsigned lane, const std::uint8_t* written, unsigned bytes,
-                    const char* space, const Describe& describe) {
+                    StateSpace space, const Describe& describe) {
   const bool is_padding = std::memchr(written, 1, bytes) != nullptr;
-  note_finding(warp, is_padding ? FindingKind::padding : FindingKind::not_written, operation, lane, [&] {
-    return joined(space, " memory is read before it is written: ", describe(),
+  const bool is_local = space == StateSpace::local;
+  const FindingKind unwritten = is_local ? FindingKind::local_not_written : FindingKind::not_written;
+  note_finding(warp, is_padding ? FindingKind::padding : unwritten, operation, lane, [&] {
+    return joined(is_local ? "local" : "global", " memory is read before it is written: ", describe(),
                   is_padding ? ", some of which were written" : "");
   });
 }

@@ -85,7 +85,7 @@ void load_bulk(const Operation& operation, Warp& warp, Mask active) {
     const auto start_in = [&](Block& block) {
       at_lane(warp, operation, lane, [&] {
         if (!block.mbarriers().is_fenced(request.mbarrier))
-          note_finding(warp, FindingKind::missing_fence, operation, lane, [] {
+          note_finding(warp, FindingKind::unfenced_mbarrier, operation, lane, [] {
             return "an mbarrier was initialised without fence.mbarrier_init or fence.proxy.async, and a copy uses it";
           });
       });

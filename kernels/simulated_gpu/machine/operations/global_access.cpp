@@ -37,7 +37,7 @@ void touch_global(const Operation& operation, Warp& warp, unsigned lane, Access 
                   const GlobalMemory::Block& block, std::uint64_t address) {
   std::uint8_t* const written = block.written.get() + (address - block.address);
   if (access != Access::write && !all_written(written, bytes))
-    note_unwritten(operation, warp, lane, written, bytes, "global",
+    note_unwritten(operation, warp, lane, written, bytes, StateSpace::global,
                    [&] { return warp.block().global().memory().describe(address, bytes); });
   if (access != Access::read) std::memset(written, 1, bytes);
 }
@@ -74,13 +74,10 @@ void note_access(const Operation& operation, Warp& warp, Mask active, Access acc
                  const Addresses& addresses, const Span& span, std::uint64_t allocation, const AccessDetails* stored) {
   GlobalAccesses* const accesses = warp.block().accesses();
   if (accesses == nullptr) return;
-  const auto kind = access == Access::read    ? AccessLog::Kind::read
-                    : access == Access::write ? AccessLog::Kind::write
-                                              : AccessLog::Kind::atomic;
   const bool is_row = span.is_consecutive && active == kAllLanes;
   const bool silent = warp.block().findings() != nullptr && access == Access::write && !is_row &&
                       is_silent(operation, warp, active, addresses, stored);
-  accesses->note(operation, warp.index(), kind, active, bytes, addresses.lane, span.first, span.last + bytes,
+  accesses->note(operation, warp.index(), access, active, bytes, addresses.lane, span.first, span.last + bytes,
                  span.is_consecutive, allocation, silent);
   GlobalWords* const words = warp.block().global_words();
   if (words == nullptr) [[likely]]
