@@ -12,6 +12,7 @@
 namespace gradring::simulated_gpu {
 
 class Warp;
+struct UpdatedElement;
 struct Operation;
 
 /// The bulk copies (cp.async.bulk, cp.reduce.async.bulk) from shared to global memory of a warp's threads that are
@@ -22,7 +23,7 @@ class BulkStores {
   struct Request {
     std::vector<BoxChunk> chunks;
     /// Null: a copy. Else what happens to each element: a function of its address and the operand.
-    std::uint64_t (*update)(std::uint64_t address, std::uint64_t operand) = nullptr;
+    UpdatedElement (*update)(std::uint64_t address, std::uint64_t operand) = nullptr;
     unsigned element_bytes = 0;
   };
   void start(const Operation& operation, Warp& warp, unsigned lane, Request request);

@@ -273,6 +273,24 @@ TEST(ForwardProgress, LoopsThatChangeNothingAreReported) {
   }
 }
 
+/// A thread waits by an atomic that returns what it returned before.
+TEST(ForwardProgress, AtomicsThatChangeNothingWait) {
+  constexpr U32 kNotANumber = 0x7fc00000;
+  for (const std::string poll : {"atom.global.add.noftz.f16x2 %r3, [%p0], %r6; setp.ne.u32 %q2, %r3, 0;",
+                                 "atom.global.add.f32 %f1, [%p0+4], 0f00000000; setp.eq.f32 %q2, %f1, %f1;",
+                                 "atom.global.exch.b32 %r3, [%p0+4], %r7; setp.ne.u32 %q2, %r3, %r7;"}) {
+    const TestKernel kernel(
+        kBlock + ".reg .f32 %f<2>; mov.u32 %r6, 0; mov.u32 %r7, 2143289344;\n$poll: " + poll + " @!%q2 bra $poll;", 1);
+    GlobalMemory memory;
+    const DeviceArray<U32> words(memory, std::vector<U32>{0, kNotANumber});
+    const std::string text = fault_of([&] {
+      kernel.run(memory, {words.address()}, {2}, {1},
+                 {.most_instructions = 1u << 22, .most_idle_instructions = 1u << 16});
+    });
+    EXPECT_EQ(text.find("no progress: "), 0u) << poll << text;
+  }
+}
+
 /// Warp 1 sets a flag in shared memory when warp 0 has begun to wait for it; both go on to one barrier.
 TEST(ForwardProgress, WarpsOfABlockWaitForEachOther) {
   for (std::uint64_t seed = 0; seed < 20; ++seed) {

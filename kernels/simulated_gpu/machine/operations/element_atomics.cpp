@@ -8,10 +8,11 @@
 #include <atomic>
 #include <bit>
 #include <cmath>
+#include <utility>
 #include <vector>
 
-#include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/access.h"
+#include "kernels/simulated_gpu/machine/operations/atomic_functions.h"
 #include "kernels/simulated_gpu/machine/operations/floating_point.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/units/number_format.h"
@@ -21,28 +22,23 @@ namespace {
 
 using ptx::Type;
 
-using Add = decltype([](auto old, auto b) { return old + b; });
-using And = decltype([](auto old, auto b) { return old & b; });
-using Or = decltype([](auto old, auto b) { return old | b; });
-using Xor = decltype([](auto old, auto b) { return old ^ b; });
-using Exchange = decltype([](auto, auto b) { return b; });
-using Minimum = decltype([](auto old, auto b) { return b < old || old != old ? b : old; });
-using Maximum = decltype([](auto old, auto b) { return b > old || old != old ? b : old; });
-using Increment = decltype([](auto old, auto b) { return old >= b ? 0 : old + 1; });
-using Decrement = decltype([](auto old, auto b) { return old == 0 || old > b ? b : old - 1; });
+using namespace atomics;
 
 /// F of values that are computed as V, and are bits of T in memory.
 template <class T, class F, class ToValue, class ToBits>
-std::uint64_t update(std::uint64_t address, std::uint64_t operand, ToValue to_value, ToBits to_bits) {
+UpdatedElement update(std::uint64_t address, std::uint64_t operand, ToValue to_value, ToBits to_bits) {
   const std::atomic_ref<T> value(*reinterpret_cast<T*>(address));
+  const auto updated = [&](T old) {
+    return static_cast<T>(to_bits(F{}(to_value(old), to_value(static_cast<T>(operand)))));
+  };
   T old = value.load();
-  while (!value.compare_exchange_weak(old, to_bits(F{}(to_value(old), to_value(static_cast<T>(operand)))))) {
-  }
-  return old;
+  T made = updated(old);
+  while (!value.compare_exchange_weak(old, made)) made = updated(old);
+  return {.old = old, .changes = made != old};
 }
 
 template <class T, class F>
-std::uint64_t update_integer(std::uint64_t address, std::uint64_t operand) {
+UpdatedElement update_integer(std::uint64_t address, std::uint64_t operand) {
   using U = std::make_unsigned_t<T>;
   return update<U, F>(
       address, operand, [](U bits) { return static_cast<T>(bits); },
@@ -50,7 +46,7 @@ std::uint64_t update_integer(std::uint64_t address, std::uint64_t operand) {
 }
 
 template <class T, class F>
-std::uint64_t update_float(std::uint64_t address, std::uint64_t operand) {
+UpdatedElement update_float(std::uint64_t address, std::uint64_t operand) {
   using U = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
   return update<U, F>(
       address, operand, [](U bits) { return std::bit_cast<T>(bits); },
@@ -59,7 +55,7 @@ std::uint64_t update_float(std::uint64_t address, std::uint64_t operand) {
 
 /// Rounded once.
 template <Half kType, class F>
-std::uint64_t update_half(std::uint64_t address, std::uint64_t operand) {
+UpdatedElement update_half(std::uint64_t address, std::uint64_t operand) {
   using U = std::uint16_t;
   static constexpr NumberFormat kFormat = kType == Half::f16 ? kF16 : kBF16;
   return update<U, F>(
@@ -119,10 +115,13 @@ struct AtomicDetails : AccessDetails {
 void update_elements(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const AtomicDetails*>(operation.details);
   Addresses addresses = addresses_of(details.address, warp, active);
+  const std::uint64_t first = addresses.lane[lowest_lane(active)];
   resolve(operation, warp, active, details.space, Access::atomic, details.bytes, addresses);
-  warp.block().note_change();
   const ElementFunction& function = details.function;
   const unsigned in_register = function.is_pair ? 2 : 1;
+  bool changes = false;
+  bool is_new = false;
+  const auto put = [&](auto& result, auto old) { is_new |= std::exchange(result, old) != old; };
   for_each_lane(active, [&](unsigned lane) {
     std::uint64_t address = addresses.lane[lane];
     for (std::size_t i = 0; i < details.operands.size(); ++i) {
@@ -130,14 +129,18 @@ void update_elements(const Operation& operation, Warp& warp, Mask active) {
       const std::uint32_t operand = is_narrow ? warp.row<std::uint16_t>(details.operands[i])[lane]
                                               : warp.row<std::uint32_t>(details.operands[i])[lane];
       std::uint32_t old = 0;
-      for (unsigned k = 0; k < in_register; ++k, address += function.bytes)
-        old |= static_cast<std::uint32_t>(function.update(address, operand >> 16 * k)) << 16 * k;
+      for (unsigned k = 0; k < in_register; ++k, address += function.bytes) {
+        const UpdatedElement updated = function.update(address, operand >> 16 * k);
+        old |= static_cast<std::uint32_t>(updated.old) << 16 * k;
+        changes |= updated.changes;
+      }
       if (is_narrow)
-        warp.row<std::uint16_t>(details.results[i])[lane] = static_cast<std::uint16_t>(old);
+        put(warp.row<std::uint16_t>(details.results[i])[lane], static_cast<std::uint16_t>(old));
       else
-        warp.row<std::uint32_t>(details.results[i])[lane] = old;
+        put(warp.row<std::uint32_t>(details.results[i])[lane], old);
     }
   });
+  note_atomic(operation, warp, first, changes, is_new);
 }
 
 }  // namespace

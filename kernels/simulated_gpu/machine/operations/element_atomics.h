@@ -8,11 +8,16 @@
 
 namespace gradring::simulated_gpu {
 
+struct UpdatedElement {
+  std::uint64_t old = 0;  ///< what was there before
+  bool changes = false;
+};
+
 /// What an atomic does with an element of memory.
 struct ElementFunction {
   unsigned bytes = 4;
-  /// Returns what was at the address of the host before.
-  std::uint64_t (*update)(std::uint64_t address, std::uint64_t operand) = nullptr;
+  /// Of the element at this address of the host.
+  UpdatedElement (*update)(std::uint64_t address, std::uint64_t operand) = nullptr;
   bool is_pair = false;  ///< f16x2, bf16x2: two elements in a register
 };
 

@@ -7,6 +7,7 @@
 
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/operations/access.h"
+#include "kernels/simulated_gpu/machine/operations/atomic_functions.h"
 #include "kernels/simulated_gpu/machine/operations/element_atomics.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
@@ -176,24 +177,6 @@ void translate_access(Decoder& decoder, Operation& operation) {
     operation.execute = synchronises ? store_of<true>(decoder, type, width) : store_of<false>(decoder, type, width);
 }
 
-using Add = decltype([]<class T>(T old, T b) { return static_cast<T>(old + b); });
-using And = decltype([](auto old, auto b) { return old & b; });
-using Or = decltype([](auto old, auto b) { return old | b; });
-using Xor = decltype([](auto old, auto b) { return old ^ b; });
-using Exchange = decltype([](auto, auto b) { return b; });
-/// inc: wraps to 0 behind b; dec: wraps to b behind 0.
-using Increment = decltype([](std::uint32_t old, std::uint32_t b) { return old >= b ? 0 : old + 1; });
-using Decrement = decltype([](std::uint32_t old, std::uint32_t b) { return old == 0 || old > b ? b : old - 1; });
-
-/// `is_new`: the instruction returned something else than the last time.
-void note_atomic(const Operation& operation, Warp& warp, std::uint64_t address, bool changes, bool is_new) {
-  if (changes) {
-    warp.block().note_change();
-    warp.end_fair_turn();
-  }
-  warp.note_poll(operation, address, changes || is_new);
-}
-
 template <class F, class T>
 void update(const Operation& operation, Warp& warp, Mask active) {
   const Addresses addresses = resolve_operand(operation, warp, active, Access::atomic);
@@ -206,8 +189,8 @@ void update(const Operation& operation, Warp& warp, Mask active) {
     T old = value.load();
     T updated = F{}(old, b[lane]);
     while (!value.compare_exchange_weak(old, updated)) updated = F{}(old, b[lane]);
-    changes |= updated != old;
-    is_new |= std::exchange(d[lane], old) != old;
+    changes |= !are_same(updated, old);
+    is_new |= !are_same(std::exchange(d[lane], old), old);
   });
   note_atomic(operation, warp, addresses.lane[lowest_lane(active)], changes, is_new);
 }
@@ -247,8 +230,8 @@ Handler of_u32(Decoder& decoder, Type type) {
 }
 
 Handler addition(Decoder& decoder, Type type) {
-  if (type != Type::f32 && type != Type::f64) return of_words<Add>(decoder, type);
-  return choose_type<float, double>(decoder, type, []<class T> { return &update<Add, T>; });
+  if (type != Type::f32 && type != Type::f64) return of_words<atomics::Add>(decoder, type);
+  return choose_type<float, double>(decoder, type, []<class T> { return &update<atomics::Add, T>; });
 }
 
 Handler swap_of_words(Decoder& decoder, Type type) {
@@ -257,14 +240,14 @@ Handler swap_of_words(Decoder& decoder, Type type) {
 
 constexpr Word<Handler (*)(Decoder&, Type)> kFunctions[] = {
     {"add", addition},
-    {"min", of_integers<IntegerMinimum>},
-    {"max", of_integers<IntegerMaximum>},
-    {"and", of_words<And>},
-    {"or", of_words<Or>},
-    {"xor", of_words<Xor>},
-    {"exch", of_words<Exchange>},
-    {"inc", of_u32<Increment>},
-    {"dec", of_u32<Decrement>},
+    {"min", of_integers<atomics::Minimum>},
+    {"max", of_integers<atomics::Maximum>},
+    {"and", of_words<atomics::And>},
+    {"or", of_words<atomics::Or>},
+    {"xor", of_words<atomics::Xor>},
+    {"exch", of_words<atomics::Exchange>},
+    {"inc", of_u32<atomics::Increment>},
+    {"dec", of_u32<atomics::Decrement>},
     {"cas", swap_of_words},
 };
 
