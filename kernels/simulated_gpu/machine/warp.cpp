@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
@@ -31,12 +30,6 @@ void fill(std::byte* frame, Slot slot, unsigned width, unsigned lane, std::uint6
 /// Whether a fragment that waited for others of its warp executes the instruction again.
 bool is_called_again(const Fragment& fragment) {
   return fragment.state == Fragment::State::at_collective && fragment.lanes != fragment.waited;
-}
-
-std::string hexadecimal(Mask mask) {
-  char text[16];
-  std::snprintf(text, sizeof text, "0x%08x", mask);
-  return text;
 }
 
 }  // namespace
@@ -123,10 +116,10 @@ Warp::Stop Warp::execute(std::uint64_t quantum) {
   return Stop::quantum_over;
 }
 
-void Warp::poll_again() {
+void Warp::poll_again(Mask active) {
   --position_;
   --block_.counters().instructions[position_].executions;
-  block_.counters().instructions[position_].lanes -= static_cast<unsigned>(std::popcount(lanes_));
+  block_.counters().instructions[position_].lanes -= static_cast<unsigned>(std::popcount(active));
   leave({.position = position_, .lanes = lanes_, .state = Fragment::State::polling, .waits_at = position_});
 }
 
@@ -340,9 +333,9 @@ Warp::Stop Warp::why_stopped() {
   const Fragment& first = others_.front();
   if (first.state == Fragment::State::at_collective)
     fail_at(first.position, lowest_lane(first.lanes),
-            "threads of a warp wait for others of it that never come: of the members " + hexadecimal(first.members) +
-                ", lanes " + hexadecimal(first.lanes) + " are here, and " +
-                hexadecimal(first.members & living_ & ~first.lanes) + " wait elsewhere",
+            "threads of a warp wait for others of it that never come: of the members " + hexadecimal(first.members, 8) +
+                ", lanes " + hexadecimal(first.lanes, 8) + " are here, and " +
+                hexadecimal(first.members & living_ & ~first.lanes, 8) + " wait elsewhere",
             FindingKind::deadlock);
   if (others_.size() > 1 && !is_at_one_barrier())
     fail_at(others_[1].position, lowest_lane(others_[1].lanes),

@@ -170,6 +170,8 @@ class Warp {
   /// Lanes that wait so have executed it after all.
   void end_waiting(Mask lanes);
   void poll() { leave({position_, lanes_, Fragment::State::polling}); }
+  /// The same, and the instruction, which `active` execute, will be executed again.
+  void poll_again(Mask active);
   /// For an instruction that returns what other threads write, and may be a look at whether they have: polls that see
   /// nothing new give way.
   void note_poll(const Operation& operation, std::uint64_t address, bool is_new) {
@@ -186,8 +188,6 @@ class Warp {
     if (is_fair_) [[unlikely]]
       forget_who_gave_way();
   }
-  /// The same, and the instruction will be executed again.
-  void poll_again();
 
   /// The bytes of a thread's local memory.
   std::byte* local_memory(unsigned lane) { return local_.data() + lane * local_bytes_; }

@@ -178,6 +178,21 @@ TEST(Cluster, HasSpecialRegisters) {
                 142200000 + 10000 * (y / 2) + 1000 * (x / 2) + 100 * (x % 2 + 2 * (y % 2)) + 10 * (y % 2) + x % 2);
 }
 
+TEST(Cluster, LanesThatWaitAreCountedOnce) {
+  GlobalMemory memory;
+  const TestKernel kernel(
+      ".reg .b32 %thread; .reg .pred %q<9>; mov.u32 %thread, %tid.x; setp.lt.u32 %q1, %thread, 16;\n"
+      "@!%q1 ret; barrier.cluster.arrive; setp.lt.u32 %q2, %thread, 8;\n"
+      "@%q2 barrier.cluster.wait; @!%q2 barrier.cluster.wait;",
+      0, ".explicitcluster\n.reqnctapercluster 4, 1, 1");
+  for (std::uint64_t seed = 0; seed < 4; ++seed) {
+    const Counters counters = kernel.run(memory, {}, {4}, {32}, {.seed = seed});
+    const auto& wait = counters.instructions[kernel.index_of("@%q2 barrier.cluster.wait")];
+    EXPECT_EQ(wait.lanes, 4u * 8);
+    EXPECT_EQ(wait.executions, 4u);
+  }
+}
+
 /// Each block stores its rank in the next one's shared memory, and reads what the one behind the next has there.
 TEST(Cluster, BlocksAccessEachOthersSharedMemory) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {

@@ -22,7 +22,7 @@ void arrive_at_cluster(const Operation& operation, Warp& warp, Mask active) {
 
 void wait_for_cluster(const Operation& operation, Warp& warp, Mask active) {
   at_lane(warp, operation, lowest_lane(active), [&] {
-    if (!warp.block().cluster().is_complete(warp, active)) warp.poll_again();
+    if (!warp.block().cluster().is_complete(warp, active)) warp.poll_again(active);
   });
 }
 

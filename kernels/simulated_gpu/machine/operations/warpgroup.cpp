@@ -27,7 +27,7 @@ void commit_products(const Operation& operation, Warp& warp, Mask active) {
 
 void wait_for_products(const Operation& operation, Warp& warp, Mask active) {
   if (is_whole_warp(operation, warp, active) && !warp.block().warpgroups().wait(warp, operation.immediate))
-    warp.poll_again();
+    warp.poll_again(active);
 }
 
 /// m64n128k16: the numbers behind n and k; 0 if the word is another one.
