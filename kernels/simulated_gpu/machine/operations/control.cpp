@@ -67,11 +67,12 @@ std::vector<bool> reachable_from(const Program& program, std::size_t begin) {
 /// end.
 Mask lanes_that_passed(const Operation& barrier, Warp& warp, Mask active) {
   const Program& program = warp.block().program();
-  const std::vector<bool> later = reachable_from(program, program.position_of(barrier) + 1);
+  const std::size_t next = program.position_of(barrier) + 1;
+  BarrierDetails::Behind& behind = *static_cast<const BarrierDetails*>(barrier.details)->behind;
+  std::call_once(behind.is_known, [&] { behind.positions = reachable_from(program, next); });
   Mask passed = 0;
   for (const Fragment& fragment : warp.waiting())
-    if (later[fragment.position] && !is_about_to_end(program, fragment.position)) passed |= fragment.lanes;
-  const std::size_t next = program.position_of(barrier) + 1;
+    if (behind.positions[fragment.position] && !is_about_to_end(program, fragment.position)) passed |= fragment.lanes;
   if (!is_about_to_end(program, next)) passed |= warp.running() & ~active;
   return passed;
 }
