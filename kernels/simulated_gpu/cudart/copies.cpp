@@ -36,6 +36,7 @@ std::size_t offset_in(const Pitch& pitch, std::size_t row, std::size_t slice) {
 
 /// From the first byte to the end of the last row.
 std::size_t extent_of(const CopyShape& shape, const Pitch& pitch) {
+  if (shape.is_empty()) return 0;
   return offset_in(pitch, shape.rows - 1, shape.slices - 1) + shape.bytes;
 }
 
@@ -115,6 +116,7 @@ double copy_row(Runtime& rt, const char* name, void* to, const void* from, std::
 
 double copy_now(Runtime& rt, const CopySpec& spec, const Card& card, CountedWork* counted) {
   double bytes_per_second = card.bytes_per_second;
+  if (spec.shape.is_empty()) return kLeastSeconds;
   for_each_row(spec.shape, [&](std::size_t row, std::size_t slice) {
     bytes_per_second = copy_row(rt, spec.name, at(spec.to, offset_in(spec.to_pitch, row, slice)),
                                 at(spec.from, offset_in(spec.from_pitch, row, slice)), spec.shape.bytes, card);
@@ -134,6 +136,7 @@ void fill(std::byte* to, std::size_t bytes, unsigned value, unsigned element_byt
 
 double clear_now(Runtime& rt, const ClearSpec& spec, const Card& card, CountedWork* counted) {
   const std::size_t bytes = spec.shape.bytes;
+  if (spec.shape.is_empty()) return kLeastSeconds;
   for_each_row(spec.shape, [&](std::size_t row, std::size_t slice) {
     std::byte* const to = at(spec.to, offset_in(spec.pitch, row, slice));
     const GlobalMemory::Block* const block = block_of(rt, to, bytes, spec.name, " writes ");

@@ -31,9 +31,17 @@ void DefaultStreams::order_legacy(Stream& legacy, Handles<Stream, cudaStream_t>&
   };
   for (auto& [number, stream] : created.all()) add(stream);
   for (auto& [key, stream] : per_thread_) add(stream);
+  if (const auto left = left_.extract(legacy.device)) before.push_back(left.mapped());
   if (before.empty()) return;
   before.push_back(legacy.tail);
   legacy.tail = scheduler.enqueue({.run = {}, .lane = legacy.lane}, before);
+}
+
+void DefaultStreams::leave(Stream& stream, Scheduler& scheduler) {
+  if (stream.kind != Stream::Kind::blocking || !stream.tail) return;
+  Scheduler::WorkPtr& left = left_[stream.device];
+  const std::array<Scheduler::WorkPtr, 2> both = {stream.tail, left};
+  left = left ? scheduler.enqueue({.run = {}, .lane = stream.lane}, both) : stream.tail;
 }
 
 bool DefaultStreams::waits_for_capture(const Stream& legacy, const Handles<Stream, cudaStream_t>& created) const {

@@ -30,6 +30,9 @@ class DefaultStreams {
   /// Errors    Misuse if the legacy stream would wait for a stream that is captured.
   void order(Stream& stream, Handles<Stream, cudaStream_t>& created, Scheduler& scheduler);
 
+  /// A created stream is destroyed: later work of the legacy stream comes behind what a blocking one has enqueued.
+  void leave(Stream& stream, Scheduler& scheduler);
+
   /// Whether work of this legacy stream would wait for a stream that is captured.
   bool waits_for_capture(const Stream& legacy, const Handles<Stream, cudaStream_t>& created) const;
 
@@ -44,6 +47,7 @@ class DefaultStreams {
   void order_legacy(Stream& legacy, Handles<Stream, cudaStream_t>& created, Scheduler& scheduler);
 
   std::map<int, Stream> legacy_;
+  std::map<int, Scheduler::WorkPtr> left_;  ///< by device: of blocking streams that were destroyed
   std::map<std::pair<std::thread::id, int>, Stream> per_thread_;
 };
 

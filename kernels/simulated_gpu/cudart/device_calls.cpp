@@ -99,9 +99,7 @@ cudaError_t cudaDeviceSynchronize() {
     };
     for (const auto& [number, stream] : call.rt.streams.all()) add(stream);
     call.rt.default_streams.for_each(add);
-    for (const auto& [of_device, work] : call.rt.orphans)
-      if (of_device == device) ends.push_back(work);
-    std::erase_if(call.rt.orphans, [&](const auto& orphan) { return orphan.first == device; });
+    if (const auto orphans = call.rt.orphans.extract(device)) ends.push_back(orphans.mapped());
     call.lock.unlock();
     for (const Scheduler::WorkPtr& end : ends) call.rt.scheduler.wait(end);
     call.rt.print_device_output();

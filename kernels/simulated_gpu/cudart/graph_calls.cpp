@@ -168,7 +168,10 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t handle
     ArrangedRecipe arranged = arrange(graph);
     const std::uint64_t first_lane = call.rt.scheduler.new_lanes(arranged.recipe->branches);
     *executable = call.rt.executables.add(
-        {.recipe = std::move(arranged.recipe), .positions = std::move(arranged.positions), .first_lane = first_lane});
+        {.graph = handle,
+         .recipe = std::move(arranged.recipe),
+         .positions = std::move(arranged.positions),
+         .first_lane = first_lane});
   });
 }
 
@@ -189,6 +192,7 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t handle, 
     const bool fits = std::ranges::equal(changed.recipe->nodes, arranged.recipe->nodes, is_same);
     if (info) *info = {.result = fits ? cudaGraphExecUpdateSuccess : cudaGraphExecUpdateErrorTopologyChanged};
     if (!fits) throw Refusal{cudaErrorGraphExecUpdateFailure};
+    changed.graph = handle;
     changed.recipe = std::move(arranged.recipe);
     changed.positions = std::move(arranged.positions);
     return cudaSuccess;

@@ -50,28 +50,51 @@ cudaError_t added(const char* name, cudaGraphNode_t* node, cudaGraph_t handle, c
   });
 }
 
-/// Gives a node of a graph other work.
+cudaGraphNodeType type_of(const Recipe::Node& node) {
+  if (node.child) return cudaGraphNodeTypeGraph;
+  switch (node.work.kind) {
+    case CountedWork::Kind::kernel: return cudaGraphNodeTypeKernel;
+    case CountedWork::Kind::copy: return cudaGraphNodeTypeMemcpy;
+    case CountedWork::Kind::clear: return cudaGraphNodeTypeMemset;
+    case CountedWork::Kind::host_function:
+      return node.work.name == kEmptyNode ? cudaGraphNodeTypeEmpty : cudaGraphNodeTypeHost;
+    case CountedWork::Kind::allocation: return cudaGraphNodeTypeMemAlloc;
+  }
+  return cudaGraphNodeTypeEmpty;
+}
+
+/// Errors    Misuse unless it is a node of this type.
+void require_type(const Recipe::Node& node, cudaGraphNodeType type) {
+  if (type_of(node) != type) throw Misuse{cudaErrorInvalidValue, "a node of another type"};
+}
+
+/// Gives a node of a graph, of this type, other work.
 template <class Make>
-cudaError_t changed(const char* name, cudaGraphNode_t node, const Make& make) {
+cudaError_t changed(const char* name, cudaGraphNode_t node, cudaGraphNodeType type, const Make& make) {
   return call(name, [&](Call& call) {
     const GraphNode& found = node_at(call, node);
     Graph& graph = call.rt.graphs.at(found.graph);
     Device& device = call.on(graph.recipe.device);
-    graph.recipe.nodes[found.index].work = device.guarded(make(call.rt, device));
+    Recipe::Node& changed = graph.recipe.nodes[found.index];
+    require_type(changed, type);
+    changed.work = device.guarded(make(call.rt, device));
   });
 }
 
 /// The same of an executable graph, by the node of the graph that it was made of. Launches under way keep theirs.
 template <class Make>
-cudaError_t changed_in(const char* name, cudaGraphExec_t handle, cudaGraphNode_t node, const Make& make) {
+cudaError_t changed_in(const char* name, cudaGraphExec_t handle, cudaGraphNode_t node, cudaGraphNodeType type,
+                       const Make& make) {
   return call(name, [&](Call& call) {
     GraphExecutable& executable = call.rt.executables.at(handle);
     Device& device = call.on(executable.recipe->device);
-    const std::size_t index = node_at(call, node).index;
+    const std::size_t index = index_in(call, executable.graph, node);
     if (index >= executable.positions.size())
       throw Misuse{cudaErrorInvalidValue, "a node that the graph did not have when it was instantiated"};
     auto recipe = std::make_shared<Recipe>(*executable.recipe);
-    recipe->nodes[executable.positions[index]].work = device.guarded(make(call.rt, device));
+    Recipe::Node& changed = recipe->nodes[executable.positions[index]];
+    require_type(changed, type);
+    changed.work = device.guarded(make(call.rt, device));
     executable.recipe = std::move(recipe);
   });
 }
@@ -114,19 +137,6 @@ auto host_function_of(const cudaHostNodeParams& parameters) {
   return [&parameters](Runtime&, const Device&) {
     return host_function_work("cudaGraphAddHostNode", parameters.fn, parameters.userData);
   };
-}
-
-cudaGraphNodeType type_of(const Recipe::Node& node) {
-  if (node.child) return cudaGraphNodeTypeGraph;
-  switch (node.work.kind) {
-    case CountedWork::Kind::kernel: return cudaGraphNodeTypeKernel;
-    case CountedWork::Kind::copy: return cudaGraphNodeTypeMemcpy;
-    case CountedWork::Kind::clear: return cudaGraphNodeTypeMemset;
-    case CountedWork::Kind::host_function:
-      return node.work.name == kEmptyNode ? cudaGraphNodeTypeEmpty : cudaGraphNodeTypeHost;
-    case CountedWork::Kind::allocation: return cudaGraphNodeTypeMemAlloc;
-  }
-  return cudaGraphNodeTypeEmpty;
 }
 
 /// Writes up to *count nodes, or without `nodes` their number.
@@ -273,30 +283,32 @@ cudaError_t cudaGraphNodeGetType(cudaGraphNode_t node, cudaGraphNodeType* type) 
 }
 
 cudaError_t cudaGraphKernelNodeSetParams(cudaGraphNode_t node, const cudaKernelNodeParams* parameters) {
-  return changed("cudaGraphKernelNodeSetParams", node, kernel_of(*parameters));
+  return changed("cudaGraphKernelNodeSetParams", node, cudaGraphNodeTypeKernel, kernel_of(*parameters));
 }
 cudaError_t cudaGraphMemcpyNodeSetParams(cudaGraphNode_t node, const cudaMemcpy3DParms* parameters) {
-  return changed("cudaGraphMemcpyNodeSetParams", node, copy_of("cudaGraphMemcpyNodeSetParams", *parameters));
+  return changed("cudaGraphMemcpyNodeSetParams", node, cudaGraphNodeTypeMemcpy,
+                 copy_of("cudaGraphMemcpyNodeSetParams", *parameters));
 }
 cudaError_t cudaGraphMemsetNodeSetParams(cudaGraphNode_t node, const cudaMemsetParams* parameters) {
-  return changed("cudaGraphMemsetNodeSetParams", node, clear_of(*parameters));
+  return changed("cudaGraphMemsetNodeSetParams", node, cudaGraphNodeTypeMemset, clear_of(*parameters));
 }
 cudaError_t cudaGraphHostNodeSetParams(cudaGraphNode_t node, const cudaHostNodeParams* parameters) {
-  return changed("cudaGraphHostNodeSetParams", node, host_function_of(*parameters));
+  return changed("cudaGraphHostNodeSetParams", node, cudaGraphNodeTypeHost, host_function_of(*parameters));
 }
 
 cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaKernelNodeParams* parameters) {
-  return changed_in("cudaGraphExecKernelNodeSetParams", executable, node, kernel_of(*parameters));
+  return changed_in("cudaGraphExecKernelNodeSetParams", executable, node, cudaGraphNodeTypeKernel,
+                    kernel_of(*parameters));
 }
 cudaError_t cudaGraphExecMemcpyNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaMemcpy3DParms* parameters) {
-  return changed_in("cudaGraphExecMemcpyNodeSetParams", executable, node,
+  return changed_in("cudaGraphExecMemcpyNodeSetParams", executable, node, cudaGraphNodeTypeMemcpy,
                     copy_of("cudaGraphExecMemcpyNodeSetParams", *parameters));
 }
 cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t executable, cudaGraphNode_t node, void* to,
                                                const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-  return changed_in("cudaGraphExecMemcpyNodeSetParams1D", executable, node,
+  return changed_in("cudaGraphExecMemcpyNodeSetParams1D", executable, node, cudaGraphNodeTypeMemcpy,
                     copy_of({.name = "cudaGraphExecMemcpyNodeSetParams1D",
                              .to = to,
                              .from = from,
@@ -305,10 +317,12 @@ cudaError_t cudaGraphExecMemcpyNodeSetParams1D(cudaGraphExec_t executable, cudaG
 }
 cudaError_t cudaGraphExecMemsetNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                              const cudaMemsetParams* parameters) {
-  return changed_in("cudaGraphExecMemsetNodeSetParams", executable, node, clear_of(*parameters));
+  return changed_in("cudaGraphExecMemsetNodeSetParams", executable, node, cudaGraphNodeTypeMemset,
+                    clear_of(*parameters));
 }
 cudaError_t cudaGraphExecHostNodeSetParams(cudaGraphExec_t executable, cudaGraphNode_t node,
                                            const cudaHostNodeParams* parameters) {
-  return changed_in("cudaGraphExecHostNodeSetParams", executable, node, host_function_of(*parameters));
+  return changed_in("cudaGraphExecHostNodeSetParams", executable, node, cudaGraphNodeTypeHost,
+                    host_function_of(*parameters));
 }
 }

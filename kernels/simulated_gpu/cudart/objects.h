@@ -91,6 +91,7 @@ class Capture {
   /// Begins with `origin`.
   Capture(Stream& origin, cudaStreamCaptureMode mode);
 
+  int device() const { return recipe_.device; }
   bool is_origin(const Stream& stream) const { return origin_ == &stream; }
   bool is_valid() const { return broken_.empty(); }
   bool has_ended() const { return ended_; }
@@ -154,6 +155,7 @@ struct Pool {
 
 /// A graph that can be launched.
 struct GraphExecutable {
+  cudaGraph_t graph = nullptr;  ///< of which it was made
   std::shared_ptr<const Recipe> recipe;
   std::vector<std::size_t> positions;  ///< of the graph's nodes in it
   std::uint64_t first_lane = 0;        ///< a lane for each of its branches

@@ -203,6 +203,12 @@ void Runtime::reset(int device) {
   const auto remove = [&](auto& handles, const auto& device_of) {
     std::erase_if(handles.all(), [&](const auto& entry) { return device_of(entry.second) == device; });
   };
+  std::erase_if(captures, [&](const std::shared_ptr<Capture>& capture) { return capture->device() == device; });
+  for (auto& [number, stream] : streams.all())
+    if (stream.device == device && stream.capture) stream.capture->leave(stream);
+  default_streams.for_each([&](Stream& stream) {
+    if (stream.device == device && stream.capture) std::exchange(stream.capture, nullptr)->leave(stream);
+  });
   remove(streams, [](const Stream& stream) { return stream.device; });
   remove(events, [](const Event& event) { return event.device; });
   remove(pools, [](const Pool& pool) { return pool.device; });

@@ -124,7 +124,7 @@ struct Runtime {
   std::vector<std::shared_ptr<Capture>> captures;  ///< those that have not ended
   std::map<int, cudaMemPool_t> default_pools;      ///< by device
   DefaultStreams default_streams;
-  std::vector<std::pair<int, Scheduler::WorkPtr>> orphans;  ///< the last work of destroyed streams, by device
+  std::map<int, Scheduler::WorkPtr> orphans;       ///< by device: the end of all work of destroyed streams
   ModuleInstances modules{memory, addresses};
   std::map<std::pair<const void*, int>, int>
       allowed_shared;  ///< dynamic bytes by kernel and device, where a program asked

@@ -65,6 +65,15 @@ void wait_for(Call& call, Stream& stream, const Event& event) {
   stream.tail = call.rt.scheduler.enqueue({.run = {}, .lane = stream.lane}, both);
 }
 
+/// What a stream that is destroyed has enqueued is done all the same, before what waits for its device, and before the
+/// legacy stream if it is a blocking one.
+void leave_work(Runtime& rt, Stream& stream) {
+  Scheduler::WorkPtr& orphans = rt.orphans[stream.device];
+  const std::array<Scheduler::WorkPtr, 2> both = {stream.tail, orphans};
+  orphans = orphans ? rt.scheduler.enqueue({.run = {}, .lane = stream.lane}, both) : stream.tail;
+  rt.default_streams.leave(stream, rt.scheduler);
+}
+
 }  // namespace
 
 /// The function is called on a thread of the simulated GPU's; not if the device failed.
@@ -168,7 +177,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t handle) {
       throw Misuse{cudaErrorInvalidResourceHandle, "a default stream, which cannot be destroyed"};
     Stream& stream = call.stream(handle);
     call.release(stream.device);
-    if (stream.tail) call.rt.orphans.emplace_back(stream.device, stream.tail);
+    if (stream.tail) leave_work(call.rt, stream);
     if (const std::shared_ptr<Capture> capture = stream.capture) {
       if (capture->is_origin(stream)) std::erase(call.rt.captures, capture);  // nothing can end it any more
       capture->leave(stream);

@@ -268,5 +268,78 @@ TEST_F(CaptureRules, BranchesOfAGraphHaveNoOrder) {
   EXPECT_EQ(values, (std::set<std::uint32_t>{1, 2}));
 }
 
+TEST_F(CaptureRules, EndWithTheirDevice) {
+  expects_faults_ = true;  // what is left
+  fork();
+  ok(cudaDeviceReset());
+  EXPECT_EQ(end(), cudaErrorInvalidResourceHandle);
+  const cudaStream_t stream = make_stream();
+  EXPECT_EQ(cudaStreamQuery(stream), cudaSuccess) << "no capture forbids it";
+  ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeGlobal));
+  ok(cudaStreamEndCapture(stream, &graph_));
+  expect_fault("at cudaDeviceReset, not given back: 2 of cudaStreamCreateWithFlags");
+}
+
+class GraphNodes : public Cudart {
+ protected:
+  void SetUp() override {
+    Cudart::SetUp();
+    data_ = pinned(4);
+    ok(cudaGraphCreate(&graph_, 0));
+    ok(cudaGraphAddMemsetNode(&clear_, graph_, nullptr, 0, &parameters()));
+    ok(cudaGraphAddEmptyNode(&empty_, graph_, nullptr, 0));
+  }
+
+  const cudaMemsetParams& parameters() {
+    parameters_.dst = data_;
+    return parameters_;
+  }
+
+  std::uint32_t* data_ = nullptr;
+  cudaGraph_t graph_ = nullptr;
+  cudaGraphNode_t clear_ = nullptr, empty_ = nullptr;
+  cudaMemsetParams parameters_{.dst = nullptr, .pitch = 0, .value = 1, .elementSize = 4, .width = 1, .height = 1};
+};
+
+TEST_F(GraphNodes, AreChangedByFunctionsForTheirType) {
+  cudaGraphExec_t executable = nullptr;
+  ok(cudaGraphInstantiate(&executable, graph_, 0));
+  ok(cudaGraphMemsetNodeSetParams(clear_, &parameters()));
+  ok(cudaGraphExecMemsetNodeSetParams(executable, clear_, &parameters()));
+  EXPECT_EQ(cudaGraphMemsetNodeSetParams(empty_, &parameters()), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaGraphExecMemsetNodeSetParams(executable, empty_, &parameters()), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaGraphExecMemcpyNodeSetParams1D(executable, clear_, data_, data_ + 1, 4, cudaMemcpyDefault),
+            cudaErrorInvalidValue);
+  expect_fault("cudaGraphMemsetNodeSetParams: a node of another type");
+}
+
+TEST_F(GraphNodes, AreChangedInExecutablesOfTheirGraph) {
+  cudaGraph_t other = nullptr;
+  cudaGraphNode_t node = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  ok(cudaGraphCreate(&other, 0));
+  ok(cudaGraphAddMemsetNode(&node, other, nullptr, 0, &parameters()));
+  ok(cudaGraphInstantiate(&executable, graph_, 0));
+  EXPECT_EQ(cudaGraphExecMemsetNodeSetParams(executable, node, &parameters()), cudaErrorInvalidValue);
+  expect_fault("cudaGraphExecMemsetNodeSetParams: a node of another graph");
+}
+
+TEST_F(GraphNodes, MayHaveNoRows) {
+  parameters_.height = 0;
+  cudaGraphNode_t node = nullptr;
+  ok(cudaGraphAddMemsetNode(&node, graph_, nullptr, 0, &parameters()));
+  cudaMemcpy3DParms copy{};
+  copy.srcPtr = copy.dstPtr = {.ptr = data_, .pitch = 16, .xsize = 16, .ysize = 0};
+  copy.extent = {.width = 16, .height = 0, .depth = 1};
+  copy.kind = cudaMemcpyDefault;
+  ok(cudaGraphAddMemcpyNode(&node, graph_, nullptr, 0, &copy));
+  cudaGraphExec_t executable = nullptr;
+  ok(cudaGraphInstantiate(&executable, graph_, 0));
+  const cudaStream_t stream = make_stream();
+  ok(cudaGraphLaunch(executable, stream));
+  finish(stream);
+  EXPECT_EQ(data_[0], 1u);
+}
+
 }  // namespace
 }  // namespace gradring::tests

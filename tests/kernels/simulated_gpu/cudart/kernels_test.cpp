@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Kernels: which PTX is taken, launches and their limits, faults.
+// Kernels: which PTX is taken, launches and their limits; functions of the driver.
 #include <cudaTypedefs.h>
-
-#include <array>
 
 #include "kernels/simulated_gpu/cards/card.h"
 #include "kernels/simulated_gpu/cudart/kernel_table.h"
-#include "tests/kernels/simulated_gpu/cudart/cudart_test.h"
-#include "tests/kernels/simulated_gpu/cudart/registered_kernels.h"
+#include "tests/kernels/simulated_gpu/cudart/launched_kernels.h"
 
 namespace gradring::tests {
 namespace {
@@ -15,111 +12,6 @@ namespace {
 using simulated_gpu::runtime;
 using testing::AllOf;
 using testing::HasSubstr;
-
-std::string module_for(const std::string& target, const std::string& kernels) {
-  return ".version 8.0\n.target " + target + "\n.address_size 64\n" + kernels;
-}
-
-/// Stores its parameters: to[0] = small, to[2..3] = wide, to[4] = the last word of `block`.
-constexpr const char* kStore = R"(
-.visible .entry store(.param .u64 to, .param .u8 small, .param .u64 wide, .param .align 4 .b8 block[12]) {
-  .reg .u64 %rd<5>;
-  .reg .u32 %r<4>;
-  .reg .u16 %rs<2>;
-  ld.param.u64 %rd1, [to];
-  ld.param.u8 %rs1, [small];
-  ld.param.u64 %rd2, [wide];
-  ld.param.u32 %r1, [block+8];
-  cvta.to.global.u64 %rd3, %rd1;
-  cvt.u32.u16 %r2, %rs1;
-  st.global.u32 [%rd3], %r2;
-  st.global.u64 [%rd3+8], %rd2;
-  st.global.u32 [%rd3+16], %r1;
-  ret;
-}
-)";
-
-/// to[0] = from[0] + 1
-constexpr const char* kAddOne = R"(
-.visible .entry add_one(.param .u64 to, .param .u64 from) {
-  .reg .u64 %rd<5>;
-  .reg .u32 %r<3>;
-  ld.param.u64 %rd1, [to];
-  ld.param.u64 %rd2, [from];
-  cvta.to.global.u64 %rd3, %rd1;
-  cvta.to.global.u64 %rd4, %rd2;
-  ld.global.u32 %r1, [%rd4];
-  add.u32 %r2, %r1, 1;
-  st.global.u32 [%rd3], %r2;
-  ret;
-}
-)";
-
-/// Thread i reads data[40 * i], and writes data[60].
-constexpr const char* kReadApart = R"(
-.visible .entry read_apart(.param .u64 data) {
-  .reg .u64 %rd<5>;
-  .reg .u32 %r<3>;
-  ld.param.u64 %rd1, [data];
-  cvta.to.global.u64 %rd2, %rd1;
-  mov.u32 %r1, %tid.x;
-  mul.wide.u32 %rd3, %r1, 160;
-  add.u64 %rd4, %rd2, %rd3;
-  ld.global.u32 %r2, [%rd4];
-  st.global.u32 [%rd2+240], %r2;
-  ret;
-}
-)";
-
-/// Nothing, with 16 KB of static shared memory, in blocks of 64 threads at most.
-constexpr const char* kBounded = R"(
-.visible .entry bounded() .maxntid 64, 1, 1 {
-  .shared .align 16 .b8 static_shared[16384];
-  ret;
-}
-)";
-
-class Kernels : public Cudart {
- protected:
-  void SetUp() override {
-    Cudart::SetUp();
-    static const auto kernels = [] {
-      RegisteredKernels made({{90, module_for("sm_90", std::string(kStore) + kAddOne + kReadApart + kBounded)}});
-      return std::array{made.kernel("store"), made.kernel("add_one"), made.kernel("bounded"),
-                        made.kernel("read_apart")};
-    }();
-    store_ = kernels[0];
-    add_one_ = kernels[1];
-    bounded_ = kernels[2];
-    read_apart_ = kernels[3];
-    stream_ = make_stream();
-  }
-
-  static cudaLaunchConfig_t config(cudaStream_t stream, dim3 grid = {1}, dim3 block = {1}, std::size_t shared = 0) {
-    cudaLaunchConfig_t made{};
-    made.gridDim = grid;
-    made.blockDim = block;
-    made.dynamicSmemBytes = shared;
-    made.stream = stream;
-    return made;
-  }
-  cudaError_t launch(const void* kernel, const cudaLaunchConfig_t& made, std::vector<void*> arguments = {}) {
-    return cudaLaunchKernelExC(&made, kernel, arguments.data());
-  }
-  cudaError_t launch_add_one(std::uint32_t* to, const std::uint32_t* from) { return launch_add_one(to, from, stream_); }
-  cudaError_t launch_add_one(std::uint32_t* to, const std::uint32_t* from, cudaStream_t stream) {
-    return launch(add_one_, config(stream), {static_cast<void*>(&to), static_cast<void*>(&from)});
-  }
-  cudaError_t launch_bounded(dim3 grid, dim3 block, std::size_t shared) {
-    return launch(bounded_, config(stream_, grid, block, shared));
-  }
-
-  const void* store_ = nullptr;
-  const void* add_one_ = nullptr;
-  const void* bounded_ = nullptr;
-  const void* read_apart_ = nullptr;
-  cudaStream_t stream_ = nullptr;
-};
 
 TEST_F(Kernels, TakeTheirParametersWhenTheyAreLaunched) {
   std::uint32_t* const data = pinned(5);
@@ -150,95 +42,6 @@ TEST_F(Kernels, InGraphsKeepTheParametersOfTheCapture) {
   for (int launch = 0; launch < 3; ++launch) ok(cudaGraphLaunch(executable, stream_));
   finish(stream_);
   EXPECT_EQ(data[0], 6u);
-}
-
-/// From the second launch on it is known that they write the allocation, so each byte that they read counts.
-TEST_F(Kernels, MayReadAroundWhatAnotherStreamWrites) {
-  std::uint32_t* data = allocate(64, stream_);
-  ok(cudaMemsetAsync(data, 0, 256, stream_));
-  const auto read_apart = [&] { ok(launch(read_apart_, config(stream_, {1}, {2}), {static_cast<void*>(&data)})); };
-  read_apart();
-  finish(stream_);
-  const cudaStream_t other = make_stream();
-  read_apart();
-  ok(cudaMemsetAsync(data + 20, 1, 4, other));
-  finish(stream_);
-  finish(other);
-}
-
-TEST_F(Kernels, FaultsFailTheDeviceAndNameTheKernel) {
-  std::uint32_t* const data = allocate(2, stream_);
-  ok(launch_add_one(data, data + 1));  // which nobody wrote
-  EXPECT_EQ(wait(stream_), cudaErrorLaunchFailure);
-  EXPECT_EQ(launch_add_one(data, data), cudaErrorLaunchFailure);
-  EXPECT_THAT(
-      cudaGetErrorString(cudaErrorLaunchFailure),
-      AllOf(HasSubstr("unspecified launch failure"), HasSubstr("add_one"), HasSubstr("ld.global.u32 %r1, [%rd4];")));
-  expect_fault("cuda:0: ");
-  EXPECT_EQ(runtime().faults.texts().size(), 1u);
-}
-
-TEST_F(Kernels, FaultsOfAddressesHaveTheErrorsOfCuda) {
-  for (const auto& [offset, error] : {std::pair(2, cudaErrorMisalignedAddress), std::pair(8, cudaErrorIllegalAddress)}) {
-    restart({});
-    auto* const data = reinterpret_cast<std::byte*>(allocate(2, stream_ = make_stream()));
-    ok(launch_add_one(reinterpret_cast<std::uint32_t*>(data), reinterpret_cast<std::uint32_t*>(data + offset)));
-    EXPECT_EQ(wait(stream_), error);
-  }
-  expect_fault("out of bounds");
-}
-
-/// What a GPU would let pass does not stop the program, if that was asked for.
-TEST_F(Kernels, GoOnAfterFindings) {
-  using simulated_gpu::FindingKind;
-  restart({.findings = {.goes_on = true}});
-  const cudaStream_t stream = make_stream();
-  const cudaStream_t other = make_stream();
-  std::uint32_t* const data = allocate(2, stream);
-  for (int i = 0; i < 3; ++i) ok(launch_add_one(data, data + 1, stream));  // which nobody wrote
-  finish(stream);
-  ok(launch_add_one(data, data + 1, stream));
-  ok(launch_add_one(data, data + 1, other));
-  finish(stream);
-  finish(other);
-  expect_fault("cuda:0: global memory is read before it is written");
-  expect_fault("race between streams");
-  const auto findings = runtime().faults.all();
-  ASSERT_EQ(findings.size(), 2u);
-  EXPECT_EQ(findings[0].kind, FindingKind::not_written);
-  EXPECT_EQ(findings[0].count, 5u);
-  EXPECT_EQ(findings[1].kind, FindingKind::stream_race);
-}
-
-void fail_test(void*) { ADD_FAILURE() << "a function of the host behind a failure"; }
-
-TEST_F(Kernels, FaultsStopFunctionsOfTheHost) {
-  std::uint32_t* const data = allocate(2, stream_);
-  ok(launch_add_one(data, data + 1));
-  ok(cudaLaunchHostFunc(stream_, &fail_test, nullptr));
-  EXPECT_EQ(wait(stream_), cudaErrorLaunchFailure);
-  expect_fault("cuda:0: ");
-}
-
-TEST_F(Kernels, AreNamedByAWatchOfWhatTheyWrite) {
-  const simulated_gpu::SimulatedGpu& gpus = *gradring_simulated_gpu();
-  std::uint32_t* const data = allocate(2, stream_);
-  ok(cudaMemsetAsync(data, 0, 8, stream_));
-  finish(stream_);
-  gpus.watch(data, 4);
-  ok(cudaMemsetAsync(data + 1, 0, 4, stream_));
-  finish(stream_);
-  EXPECT_EQ(gpus.watched().count, 0u);
-  ok(launch_add_one(data, data + 1));
-  finish(stream_);
-  EXPECT_EQ(gpus.watched().count, 1u);
-  EXPECT_THAT(gpus.watched().last, AllOf(HasSubstr("thread (0, 0, 0) of block (0, 0, 0)\n   in add_one"),
-                                         HasSubstr("st.global.u32 [%rd3], %r2;")));
-  ok(cudaMemsetAsync(data, 0, 4, stream_));
-  finish(stream_);
-  EXPECT_EQ(gpus.watched().last, "cudaMemsetAsync");
-  EXPECT_EQ(gpus.watched().count, 2u);
-  gpus.watch(nullptr, 0);
 }
 
 TEST_F(Kernels, AreLaunchedOnTheCurrentDevice) {

@@ -201,6 +201,24 @@ TEST_F(DefaultStream, IsNotOrderedWithOthers) {
   EXPECT_FALSE(is_ordered(blocking, of_thread));
 }
 
+/// A stream is destroyed with work that has not begun.
+TEST_F(DefaultStream, IsBehindBlockingStreamsThatWereDestroyed) {
+  for (const std::uint64_t seed : {0, 1, 2, 3, 4, 5, 6, 7}) {
+    restart({.seed = seed, .is_strict = false});
+    std::uint32_t* const data = allocate_words(3);
+    for (int i = 0; i < 3; ++i) {
+      const cudaStream_t stream = blocking();
+      ok(cudaMemsetAsync(data + i, 1, 4, stream));
+      ok(cudaStreamDestroy(stream));
+      EXPECT_EQ(runtime().orphans.size(), 1u);
+    }
+    ok(cudaMemsetAsync(data, 2, 12, legacy()));
+    ok(cudaDeviceSynchronize());
+    EXPECT_EQ(word_at(data), 0x02020202);
+    ok(cudaFree(data));
+  }
+}
+
 TEST_F(DefaultStream, ForbidsCapturesOfBlockingStreams) {
   const cudaStream_t stream = blocking();
   ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));

@@ -60,6 +60,11 @@ TEST_F(DropIn, SharesManagedMemoryWithTheHost) { EXPECT_EQ(output("managed"), "1
 
 TEST_F(DropIn, LaunchesAGraphThatWasBuiltByHand) { EXPECT_EQ(output("graph"), "31\n"); }
 
+TEST_F(DropIn, HasTheDriversNamesOfErrors) {
+  EXPECT_EQ(run("driver_errors").out,
+            "0 CUDA_SUCCESS\n0 CUDA_ERROR_OUT_OF_MEMORY\n0 CUDA_ERROR_ILLEGAL_ADDRESS\n1 unknown\n");
+}
+
 TEST_F(DropIn, GivesKernelsAHeap) { EXPECT_EQ(output("heap"), "31\n"); }
 
 TEST_F(DropIn, FailsWithAnAssertion) {

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program as anyone writes it: the first argument says which part runs. It knows nothing of gradring.
+#include <dlfcn.h>
+
 #include <cassert>
 #include <cstdio>
 #include <cstdlib>
@@ -193,6 +195,18 @@ int endless() {
   }
 }
 
+/// Of libcuda.so.1, which this program is not linked with.
+int driver_errors() {
+  using GetName = int (*)(int, const char**);
+  const auto name_of = reinterpret_cast<GetName>(dlsym(RTLD_DEFAULT, "cuGetErrorName"));
+  for (const int error : {0, 2, 700, 9}) {
+    const char* name = nullptr;
+    const int result = name_of(error, &name);
+    std::printf("%d %s\n", result, name == nullptr ? "unknown" : name);
+  }
+  return 0;
+}
+
 int main(int, char** arguments) {
   const struct {
     const char* name;
@@ -202,7 +216,7 @@ int main(int, char** arguments) {
                {"graph", graph_by_hand},      {"assert", failed_assertion},
                {"heap", heap},                {"race", shared_race},
                {"leak", leak},                {"endless", endless},
-               {"pending", pending}};
+               {"pending", pending},          {"driver_errors", driver_errors}};
   for (const auto& part : parts)
     if (std::strcmp(arguments[1], part.name) == 0) return part.run();
   return 4;
