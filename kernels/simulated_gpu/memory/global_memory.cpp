@@ -61,7 +61,7 @@ struct GlobalMemory::Parts {
                 .bytes = bytes,
                 .device = device,
                 .is_pinned_host = is_pinned_host,
-                .written = std::make_unique<std::uint8_t[]>(bytes)};
+                .written = zeroed_array<std::uint8_t>(bytes)};
     if (is_pinned_host) std::memset(block.written.get(), 1, bytes);
     if (checks_order) block.uses = std::make_unique<BlockUses>(bytes);
     forget_freed(block.address, bytes);

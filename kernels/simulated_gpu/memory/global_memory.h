@@ -81,7 +81,7 @@ class GlobalMemory {
     std::size_t bytes = 0;
     int device = 0;
     bool is_pinned_host = false;              ///< or pageable
-    std::unique_ptr<std::uint8_t[]> written;  ///< a byte for each byte, 0: not written
+    ZeroedArray<std::uint8_t> written;  ///< a byte for each byte, 0: not written
     std::unique_ptr<BlockUses> uses;          ///< null: nobody looks for races
 
     bool holds(std::uint64_t first, std::size_t count) const {

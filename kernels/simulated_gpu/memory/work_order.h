@@ -4,20 +4,20 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "kernels/simulated_gpu/memory/zeroed_array.h"
+
 namespace gradring::simulated_gpu {
 
-/// Work that is known to be done, because streams, events, graphs or waits of the host say so: a vector clock over lanes
-/// (streams, and branches of graphs), each of which performs its work in the order of numbers.
+/// Work that is known to be done, because streams, events, graphs or waits of the host say so: a vector clock over
+/// lanes (streams, and branches of graphs), each of which performs its work in the order of numbers.
 class KnownDone {
  public:
   bool contains(std::uint64_t lane, std::uint64_t number) const {
@@ -112,7 +112,8 @@ class OrderCheck {
 };
 
 /// Which work used the words of a block of global memory last, and thus races between streams: two pieces of work use a
-/// word, one of them writes, and nothing puts them in an order. They are found in whichever order the work was performed.
+/// word, one of them writes, and nothing puts them in an order. They are found in whichever order the work was
+/// performed.
 ///
 /// A word has 4 bytes; work that uses different bytes of one is taken to use the same. Of several readers that have no
 /// order among themselves one is remembered.
@@ -137,14 +138,9 @@ class BlockUses {
   std::uint32_t newest_writer(std::size_t offset, std::size_t bytes) const;
 
  private:
-  struct Free {
-    void operator()(void* data) const { std::free(data); }
-  };
-  /// An entry for each word, 0: none. Zeros that take no memory before they are used.
-  using Entries = std::unique_ptr<std::uint32_t[], Free>;
-  static Entries entries(std::size_t count);
+  std::size_t end_of_run(std::size_t begin, std::size_t end) const;
 
-  Entries reader_, writer_;
+  ZeroedArray<std::uint32_t> reader_, writer_;  ///< an entry for each word, 0: none
 };
 
 /// The work that this thread performs now, as the scheduler sets it; null: nobody knows in which order it is.

@@ -36,43 +36,55 @@ std::uint64_t distinct_sectors(Mask active, unsigned bytes, const Addresses& add
   return static_cast<std::uint64_t>(std::unique(sectors.begin(), end) - sectors.begin());
 }
 
-/// Whether the lanes want at most one word of each bank.
-bool is_free_of_conflicts(Mask lanes, unsigned bytes, const Addresses& addresses) {
-  std::array<std::uint32_t, kBanks> word_of{};
-  std::uint32_t used = 0;
-  bool is_free = true;
+/// What a lane wants of shared memory. Accesses are aligned: the neighbouring banks that serve up to 16 bytes of one
+/// are taken as one bank.
+struct Banks {
+  explicit Banks(unsigned bytes)
+      : shift(static_cast<unsigned>(std::countr_zero(std::clamp(bytes, kBankBytes, 4 * kBankBytes)))),
+        last((kBanks * kBankBytes >> shift) - 1),
+        of_a_lane(std::max(bytes >> shift, 1u)) {}
+
+  unsigned shift;      ///< of an address to the number of its vector
+  unsigned last;       ///< index of the last bank
+  unsigned of_a_lane;  ///< vectors of a lane, above 1 for more than 16 bytes
+};
+
+/// Calls visit(vector, bank) for what the lanes want; neighbouring lanes often want the same.
+template <class Visit>
+void for_each_vector(Mask lanes, const Banks& banks, const Addresses& addresses, const Visit& visit) {
   std::uint32_t before = ~std::uint32_t{0};
   for_each_lane(lanes, [&](unsigned lane) {
-    const auto first = static_cast<std::uint32_t>(addresses.lane[lane] / kBankBytes);
-    if (first == before) return;  // lanes often read the same words
+    const auto first = static_cast<std::uint32_t>(addresses.lane[lane] >> banks.shift);
+    if (first == before) return;
     before = first;
-    for (unsigned i = 0; i < std::max(bytes / kBankBytes, 1u); ++i) {
-      const std::uint32_t word = first + i;
-      const std::uint32_t bank = std::uint32_t{1} << word % kBanks;
-      is_free &= (used & bank) == 0 || word_of[word % kBanks] == word;
-      used |= bank;
-      word_of[word % kBanks] = word;
-    }
+    for (unsigned i = 0; i < banks.of_a_lane; ++i) visit(first + i, (first + i) & banks.last);
+  });
+}
+
+/// Whether the lanes want at most one word of each bank.
+bool is_free_of_conflicts(Mask lanes, const Banks& banks, const Addresses& addresses) {
+  std::array<std::uint32_t, kBanks> vector_of;
+  std::uint32_t used = 0;
+  bool is_free = true;
+  for_each_vector(lanes, banks, addresses, [&](std::uint32_t vector, unsigned bank) {
+    is_free &= (used >> bank & 1) == 0 || vector_of[bank] == vector;
+    used |= std::uint32_t{1} << bank;
+    vector_of[bank] = vector;
   });
   return is_free;
 }
 
 /// The most words that the lanes want of one bank.
 unsigned wavefronts_of(Mask lanes, unsigned bytes, const Addresses& addresses) {
-  if (is_free_of_conflicts(lanes, bytes, addresses)) return 1;
-  std::array<std::array<std::uint32_t, kBanks>, kBanks> words;
+  const Banks banks(bytes);
+  if (is_free_of_conflicts(lanes, banks, addresses)) return 1;
+  std::array<std::array<std::uint32_t, kBanks>, kBanks> vectors;
   std::array<unsigned, kBanks> count{};
   unsigned most = 0;
-  for_each_lane(lanes, [&](unsigned lane) {
-    const auto first = static_cast<std::uint32_t>(addresses.lane[lane] / kBankBytes);
-    for (unsigned i = 0; i < std::max(bytes / kBankBytes, 1u); ++i) {
-      const std::uint32_t word = first + i;
-      const unsigned bank = word % kBanks;
-      bool is_known = false;
-      for (unsigned k = 0; k < count[bank]; ++k) is_known |= words[bank][k] == word;
-      if (!is_known) words[bank][count[bank]++] = word;
-      most = std::max(most, count[bank]);
-    }
+  for_each_vector(lanes, banks, addresses, [&](std::uint32_t vector, unsigned bank) {
+    const auto end = vectors[bank].begin() + count[bank];
+    if (std::find(vectors[bank].begin(), end, vector) == end) vectors[bank][count[bank]++] = vector;
+    most = std::max(most, count[bank]);
   });
   return most;
 }

@@ -35,9 +35,9 @@ void count_sectors(Counters::Instruction& counters, Mask active, unsigned bytes,
 void count_wavefronts(Counters::Instruction& counters, Mask active, unsigned bytes, const Addresses& addresses,
                       const Span& span);
 
-/// Corrects what count_sectors and count_wavefronts added for a cp.async of 16 bytes to `to`. A quarter warp requests as
-/// many sectors as it writes ones of 32 bytes of shared memory, and a run of vectors within two neighbouring lines of
-/// 128 bytes takes one wavefront. `reading`: the lanes that read; `sectors`: those that were added for them.
+/// Corrects what count_sectors and count_wavefronts added for a cp.async of 16 bytes to `to`. A quarter warp requests
+/// as many sectors as it writes ones of 32 bytes of shared memory, and a run of vectors within two neighbouring lines
+/// of 128 bytes takes one wavefront. `reading`: the lanes that read; `sectors`: those that were added for them.
 ///
 /// Source    what Nsight Compute counts on an H200 (docs/counters.md); NVIDIA does not document it.
 void correct_for_copy(Counters::Instruction& counters, Mask active, Mask reading, const Addresses& to,

@@ -7,8 +7,8 @@ namespace gradring::simulated_gpu {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-// Signed: vectors of unsigned numbers have no minimum before x86-64-v4. No valid address has the highest bit: the check of
-// bounds rejects it, whether it comes first or last.
+// Signed: vectors of unsigned numbers have no minimum before x86-64-v4. No valid address has the highest bit: the check
+// of bounds rejects it, whether it comes first or last.
 Span find_span(const Addresses& addresses, unsigned bytes) {
   const std::uint64_t begin = addresses.lane[0];
   std::uint64_t bits = 0;
