@@ -21,7 +21,7 @@ constexpr unsigned kMostIdleWakes = 1000;
 }  // namespace
 
 Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
-             Tally& tally, BlockOrder& order, Cluster& cluster, unsigned rank)
+             Tally& tally, RaceSearch& races, Cluster& cluster, unsigned rank)
     : program_(program),
       launch_(launch),
       options_(options),
@@ -31,13 +31,13 @@ Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& mem
       rank_(rank),
       global_(memory, launch.device),
       mbarriers_(shared_.clocks(), [this] { note_progress(); }) {
-  if (options.checks_races) accesses_.emplace(program, launch, memory, order);
+  if (options.checks_races) accesses_.emplace(program, launch, memory, races);
   const std::uint64_t warps = (launch.block.count() + kWarpSize - 1) / kWarpSize;
   for (unsigned warp = 0; warp < warps; ++warp) {
     warps_.push_back(std::make_unique<Warp>(*this, warp));
     warps_.back()->begin_launch();
   }
-  if (options.checks_races && options.findings != nullptr && warps > 1) global_words_.emplace();
+  if (options.checks_races && options.findings != nullptr && warps > 1) global_words_.emplace(races.words);
 }
 
 void Tally::attribute(std::uint64_t block) {

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -31,6 +32,13 @@ struct BarrierDetails {
   Mask flip = 0;  ///< all lanes if the predicate is negated
   bool is_aligned =
       true;  ///< all threads of a warp execute the same instruction; barrier.sync without .aligned: not so
+
+  /// To which positions threads may come that are behind it: found when it is first asked for.
+  struct Behind {
+    std::once_flag is_known;
+    std::vector<bool> positions;
+  };
+  std::shared_ptr<Behind> behind = std::make_shared<Behind>();
 };
 
 class Cluster;
@@ -70,10 +78,10 @@ class VirtualClock {
 /// the seed. A block that waits for another one stops, and is resumed later.
 class Block {
  public:
-  /// The blocks of `cluster` with this rank. `tally`: of all blocks that the host thread executes. `order`: of the
+  /// The blocks of `cluster` with this rank. `tally`: of all blocks that the host thread executes. `races`: of the
   /// launch.
   Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
-        Tally& tally, BlockOrder& order, Cluster& cluster, unsigned rank);
+        Tally& tally, RaceSearch& races, Cluster& cluster, unsigned rank);
 
   /// The block at this index of the grid, from its begin. The one before has ended.
   void begin(const Extent& index);
@@ -118,6 +126,9 @@ class Block {
   GlobalAccesses* accesses() { return accesses_ ? &*accesses_ : nullptr; }
   /// Null if races between warps of a block are not looked for in global memory.
   GlobalWords* global_words() { return global_words_ && global_words_->is_on() ? &*global_words_ : nullptr; }
+  void forget_words() {
+    if (global_words_) global_words_->forget();
+  }
   /// Null if there are none.
   const RuntimeFunctions* runtime_functions() const { return options_.functions; }
   FindingLog* findings() const { return options_.findings; }

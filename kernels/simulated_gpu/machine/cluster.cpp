@@ -17,10 +17,10 @@ constexpr std::uint64_t kMostIdlePasses = 1000;
 }  // namespace
 
 Cluster::Cluster(const Program& program, const LaunchSpec& launch, GlobalMemory& memory,
-                 const ExecutionOptions& options, Tally& tally, BlockOrder& order)
+                 const ExecutionOptions& options, Tally& tally, RaceSearch& races)
     : launch_(launch), options_(options) {
   for (unsigned rank = 0; rank < launch.cluster.count(); ++rank)
-    blocks_.push_back(std::make_unique<Block>(program, launch, memory, options, tally, order, *this, rank));
+    blocks_.push_back(std::make_unique<Block>(program, launch, memory, options, tally, races, *this, rank));
   warps_ = blocks_.front()->warp_count();
   arrivals_.resize(blocks_.size() * warps_);
 }
@@ -83,6 +83,10 @@ bool Cluster::has_progressed() {
 
 void Cluster::compare_stores(bool compares) {
   for (const auto& block : blocks_) block->compare_stores(compares);
+}
+
+void Cluster::forget_words() {
+  for (const auto& block : blocks_) block->forget_words();
 }
 
 void Cluster::arrive(const Warp& warp, Mask lanes) {

@@ -3,14 +3,10 @@
 
 #include <array>
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include "kernels/simulated_gpu/machine/block.h"
-#include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 
 namespace gradring::simulated_gpu {
@@ -22,7 +18,7 @@ namespace gradring::simulated_gpu {
 class Cluster {
  public:
   Cluster(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
-          Tally& tally, BlockOrder& order);
+          Tally& tally, RaceSearch& races);
 
   /// The cluster with this index of the grid, from its begin. The one before has ended.
   void begin(std::uint64_t index);
@@ -40,6 +36,8 @@ class Cluster {
   std::uint64_t executed() const;
   bool has_progressed();
   void compare_stores(bool compares);
+  /// GlobalWords::forget(), of all blocks.
+  void forget_words();
 
   /// barrier.cluster.arrive, of some lanes of a warp.
   ///
@@ -76,30 +74,5 @@ class Cluster {
 inline Extent clusters_of(const LaunchSpec& launch) {
   return {launch.grid.x / launch.cluster.x, launch.grid.y / launch.cluster.y, launch.grid.z / launch.cluster.z};
 }
-
-/// Where the blocks of a launch wait that makes no progress.
-class WaitReport {
- public:
-  void add(const Cluster& cluster);
-
-  /// `what`, and where: "..., by thread (0, 0, 0) of block (3, 0, 0)\n   in <kernel>, <line>\n   <instruction>\n
-  /// waiting for memory to change: 131 threads of 131 blocks\n   waiting at a barrier: 255 threads of 8 blocks, ..."
-  Finding finding(const std::string& what) const;
-
- private:
-  /// In the order of what is named first.
-  enum class For : std::uint8_t { memory, phase, lanes, barrier };  ///< phase: of an mbarrier, or of barrier.cluster
-  struct Group {
-    Finding first;  ///< of the first thread, without `what`
-    std::string instruction;
-    std::uint64_t threads = 0;
-    std::uint64_t blocks = 0;
-    std::uint64_t last_block = 0;
-  };
-  void add(const Block& block);
-  static For waits_for(const Program& program, const Fragment& fragment);
-
-  std::map<std::pair<For, std::size_t>, Group> groups_;  ///< by position
-};
 
 }  // namespace gradring::simulated_gpu

@@ -9,23 +9,14 @@
 namespace gradring::simulated_gpu {
 namespace {
 
-/// Of a launch, about 170 MB: behind them, reads are known as ranges only.
-constexpr std::size_t kMostAccesses = std::size_t{1} << 22;
-
-const char* verb(AccessLog::Kind kind) {
-  switch (kind) {
-    case AccessLog::Kind::read: return "read";
-    case AccessLog::Kind::write: return "written";
-    case AccessLog::Kind::atomic: return "updated";
-  }
-  return "";
-}
+/// Of the log's memory, that is taken at once: host threads share it.
+constexpr std::size_t kTakenBytes = 1024;
 
 }  // namespace
 
 GlobalAccesses::GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory,
-                               BlockOrder& order)
-    : program_(program), launch_(launch), memory_(memory), used_(program.operations.size()), order_(order) {
+                               RaceSearch& races)
+    : program_(program), launch_(launch), memory_(memory), used_(program.operations.size()), races_(races) {
   for (const auto& [position, access] : program.orders) used_[position].order = access;
   for (const std::size_t offset : program.written_parameters->offsets())
     if (const std::uint64_t allocation = allocation_at(offset); allocation != 0) written_.push_back(allocation);
@@ -61,23 +52,39 @@ void GlobalAccesses::begin(Used& used, std::size_t position, AccessLog::Kind kin
   if (kind == AccessLog::Kind::atomic && !program_.orders.contains(position))
     used.order = {.is_strong = true, .is_plain = false};
   used.is_silent = true;
-  used.is_exact = kind != AccessLog::Kind::read || (is_known && log_.size() < kMostAccesses);
+  used.is_exact = kind != AccessLog::Kind::read || (is_known && !races_.log.is_half_taken());
   if (!std::exchange(used.is_in_segment, true)) in_segment_.push_back(position);
+}
+
+bool GlobalAccesses::has_room() {
+  if (room_ < sizeof(AccessLog::Access)) {
+    if (!races_.log.take(kTakenBytes)) return false;
+    room_ += kTakenBytes;
+  }
+  room_ -= sizeof(AccessLog::Access);
+  return true;
+}
+
+std::optional<std::uint32_t> GlobalAccesses::add_segment(std::uint32_t number) {
+  if (!races_.log.take(sizeof(AccessLog::Segment))) return std::nullopt;
+  return log_.add_segment({.number = number, .known = known_});
 }
 
 void GlobalAccesses::end_segment() {
   if (in_segment_.empty()) return;
-  std::uint32_t weak = 0;
-  std::uint32_t strong = 0;
+  std::optional<std::uint32_t> weak = 0;
+  std::optional<std::uint32_t> strong = 0;
   // A strong access after a fence belongs to what it publishes: whoever observes it comes after it.
   if (segment_ != 0 || known_ != nullptr) {
-    weak = log_.add_segment({.number = segment_, .known = known_});
-    strong = fenced_ == nullptr ? weak : log_.add_segment({.number = fenced_segments_ - 1, .known = known_});
+    weak = add_segment(segment_);
+    strong = fenced_ == nullptr ? weak : add_segment(fenced_segments_ - 1);
   }
   for (const std::size_t position : in_segment_) {
     Used& used = used_[position];
     const bool is_strong = used.order.is_strong;
+    const std::optional<std::uint32_t> segment = is_strong ? strong : weak;
     used.bytes.take([&](const ByteSet::Range& range) {
+      if (!segment || !has_room()) return;
       log_.add({.first = range.first,
                 .end = range.end,
                 .block = block_,
@@ -87,7 +94,7 @@ void GlobalAccesses::end_segment() {
                 .is_swap = used.order.is_swap,
                 .is_read_only = used.kind == AccessLog::Kind::read && program_.read_only_loads.contains(position),
                 .is_silent = used.is_silent,
-                .segment = is_strong ? strong : weak});
+                .segment = *segment});
     });
     used.is_in_segment = false;
   }
@@ -97,7 +104,7 @@ void GlobalAccesses::end_segment() {
 BlockOrder::Clock GlobalAccesses::known_and_own() const {
   BlockClock clock = BlockClock::of(block_, segment_ + 1);
   if (known_ != nullptr) clock.add(*known_);
-  return std::make_shared<const BlockClock>(std::move(clock));
+  return races_.order.keep(std::move(clock));
 }
 
 void GlobalAccesses::note_fence(unsigned warp) {
@@ -105,17 +112,18 @@ void GlobalAccesses::note_fence(unsigned warp) {
   BlockClock known = known_ == nullptr ? BlockClock{} : *known_;
   bool learns = false;
   if (const auto observed = observed_before_fence_.find(warp); observed != observed_before_fence_.end()) {
-    learns = known.add(observed->second);
+    learns = known.add(*observed->second);
     observed_before_fence_.erase(observed);
   }
   if (in_segment_.empty() && !learns && fenced_ != nullptr && fenced_segments_ == segment_) return;
   end_segment();
-  if (learns) known_ = std::make_shared<const BlockClock>(std::move(known));
+  if (learns) known_ = races_.order.keep(std::move(known));
   fenced_ = known_and_own();
   fenced_segments_ = ++segment_;
 }
 
 void GlobalAccesses::join(std::span<GlobalAccesses* const> blocks) {
+  if (blocks.empty()) return;  // races are not looked for
   BlockClock all;
   for (GlobalAccesses* const block : blocks) {
     block->take_over();
@@ -123,7 +131,7 @@ void GlobalAccesses::join(std::span<GlobalAccesses* const> blocks) {
     all.add(*block->known_and_own());
     ++block->segment_;
   }
-  const auto known = std::make_shared<const BlockClock>(std::move(all));
+  const BlockOrder::Clock known = blocks.front()->races_.order.keep(std::move(all));
   for (GlobalAccesses* const block : blocks) block->known_ = known;
 }
 
@@ -137,15 +145,25 @@ void GlobalAccesses::synchronize(const Used& used, unsigned warp, Mask active, c
     published = known_and_own();
     ++segment_;
   }
-  if (published == nullptr && !order_.is_used()) return;
+  if (published == nullptr && !races_.order.is_used()) return;
   std::uint64_t last = 0;
   for_each_lane(active, [&](unsigned lane) {
     if (std::exchange(last, addresses[lane]) == addresses[lane]) return;
-    if (writes) order_.publish(addresses[lane], published, is_update);
+    if (writes) races_.order.publish(addresses[lane], published, is_update);
     // An atom that returns a value counts as an acquire: threadFenceReduction of cuda-samples has no fence behind it.
     const bool observes = is_update && !order.returns_none;
     if (!writes || observes) observed_.push_back({addresses[lane], warp, order.is_acquire || observes});
   });
+}
+
+void GlobalAccesses::note_before_fence(unsigned warp, const BlockOrder::Clock& published) {
+  BlockOrder::Clock& observed = observed_before_fence_[warp];
+  if (observed == nullptr) {
+    observed = published;
+    return;
+  }
+  BlockClock all = *observed;
+  if (all.add(*published)) observed = races_.order.keep(std::move(all));
 }
 
 void GlobalAccesses::take_over() {
@@ -153,17 +171,17 @@ void GlobalAccesses::take_over() {
   BlockClock known = known_ == nullptr ? BlockClock{} : *known_;
   bool learns = false;
   for (const Observed& observed : observed_)
-    if (const BlockOrder::Clock published = order_.published(observed.address); published != nullptr) {
+    if (const BlockOrder::Clock published = races_.order.published(observed.address); published != nullptr) {
       if (observed.is_acquire)
         learns |= known.add(*published);
       else
-        observed_before_fence_[observed.warp].add(*published);
+        note_before_fence(observed.warp, published);
     }
   observed_.clear();
   if (!learns) return;
   end_segment();
   ++segment_;
-  known_ = std::make_shared<const BlockClock>(std::move(known));
+  known_ = races_.order.keep(std::move(known));
 }
 
 /// What was read of an allocation by all blocks together.

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -15,22 +16,33 @@
 #include "kernels/simulated_gpu/memory/access_log.h"
 #include "kernels/simulated_gpu/memory/block_order.h"
 #include "kernels/simulated_gpu/memory/global_memory.h"
+#include "kernels/simulated_gpu/memory/memory_budget.h"
 
 namespace gradring::simulated_gpu {
+
+/// What the host threads of a launch share to find its races.
+struct RaceSearch {
+  /// ExecutionOptions::most_race_bytes.
+  explicit RaceSearch(std::size_t bytes) : log(bytes / 2), words(bytes / 2) {}
+
+  MemoryBudget log;    ///< of what blocks do, and know of each other
+  MemoryBudget words;  ///< of GlobalWords
+  BlockOrder order{log};
+};
 
 /// What blocks of a launch that one host thread executes do with global memory: each byte that a block writes; of what
 /// it reads, each byte if the launch is known to write that allocation, else the range from the lowest to the highest
 /// address of an instruction, because kernels read far more than they write. It is known from the first write on, or
-/// from an earlier launch of the kernel that wrote through the same parameter.
+/// from an earlier launch of the kernel that wrote through the same parameter. When half of the log's memory is taken,
+/// all reads are ranges; when all is taken, nothing more is noted, and its races are not found.
 class GlobalAccesses {
  public:
-  /// `order`: of the launch.
-  GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory, BlockOrder& order);
+  GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory, RaceSearch& races);
 
   void begin_block(std::uint64_t block);
 
-  /// The lanes of `active` access `bytes` bytes each, all within an allocation. `first` to `end`: all of them. `is_silent`:
-  /// a write that changes nothing. To be called before the access itself.
+  /// The lanes of `active` access `bytes` bytes each, all within an allocation. `first` to `end`: all of them.
+  /// `is_silent`: a write that changes nothing. To be called before the access itself.
   void note(const Operation& operation, unsigned warp, AccessLog::Kind kind, Mask active, unsigned bytes,
             const std::uint64_t* addresses, std::uint64_t first, std::uint64_t end, bool is_consecutive,
             std::uint64_t allocation, bool is_silent = false) {
@@ -61,8 +73,8 @@ class GlobalAccesses {
   }
   /// A fence for the whole GPU, by a warp.
   void note_fence(unsigned warp);
-  /// At a barrier of these blocks, which one host thread executes: what each has done comes before what each does from now
-  /// on.
+  /// At a barrier of these blocks, which one host thread executes: what each has done comes before what each does from
+  /// now on.
   static void join(std::span<GlobalAccesses* const> blocks);
   void end_block() {
     take_over();
@@ -96,8 +108,8 @@ class GlobalAccesses {
   }
   void add_range(Used& used, std::size_t position);
   void add_written(std::uint64_t allocation);
-  /// That of the pointer in the parameters at `offset`; 0 if these bytes are no pointer. They may be padding, which holds
-  /// anything.
+  /// That of the pointer in the parameters at `offset`; 0 if these bytes are no pointer. They may be padding, which
+  /// holds anything.
   std::uint64_t allocation_at(std::size_t offset) const;
   void begin(Used& used, std::size_t position, AccessLog::Kind kind, std::uint64_t allocation);
 
@@ -107,8 +119,14 @@ class GlobalAccesses {
   void synchronize(const Used& used, unsigned warp, Mask active, const std::uint64_t* addresses);
   /// Of locations that were observed. They are looked up later than the read, so that no write that it saw is missing.
   void take_over();
+  /// By a relaxed read of a warp.
+  void note_before_fence(unsigned warp, const BlockOrder::Clock& published);
   /// Puts what was accessed into the log.
   void end_segment();
+  /// Whether the log has room for one more access.
+  bool has_room();
+  /// In the log: the segment that is open, with this number; none if there is no room.
+  std::optional<std::uint32_t> add_segment(std::uint32_t number);
   /// What the block knows, and its own segments until now.
   BlockOrder::Clock known_and_own() const;
 
@@ -123,16 +141,17 @@ class GlobalAccesses {
     unsigned warp = 0;
     bool is_acquire = false;
   };
-  BlockOrder& order_;
+  RaceSearch& races_;
   std::uint64_t block_ = 0;
   std::uint32_t segment_ = 0;          ///< the number of the one that is open
   std::uint32_t fenced_segments_ = 0;  ///< of this block, before its last fence
   BlockOrder::Clock known_;            ///< of other blocks; null: nothing
   BlockOrder::Clock fenced_;  ///< what a relaxed write publishes: what was known before the last fence; null: nothing
-  std::map<unsigned, BlockClock>
+  std::map<unsigned, BlockOrder::Clock>
       observed_before_fence_;  ///< by relaxed reads of each warp: known from its next fence on
   std::vector<Observed> observed_;
   AccessLog log_;
+  std::size_t room_ = 0;  ///< bytes of the log's memory that were taken, and are not used
 };
 
 FindingKind kind_of(const AccessLog::Conflict& conflict);

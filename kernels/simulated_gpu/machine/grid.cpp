@@ -19,6 +19,7 @@
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/launch.h"
+#include "kernels/simulated_gpu/machine/progress_report.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -83,7 +84,8 @@ class Grid {
       : program_(*executable.program_),
         launch_(with_cluster(launch, *program_.kernel)),
         memory_(memory),
-        options_(options) {
+        options_(options),
+        races_(options.most_race_bytes) {
     check_launch();
     blocks_ = launch_.grid.count();
     clusters_ = clusters_of(launch_).count();
@@ -137,8 +139,8 @@ class Grid {
     if (threads == 0 || threads > most) refuse(joined("a block has ", threads, " threads; expected 1 to ", most));
     if (launch_.grid.count() == 0) refuse("the grid has no blocks");
     const Extent &grid = launch_.grid, &cluster = launch_.cluster;
-    if (cluster.count() == 0 || cluster.count() > kMostBlocksOfACluster)
-      refuse(joined("a cluster has ", cluster.count(), " blocks; expected 1 to ", kMostBlocksOfACluster));
+    if (cluster.count() == 0 || cluster.count() > ptx::kMostBlocksOfACluster)
+      refuse(joined("a cluster has ", cluster.count(), " blocks; expected 1 to ", ptx::kMostBlocksOfACluster));
     if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0)
       refuse(joined("a grid of ", grid.x, " x ", grid.y, " x ", grid.z, " blocks; expected multiples of the cluster's ",
                     cluster.x, " x ", cluster.y, " x ", cluster.z));
@@ -213,7 +215,7 @@ class Grid {
     if (!resumes)
       if (const auto index = take_index()) {
         if (worker.ended.empty())
-          worker.ended.push_back(std::make_unique<Cluster>(program_, launch_, memory_, options_, worker.tally, order_));
+          worker.ended.push_back(std::make_unique<Cluster>(program_, launch_, memory_, options_, worker.tally, races_));
         std::unique_ptr<Cluster> cluster = std::move(worker.ended.back());
         worker.ended.pop_back();
         cluster->begin(*index);
@@ -260,6 +262,7 @@ class Grid {
     worker.turns_of_waiting = waits ? worker.turns_of_waiting + 1 : 0;
     if (cluster->has_progressed() || !waits) ++progress_;
     const std::uint64_t executed = cluster->executed() - executed_before;
+    if (races_.words.is_half_taken()) cluster->forget_words();
     if (outcome == Block::Outcome::ended) {
       --resident_;
       worker.ended.push_back(std::move(cluster));
@@ -344,7 +347,7 @@ class Grid {
   std::atomic<std::uint64_t> progress_{0};  ///< changes with whatever others may wait for
   std::atomic<bool> has_waited_{false};
   std::atomic<bool> is_over_{false};
-  BlockOrder order_;
+  RaceSearch races_;
   std::mutex mutex_;                                      ///< of what follows
   std::vector<std::optional<std::uint64_t>> idle_since_;  ///< progress_ since when a host thread has been idle; kDone
   bool is_stuck_ = false;

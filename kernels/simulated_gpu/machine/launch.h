@@ -79,9 +79,6 @@ class Executable {
   std::unique_ptr<Program> program_;
 };
 
-/// Where a program asks for more than the 8 that are portable.
-inline constexpr std::uint64_t kMostBlocksOfACluster = 16;
-
 struct LaunchSpec {
   Extent grid;
   Extent block;
@@ -114,6 +111,8 @@ struct ExecutionOptions {
   /// Instructions of waiting warps, without a change of memory and without a barrier that completes, after which a
   /// launch is taken to wait for ever: a Fault. About two seconds.
   std::uint64_t most_idle_instructions = std::uint64_t{1} << 26;
+  /// Memory for what finds races, of all host threads together. What finds no room is not compared.
+  std::size_t most_race_bytes = std::size_t{1} << 30;
   /// Above 0: Counters also has what costs time to count, by multiprocessor: block i is on the i-th, modulo this.
   unsigned counted_multiprocessors = 0;
   const RuntimeFunctions* functions = nullptr;  ///< a kernel that calls another one is rejected
@@ -124,8 +123,8 @@ struct ExecutionOptions {
 /// Executes a grid to its end. Resident blocks make progress whatever others do: a block that waits for another one
 /// is suspended, and resumed when the others have had their turns.
 ///
-/// Errors    Fault, the first one that ends the launch (ExecutionOptions::findings); what other blocks did until then stays
-///           in memory.
+/// Errors    Fault, the first one that ends the launch (ExecutionOptions::findings); what other blocks did until then
+///           stays in memory.
 /// Numerics  as PTX ISA defines; approximate functions (ex2.approx, rcp.approx, ...) are rounded from double precision.
 ///
 /// `accesses`: what the launch did with global memory goes there, if it is not null and races are checked.

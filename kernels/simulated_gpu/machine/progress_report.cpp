@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// WaitReport of machine/cluster.h: who waits where for ever.
+#include "kernels/simulated_gpu/machine/progress_report.h"
+
 #include <bit>
 #include <string_view>
 
-#include "kernels/simulated_gpu/machine/cluster.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
 namespace gradring::simulated_gpu {

@@ -56,7 +56,11 @@ void AccessLog::finish() {
   }
 }
 
-void AccessLog::append(const AccessLog& other) {
+void AccessLog::append(AccessLog other) {
+  if (size() == 0 && segments_.size() == 1) {
+    *this = std::move(other);
+    return;
+  }
   const auto shift = static_cast<std::uint32_t>(segments_.size() - 1);
   segments_.insert(segments_.end(), other.segments_.begin() + 1, other.segments_.end());
   const auto copy = [&](const std::vector<Access>& from, std::vector<Access>& to) {

@@ -133,7 +133,7 @@ class AccessLog {
     segments_.push_back(std::move(segment));
     return static_cast<std::uint32_t>(segments_.size() - 1);
   }
-  void append(const AccessLog& other);
+  void append(AccessLog other);
   const std::vector<Access>& reads() const { return reads_; }
   /// Atomics, too.
   const std::vector<Access>& writes() const { return writes_; }
@@ -168,5 +168,10 @@ class AccessLog {
   std::vector<std::uint64_t> furthest_;  ///< the largest end of these writes up to each
   bool writes_overlap_ = false;
 };
+
+/// "read", "written" or "updated".
+constexpr const char* verb(AccessLog::Kind kind) {
+  return kind == AccessLog::Kind::read ? "read" : kind == AccessLog::Kind::write ? "written" : "updated";
+}
 
 }  // namespace gradring::simulated_gpu

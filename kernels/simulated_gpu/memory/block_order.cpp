@@ -56,26 +56,39 @@ bool BlockClock::add(const BlockClock& other) {
   return true;
 }
 
+BlockOrder::Clock BlockOrder::keep(BlockClock clock) {
+  return budget_.take(clock.bytes()) ? std::make_shared<const BlockClock>(std::move(clock)) : everything_;
+}
+
 void BlockOrder::publish(std::uint64_t address, const Clock& known, bool is_update) {
   const std::lock_guard lock(mutex_);
   if (known == nullptr) {
-    if (!is_update) locations_.erase(address);
+    if (!is_update) budget_.give_back(locations_.erase(address) * kLocationBytes);
     return;
   }
   is_used_.store(true, std::memory_order_release);
-  Clock& location = locations_[address];
-  if (!is_update || location == nullptr) {
+  const auto found = locations_.find(address);
+  if (found == locations_.end()) {
+    if (budget_.take(kLocationBytes))
+      locations_.emplace(address, known);
+    else
+      is_full_ = true;
+    return;
+  }
+  Clock& location = found->second;
+  if (!is_update) {
     location = known;
     return;
   }
   BlockClock all = *location;
-  if (all.add(*known)) location = std::make_shared<const BlockClock>(std::move(all));
+  if (all.add(*known)) location = keep(std::move(all));
 }
 
 BlockOrder::Clock BlockOrder::published(std::uint64_t address) const {
   const std::lock_guard lock(mutex_);
   const auto found = locations_.find(address);
-  return found == locations_.end() ? nullptr : found->second;
+  if (found != locations_.end()) return found->second;
+  return is_full_ ? everything_ : nullptr;
 }
 
 }  // namespace gradring::simulated_gpu

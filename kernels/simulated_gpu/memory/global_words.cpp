@@ -4,37 +4,36 @@
 #include <utility>
 
 namespace gradring::simulated_gpu {
-namespace {
-
-/// Of a block, 200 MB: what it does after it has touched more is not compared.
-constexpr std::size_t kMostPagesOfBlock = std::size_t{1} << 16;
-
-}  // namespace
 
 void GlobalWords::begin_block(const AccessClocks& clocks) {
   is_on_ = true;
   // Stamps of earlier blocks are older than this block, unless time has begun again.
   const bool begins_again = clocks.block_begin() < std::exchange(block_begin_, clocks.block_begin());
-  if (!begins_again && pages_.size() <= kMostPages) return;
+  if (begins_again || pages_.size() > kMostPages) forget();
+}
+
+void GlobalWords::forget() {
+  budget_.give_back(pages_.size() * sizeof(Page));
   pages_.clear();
   last_number_ = ~std::uint64_t{0};
 }
 
-GlobalWords::Page& GlobalWords::page(std::uint64_t number) {
-  if (number == last_number_) return *last_;
-  std::unique_ptr<Page>& page = pages_[number];
-  if (page == nullptr) page = std::make_unique<Page>();
+GlobalWords::Page* GlobalWords::page(std::uint64_t number) {
+  if (number == last_number_) return last_;
+  auto found = pages_.find(number);
+  if (found == pages_.end()) {
+    if (!budget_.take(sizeof(Page))) {
+      forget();
+      if (!budget_.take(sizeof(Page))) return nullptr;
+    }
+    found = pages_.emplace(number, std::make_unique<Page>()).first;
+  }
   last_number_ = number;
-  last_ = page.get();
-  return *last_;
+  return last_ = found->second.get();
 }
 
 std::optional<GlobalWords::Race> GlobalWords::note(std::uint64_t address, std::size_t bytes, bool is_write,
                                                    unsigned thread, const AccessClocks& clocks) {
-  if (pages_.size() >= kMostPagesOfBlock) {
-    stop();
-    return std::nullopt;
-  }
   std::optional<Race> race;
   const Stamp mine = clocks.stamp(thread);
   const auto is_ordered = [&](Stamp stamp) {
@@ -45,7 +44,12 @@ std::optional<GlobalWords::Race> GlobalWords::note(std::uint64_t address, std::s
     if (!race && !is_ordered(stamp)) race = Race{was_write, Accessor{who_of(stamp)}};
   };
   for (std::uint64_t word = address / kWordBytes; word < (address + bytes) / kWordBytes; ++word) {
-    Word& used = page(word * kWordBytes / kPageBytes)[word % (kPageBytes / kWordBytes)];
+    Page* const of_word = page(word * kWordBytes / kPageBytes);
+    if (of_word == nullptr) {
+      stop();
+      return race;
+    }
+    Word& used = (*of_word)[word % (kPageBytes / kWordBytes)];
     compare(used.write, true);
     if (is_write) {
       compare(used.read, false);

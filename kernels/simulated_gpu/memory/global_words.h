@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "kernels/simulated_gpu/memory/access_clocks.h"
+#include "kernels/simulated_gpu/memory/memory_budget.h"
 
 namespace gradring::simulated_gpu {
 
@@ -17,6 +18,7 @@ namespace gradring::simulated_gpu {
 ///
 /// Accesses of less than a word are not compared, nor are those behind a fence, acquire or release of the block, which
 /// may order its threads by a location of memory. Of the readers of a word that have no order, two are remembered.
+/// What finds no room in `budget` is not compared.
 ///
 /// Threads   one.
 class GlobalWords {
@@ -26,7 +28,11 @@ class GlobalWords {
     Accessor other;
   };
 
+  explicit GlobalWords(MemoryBudget& budget) : budget_(budget) {}
+
   void begin_block(const AccessClocks& clocks);
+  /// Forgets all accesses until now, and gives back their memory.
+  void forget();
   /// The block orders its threads by memory from now on.
   void stop() { is_on_ = false; }
   bool is_on() const { return is_on_; }
@@ -44,8 +50,10 @@ class GlobalWords {
   };
   using Page = std::array<Word, kPageBytes / kWordBytes>;
 
-  Page& page(std::uint64_t number);
+  /// Null if there is no room.
+  Page* page(std::uint64_t number);
 
+  MemoryBudget& budget_;
   std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
   std::uint64_t last_number_ = ~std::uint64_t{0};
   Page* last_ = nullptr;

@@ -90,5 +90,53 @@ TEST(BlockRace, FencesForTheGpuOrderBlocks) {
   EXPECT_EQ(fault_of_blocks(sum("membar.gl;")), "");
 }
 
+/// Each thread of many blocks writes words that are not next to each other.
+TEST(BlockRace, TheLogOfALaunchHasABound) {
+  constexpr unsigned kBlocks = 64;
+  constexpr std::size_t kBytes = std::size_t{1} << 16;
+  for (const unsigned threads : {1u, 3u}) {
+    GlobalMemory memory;
+    const DeviceArray<U32> array(memory, numbered(kBlocks * 64));
+    const TestKernel kernel(kThread +
+                                "mov.u32 %r1, %ctaid.x; mad.lo.u32 %r1, %r1, 32, %thread; mul.wide.u32 %rd1, %r1, 8;"
+                                "add.u64 %rd1, %rd1, %p0; st.global.u32 [%rd1], %thread; ld.global.u32 %r2, [%rd1];",
+                            1);
+    const auto size = [&](std::size_t most_race_bytes) {
+      AccessLog log;
+      kernel.run(memory, {array.address()}, {kBlocks}, {32}, {.threads = threads, .most_race_bytes = most_race_bytes},
+                 0, 0, &log);
+      return log.size() * sizeof(AccessLog::Access);
+    };
+    EXPECT_GT(size(std::size_t{1} << 30), 2 * kBytes);
+    const std::size_t bounded = size(kBytes);
+    EXPECT_GT(bounded, kBytes / 4);
+    EXPECT_LE(bounded, kBytes / 2 + 2 * sizeof(AccessLog::Access)) << "half of it, and a range for each instruction";
+  }
+}
+
+/// Of what blocks publish to each other, too: what is not known counts as ordered.
+TEST(BlockRace, ABoundOfTheLogReportsNothing) {
+  const std::string body =
+      kThread +
+      "setp.ne.u32 %q1, %thread, 0; @%q1 ret; mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd1, %r1, 4;"
+      "add.u64 %rd2, %p0, %rd1; mov.u32 %r5, 0; mov.u32 %r7, 0;"
+      "$again: st.global.u32 [%rd2+512], %r5; membar.gl; atom.global.add.u32 %r2, [%p0], 1; membar.gl;"
+      "add.u32 %r7, %r7, 1; setp.lt.u32 %q2, %r7, 4; @%q2 bra $again;"
+      "setp.ne.u32 %q3, %r2, 127; @%q3 ret; mov.u64 %rd3, %p0; mov.u32 %r4, 0;"
+      "$sum: ld.global.u32 %r3, [%rd3+512]; add.u64 %rd3, %rd3, 4; add.u32 %r4, %r4, 1; setp.lt.u32 %q4, %r4, 32;"
+      "@%q4 bra $sum;";
+  const TestKernel kernel(body, 1);
+  for (std::size_t bytes = 0; bytes < 16384; bytes += bytes < 2048 ? 64 : 512) {
+    GlobalMemory memory;
+    const DeviceArray<U32> array(memory, std::vector<U32>(256, 0));
+    EXPECT_EQ(fault_of([&] {
+                for (int i = 0; i < 2; ++i)
+                  kernel.run(memory, {array.address()}, {32}, {32}, {.most_race_bytes = bytes});
+              }),
+              "")
+        << bytes << " bytes";
+  }
+}
+
 }  // namespace
 }  // namespace gradring::simulated_gpu

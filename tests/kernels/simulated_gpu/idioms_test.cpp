@@ -193,7 +193,7 @@ TEST(Idioms, LocalArraysAreWrittenBeforeTheyAreRead) {
   };
   const std::string half = "st.local.v4.u32 [array], {%thread, %thread, %thread, %thread};";
   expect_nothing(body(half + "st.local.v4.u32 [array+16], {%thread, %thread, %thread, %thread};"), {}, {32});
-  expect_only("not-written", body(half), {}, {32});
+  expect_only("local-not-written", body(half), {}, {32});
 }
 
 /// Histograms: atomics of shared memory, then of global memory.
@@ -241,6 +241,32 @@ TEST(Idioms, ExchangeThroughGlobalMemory) {
   expect_nothing(one_value + "7;", {3}, {64});
   expect_only("same-value", one_value + "7;", {3}, {64}, true);
   expect_only("global-race", one_value + "%thread;", {3}, {64});
+}
+
+/// Blocks that have touched much memory wait for each other; then each has a race of its own.
+TEST(Idioms, RacesOfBlocksThatWereSuspended) {
+  const TestKernel kernel(
+      kOfGrid +
+          "shl.b32 %r1, %block, 14; mul.wide.u32 %rd1, %r1, 1; add.u64 %rd1, %address, %rd1; mov.u32 %r2, 0;"
+          "$page: st.global.u32 [%rd1+1024], %thread; add.u64 %rd1, %rd1, 1024; add.u32 %r2, %r2, 1;"
+          "setp.lt.u32 %q1, %r2, 14; @%q1 bra $page; bar.sync 0;"
+          "setp.ne.u32 %q2, %thread, 0; @%q2 bra $wait; red.global.add.u32 [%p0], 1;"
+          "$poll: ld.volatile.global.u32 %r3, [%p0]; setp.ne.u32 %q3, %r3, 8; @%q3 bra $poll;"
+          "$wait: bar.sync 0; st.global.u32 [%rd1+512], %thread;"
+          "setp.ge.u32 %q4, %thread, 32; @%q4 ld.global.u32 %r4, [%rd1+384];",
+      1);
+  const auto races = [&](std::size_t most_race_bytes) {
+    FindingLog log({.goes_on = true});
+    GlobalMemory memory;
+    const DeviceArray<U32> array(memory, std::vector<U32>(9 << 12));
+    kernel.run(memory, {array.address()}, {8}, {64}, {.most_race_bytes = most_race_bytes, .findings = &log});
+    std::uint64_t found = 0;
+    for (const Finding& finding : log.all())
+      if (finding.kind == FindingKind::global_race) found += finding.count;
+    return found;
+  };
+  EXPECT_EQ(races(std::size_t{1} << 30), 8u * 32);
+  EXPECT_EQ(races(std::size_t{200} << 10), 8u * 32) << "memory for two of the blocks";
 }
 
 /// cp.async, its wait and the barrier.

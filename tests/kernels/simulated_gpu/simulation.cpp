@@ -43,7 +43,7 @@ TestKernel::TestKernel(const std::string& body, std::size_t parameters, const st
 
 Counters TestKernel::run(GlobalMemory& memory, const std::vector<std::uint64_t>& parameters, Extent grid, Extent block,
                          const ExecutionOptions& options, std::size_t dynamic_shared_bytes,
-                         std::uint64_t most_resident_blocks) const {
+                         std::uint64_t most_resident_blocks, AccessLog* accesses) const {
   alignas(128) std::byte bytes[256];
   std::memcpy(bytes, parameters.data(), parameters.size() * sizeof(std::uint64_t));
   return simulated_gpu::run(executable_,
@@ -52,7 +52,7 @@ Counters TestKernel::run(GlobalMemory& memory, const std::vector<std::uint64_t>&
                              .dynamic_shared_bytes = dynamic_shared_bytes,
                              .parameters = {bytes, parameters.size() * sizeof(std::uint64_t)},
                              .most_resident_blocks = most_resident_blocks},
-                            memory, options);
+                            memory, options, accesses);
 }
 
 LaunchCounts TestKernel::count(GlobalMemory& memory, const std::vector<std::uint64_t>& parameters, Extent grid,

@@ -62,7 +62,7 @@ class TestKernel {
 
   Counters run(GlobalMemory& memory, const std::vector<std::uint64_t>& parameters, Extent grid, Extent block,
                const ExecutionOptions& options = {}, std::size_t dynamic_shared_bytes = 0,
-               std::uint64_t most_resident_blocks = 0) const;
+               std::uint64_t most_resident_blocks = 0, AccessLog* accesses = nullptr) const;
   /// The same, counted for a card of this name. `code`: what ptxas would have made of the kernel.
   LaunchCounts count(GlobalMemory& memory, const std::vector<std::uint64_t>& parameters, Extent grid, Extent block,
                      std::string_view card = "h100", const std::optional<ptx::CompiledKernel>& code = {}) const;
