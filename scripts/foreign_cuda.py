@@ -75,7 +75,8 @@ def run(program, options):
             _, status, usage = os.wait4(child.pid, 0)
             child.returncode = os.waitstatus_to_exitcode(status)
             output.seek(0)
-            text = output.read()
+            # Without warnings of libraries that the program is linked with, which may be stand-ins.
+            text = "".join(line for line in output if not line.startswith("gradring cuda: warning"))
         try:
             with open(report, encoding="utf-8") as file:
                 findings = [finding for finding in json.load(file)["findings"]

@@ -6,7 +6,6 @@
 
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
-#include "kernels/simulated_gpu/machine/operations/element_atomics.h"
 
 namespace gradring::simulated_gpu {
 

@@ -12,8 +12,13 @@
 namespace gradring::simulated_gpu {
 
 class Warp;
-struct UpdatedElement;
 struct Operation;
+
+/// What an atomic has done with an element of memory.
+struct UpdatedElement {
+  std::uint64_t old = 0;  ///< what was there before
+  bool changes = false;
+};
 
 /// The bulk copies (cp.async.bulk, cp.reduce.async.bulk) from shared to global memory of a warp's threads that are
 /// under way, in bulk groups of each thread. A copy reads shared memory as late as it can, when its thread waits for

@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/simulated_gpu/finding_kind.h"
+#include "kernels/simulated_gpu/findings/finding_kind.h"
 #include "kernels/simulated_gpu/machine/finding_options.h"
 #include "kernels/simulated_gpu/machine/launch.h"
-#include "kernels/simulated_gpu/suppressions.h"
+#include "kernels/simulated_gpu/findings/suppressions.h"
 
 namespace gradring::simulated_gpu {
 

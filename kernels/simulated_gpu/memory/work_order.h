@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <sys/mman.h>
+
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <utility>
-
-#include "kernels/simulated_gpu/memory/zeroed_array.h"
 
 namespace gradring::simulated_gpu {
 
@@ -110,6 +113,27 @@ class OrderCheck {
   const OrderedWork& work_;
   std::array<std::uint32_t, 64> in_order_{};
 };
+
+struct FreeArray {
+  void operator()(void* data) const { std::free(data); }
+};
+template <class T>
+using ZeroedArray = std::unique_ptr<T[], FreeArray>;
+
+/// Integers of 0, which take no memory before they are used: what is noted of each byte of a GPU's memory. Of a large
+/// array, the system is asked for pages of 2 MB, as each page costs an interrupt when it is used first.
+///
+/// Errors    std::bad_alloc
+template <class T>
+ZeroedArray<T> zeroed_array(std::size_t count) {
+  constexpr std::size_t kLargePage = std::size_t{2} << 20;
+  ZeroedArray<T> made(static_cast<T*>(std::calloc(count, sizeof(T))));
+  if (made == nullptr && count != 0) throw std::bad_alloc();
+  const auto begin = (reinterpret_cast<std::uintptr_t>(made.get()) + kLargePage - 1) / kLargePage * kLargePage;
+  const auto end = (reinterpret_cast<std::uintptr_t>(made.get()) + count * sizeof(T)) / kLargePage * kLargePage;
+  if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  return made;
+}
 
 /// Which work used the words of a block of global memory last, and thus races between streams: two pieces of work use a
 /// word, one of them writes, and nothing puts them in an order. They are found in whichever order the work was

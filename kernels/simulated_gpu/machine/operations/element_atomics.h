@@ -3,15 +3,11 @@
 
 #include <cstdint>
 
+#include "kernels/simulated_gpu/machine/bulk_stores.h"
 #include "kernels/simulated_gpu/machine/decoder.h"
 #include "kernels/simulated_gpu/machine/program.h"
 
 namespace gradring::simulated_gpu {
-
-struct UpdatedElement {
-  std::uint64_t old = 0;  ///< what was there before
-  bool changes = false;
-};
 
 /// What an atomic does with an element of memory.
 struct ElementFunction {

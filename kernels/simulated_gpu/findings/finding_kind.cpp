@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/finding_kind.h"
+#include "kernels/simulated_gpu/findings/finding_kind.h"
 
 #include <algorithm>
 #include <array>

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "kernels/simulated_gpu/finding_kind.h"
+#include "kernels/simulated_gpu/findings/finding_kind.h"
 
 namespace gradring::simulated_gpu {
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/suppressions.h"
+#include "kernels/simulated_gpu/findings/suppressions.h"
 
 #include <algorithm>
 #include <charconv>
