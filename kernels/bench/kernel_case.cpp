@@ -206,6 +206,7 @@ std::span<const CaseFamily> case_families() {
                                              {"ema", ema_cases},
                                              {"muon", muon_cases},
                                              {"gather_batch", gather_batch_cases},
+                                             {"tally", tally_cases},
                                              {"peak", peak_cases}};
   return kFamilies;
 }

@@ -283,6 +283,7 @@ Cases sgd_cases(CaseMaker& make);
 Cases silu_cases(CaseMaker& make);
 Cases softmax_cross_entropy_cases(CaseMaker& make);
 Cases step_state_cases(CaseMaker& make);
+Cases tally_cases(CaseMaker& make);
 
 struct CaseFamily {
   std::string_view operation;  ///< as its namespace is named

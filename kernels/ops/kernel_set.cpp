@@ -59,6 +59,7 @@ DECLARE_COPIES(sgd, flat);
 DECLARE_COPIES(sgd, vector);
 DECLARE_COPIES(silu, flat);
 DECLARE_COPIES(softmax_cross_entropy, row_per_thread);
+DECLARE_COPIES(tally, row_per_thread);
 
 DECLARE(avg_pool2d, vectors);
 DECLARE(batch_norm, vector);
@@ -125,6 +126,7 @@ KernelSet kernel_set() {
       .silu = table(COPY_TO_RUN(silu, flat)),
       .softmax_cross_entropy = table(COPY_TO_RUN(softmax_cross_entropy, row_per_thread)),
       .step_state = table(step_state::one_thread),
+      .tally = table(COPY_TO_RUN(tally, row_per_thread)),
   };
   return kSet;
 }

@@ -21,6 +21,7 @@
 #include "kernels/ops/optimizers/optimizers.h"
 #include "kernels/ops/peak/peak.h"
 #include "kernels/ops/step_state/step_state.h"
+#include "kernels/ops/tally/tally.h"
 
 namespace gradring::kernels {
 
@@ -54,6 +55,7 @@ struct KernelSet {
   std::span<const silu::Variant> silu;
   std::span<const softmax_cross_entropy::Variant> softmax_cross_entropy;
   std::span<const step_state::Variant> step_state;
+  std::span<const tally::Variant> tally;
 };
 
 inline namespace GRADRING_KERNEL_COPY {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // fill, scale, accumulate, cast, relu, bias: loops over elements.
-// gather_batch: what begins a step.
+// gather_batch: what begins a step; tally: what ends a batch of an evaluation.
 
 #include <cstddef>
 #include <cstdint>
@@ -220,6 +220,31 @@ KernelCase gather_batch_advance(CaseMaker& make) {
   return c;
 }
 
+KernelCase tally_run(CaseMaker& make) {
+  const std::int64_t rows = make.extent("rows", 250);
+  const std::int64_t classes = make.extent("classes", 10);
+  KernelCase c = make.make("tally");
+  BenchArray& logits = make.input(c, make.dtype(), rows * classes, -4, 4);
+  BenchArray& labels = make.input(c, DType::i32, rows, 0, static_cast<double>(classes));
+  BenchArray& loss = make.input(c, DType::f32, 1, 0, 1);
+  BenchArray& loss_sum = make.object(c, 0.5);
+  BenchArray& counts = make.input(c, DType::i64, tally::counts_of(classes), 0, 1000);
+  CaseMaker::also_output(c, "loss_sum", loss_sum, exact());
+  CaseMaker::also_output(c, "counts", counts, exact());
+  c.bytes = static_cast<double>(logits.bytes() + labels.bytes());
+  make.run(c, make.kernels().tally, &tally::Variant::run, tally::reference_run, [&](Side side) {
+    return tally::Args{.dtype = make.dtype(),
+                       .rows = rows,
+                       .classes = classes,
+                       .logits = logits.at(side),
+                       .labels = labels.as<std::int32_t>(side),
+                       .loss = loss.as<float>(side),
+                       .loss_sum = loss_sum.as<double>(side),
+                       .counts = counts.as<std::int64_t>(side)};
+  });
+  return c;
+}
+
 }  // namespace
 
 Cases fill_cases(CaseMaker& make) {
@@ -263,5 +288,7 @@ Cases gather_batch_cases(CaseMaker& make) {
   cases.push_back(gather_batch_advance(make));
   return cases;
 }
+
+Cases tally_cases(CaseMaker& make) { return only(tally_run(make)); }
 
 }  // namespace gradring::kernels::bench

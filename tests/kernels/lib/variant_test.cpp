@@ -55,7 +55,7 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
   };
   const auto& [accumulate, adam, avg_pool2d, batch_norm, bias, cast, conv2d, conv_relu_pool, dropout, ema, exact_sum,
                fill, gather_batch, gelu, gemm, gradient_statistics, grouped_conv2d, linear_cross_entropy, max_pool2d,
-               muon, peak, relu, scale, sgd, silu, softmax_cross_entropy, step_state] = set;
+               muon, peak, relu, scale, sgd, silu, softmax_cross_entropy, step_state, tally] = set;
   expect_table(accumulate);
   expect_table(adam);
   expect_table(avg_pool2d);
@@ -83,6 +83,7 @@ TEST(KernelSet, HoldsEveryTableWithUniqueNames) {
   expect_table(silu);
   expect_table(softmax_cross_entropy);
   expect_table(step_state);
+  expect_table(tally);
 }
 
 }  // namespace

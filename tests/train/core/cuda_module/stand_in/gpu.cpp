@@ -97,6 +97,7 @@ KernelSet stand_in_kernels() {
   adopt<&KernelSet::silu>(kernels);
   adopt<&KernelSet::softmax_cross_entropy>(kernels);
   adopt<&KernelSet::step_state>(kernels);
+  adopt<&KernelSet::tally>(kernels);
   adopt<&KernelSet::gradient_statistics>(kernels);
   return kernels;
 }
