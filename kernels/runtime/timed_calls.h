@@ -36,4 +36,10 @@ class TimedCalls {
   std::unique_ptr<Recording> recording_;
 };
 
+/// Seconds of one call of `enqueue_call` on the device: the least of several measurements after a first call. Infinite
+/// if the calls cannot be run or recorded. Waits.
+///
+/// Errors    DeviceError if it is the device that fails, and not the call.
+double least_seconds(Device& device, Stream& stream, const std::function<void()>& enqueue_call);
+
 }  // namespace gradring::kernels

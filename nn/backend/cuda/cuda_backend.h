@@ -6,6 +6,7 @@
 #include "nn/backend/cuda/cublaslt.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 #include "nn/backend/cuda/cuda_libraries.h"
+#include "nn/backend/cuda/plan_choice.h"
 #include "nn/backend/kernels/kernel_plans.h"
 
 namespace gradring::nn {
@@ -17,8 +18,9 @@ struct CudaLibraries {
 };
 
 /// NVIDIA GPUs: in f16 and bf16 our fused kernel for convolutions that are pooled, cuDNN for others, cuBLASLt for
-/// products, our kernels for the rest and in place of a missing library. A choice other than auto forces one of our
-/// kernels, or a library, by its name.
+/// products, our kernels for the rest and in place of a missing library. With --autotune, of all these and of all variants
+/// of our kernels the fastest (PlanChoice), for convolutions without groups and for products. A choice other than auto
+/// forces one of our kernels, or a library, by its name.
 class CudaBackend final : public Backend {
  public:
   static constexpr std::string_view kConvLibrary = "cudnn";
@@ -40,6 +42,13 @@ class CudaBackend final : public Backend {
  private:
   bool fuses(kernels::DType dtype) const;
   std::unique_ptr<Plan> plan_convolution(std::span<const NodeSpec> nodes);
+  std::unique_ptr<Plan> preferred_convolution(std::span<const NodeSpec> nodes);
+  std::unique_ptr<Plan> preferred_product(std::span<const NodeSpec> nodes);
+  /// The library's plan, or null.
+  std::unique_ptr<Plan> library_plan(std::span<const NodeSpec> nodes) const;
+  /// The library's plan, if there is one, and one for each of our variants, the last of their tables first.
+  std::vector<std::unique_ptr<Plan>> all_plans(std::span<const NodeSpec> nodes) const;
+  std::unique_ptr<Plan> fastest(std::span<const NodeSpec> nodes, std::unique_ptr<Plan> preferred);
   std::unique_ptr<Plan> plan_batch_norm(std::span<const NodeSpec> nodes);
   std::unique_ptr<Plan> plan_product(std::span<const NodeSpec> nodes);
 
@@ -48,6 +57,7 @@ class CudaBackend final : public Backend {
   VariantChoice choice_;
   KernelPlans plans_;
   CudaLibraries libraries_;  // shared with plans
+  PlanChoice plan_choice_;
 };
 
 }  // namespace gradring::nn

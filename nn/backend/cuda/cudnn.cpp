@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/cuda/cudnn.h"
 
-#include <functional>
 #include <limits>
 
 #include "kernels/runtime/timed_calls.h"
@@ -59,28 +58,10 @@ bool obeys(const CudnnEngineRules& rules, const CudnnEngineConfig& config) {
                    CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6, CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13});
 }
 
-constexpr int kRuns = 5;
-constexpr int kCallsOfRun = 16;
-constexpr auto kTimeout = std::chrono::seconds(30);
-
 constexpr std::size_t kMeasuredEngines = 8;
 
 std::size_t bytes(std::int64_t elements, kernels::DType dtype) {
   return static_cast<std::size_t>(elements) * kernels::size_of(dtype);
-}
-
-/// Seconds of one call of `enqueue_work` on the device: the best of kRuns after a warm-up. Infinite if it cannot be
-/// run or recorded: steps are recorded, and those of a run with --cuda-graph off use the same cached choice. Waits.
-double measure(kernels::Device& device, kernels::Stream& stream, const std::function<void()>& enqueue_work) {
-  double least = std::numeric_limits<double>::infinity();
-  try {
-    enqueue_work();
-    kernels::TimedCalls timed(device, stream, enqueue_work, kCallsOfRun);
-    for (int run = 0; run < kRuns; ++run) least = std::min(least, timed.seconds(Deadline::after(kTimeout)));
-  } catch (const DeviceError&) {
-    stream.synchronize(Deadline::after(kTimeout));  // throws if it is the device that failed
-  }
-  return least;
 }
 
 }  // namespace
@@ -190,7 +171,8 @@ const CudnnEngine& Cudnn::fastest(const std::vector<CudnnEngine>& engines, const
   std::size_t best = 0;
   double least = std::numeric_limits<double>::infinity();
   for (std::size_t i = 0; i < engines.size(); ++i) {
-    const double seconds = measure(device_, *stream, [&] { enqueue(*stream, engines[i], tensors, workspace.data()); });
+    const double seconds =
+        kernels::least_seconds(device_, *stream, [&] { enqueue(*stream, engines[i], tensors, workspace.data()); });
     if (seconds < least) {
       least = seconds;
       best = i;

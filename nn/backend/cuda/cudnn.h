@@ -5,8 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -18,6 +16,7 @@
 #include "kernels/runtime/device.h"
 #include "nn/backend/cuda/cuda_backend_options.h"
 #include "nn/backend/cuda/cudnn_api.h"
+#include "nn/backend/cuda/plan_cache.h"
 
 namespace gradring::nn {
 
@@ -121,27 +120,6 @@ inline constexpr std::size_t kMostCudnnWorkspaceBytes = std::size_t{256} << 20;
 struct CudnnPointer {
   std::int64_t tensor = 0;
   const void* data = nullptr;
-};
-
-/// The fastest measured engines, kept in a file across runs:
-///
-///   {"NVIDIA H200, 139.8 GiB, sm_90; cuDNN 91900": {"forward f16 x 64 28 28 1 ...": "engine 12 knobs 2=1"}}
-///
-/// A missing, unwritable or invalid file is ignored: engines are measured again.
-///
-/// Threads   one; processes may share the file. It is replaced as a whole, so one of two concurrent writes may be lost.
-class PlanCache {
- public:
-  /// `machine` identifies card and library version. With an empty path nothing is kept.
-  PlanCache(std::filesystem::path file, std::string machine);
-
-  std::optional<std::string> find(const std::string& key) const;
-  void store(const std::string& key, const std::string& name);
-
- private:
-  std::filesystem::path file_;
-  std::string machine_;
-  std::map<std::string, std::string> plans_;
 };
 
 /// cuDNN on one device: chooses engines, and runs them. Shared by the plans of a backend.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/backend/cuda/cudnn.h"
+#include "nn/backend/cuda/plan_cache.h"
 
 #include <unistd.h>
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -49,11 +50,16 @@ std::string rate_change(const Checkpoint& saved, const fs::path& from, const Tra
   }
 }
 
-Compute open_device(const TrainConfig& config, const WorkerEnvironment& environment, const Ranks& ranks) {
+Compute open_device(const TrainConfig& config, const WorkerEnvironment& environment, const Ranks& ranks,
+                    const std::map<std::string, std::string>& resumed_plans) {
   const unsigned threads = threads_of_device(config, environment, system_variable);
   if (config.pin) pin_to_own_cores(threads * static_cast<unsigned>(config.data_parallel), environment);
   ComputeSpec spec = compute_spec(config, threads, environment.local_rank);
   spec.share_choice = [&ranks](const nn::Chooser& choose) { return choice_of_rank_0(*ranks.group, choose); };
+  spec.resumed_choice = [&resumed_plans](const std::string& layer) {
+    const auto found = resumed_plans.find(layer);
+    return found == resumed_plans.end() ? std::string() : found->second;
+  };
   return make_compute(spec);
 }
 
@@ -105,9 +111,20 @@ struct NamedSet {
 }  // namespace
 
 Rank::Rank(const TrainConfig& config, const WorkerEnvironment& environment)
-    : compute_(open_device(config, environment, ranks_)),
+    : compute_(open_device(config, environment, ranks_, resumed_plans_)),
       others_(open_further(config, environment, compute_)),
       further_(further_devices(others_)) {}
+
+std::string Rank::keep_plans(const Checkpoint& resumed) {
+  resumed_plans_ = plans_by_layer(*resumed.about);
+  const std::string there = resumed.about->value(kDevice, std::string()), here = compute_.device->description();
+  if (resumed_plans_.empty() || there.empty() || there == here) return {};
+  return fmt::format(
+      "the kernels of each layer stay those that were chosen on {}, as far as {} has them, so that results round "
+      "alike; "
+      "--no-autotune, or --conv and --gemm, choose others",
+      there, here);
+}
 
 comm::ProcessGroup& Rank::join(const TrainConfig& config, const WorkerEnvironment& environment) {
   const GroupSpec spec{.timeout = config.timeout,

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -35,12 +36,19 @@ class Rank {
   const Compute& compute() const { return compute_; }
   std::span<const FurtherDevice> further() const { return further_; }
 
+  /// With --autotune, keeps what computed each layer in the training that is resumed, as the numerics depend on it; on
+  /// rank 0, before layers are planned.
+  ///
+  /// Returns   a remark if that was on another card; else empty.
+  std::string keep_plans(const Checkpoint& resumed);
+
   /// Connects the ranks. Collective.
   ///
   /// Errors    as make_group.
   comm::ProcessGroup& join(const TrainConfig& config, const WorkerEnvironment& environment);
 
  private:
+  std::map<std::string, std::string> resumed_plans_;  // by layer
   Compute compute_;
   std::vector<Compute> others_;
   std::vector<FurtherDevice> further_;

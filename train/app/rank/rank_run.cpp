@@ -293,6 +293,9 @@ int RankRun::run() {
 Summary RankRun::train() {
   Rank& rank = kept_.make<Rank>(config_, environment_);
   FoundStart found(*this, rank);
+  if (config_.autotune && found.start.resume)
+    if (const std::string remark = rank.keep_plans(found.start.resume->checkpoint); !remark.empty())
+      found.start.remarks.push_back(remark);
   Built built(*this, rank, found);
   if (const auto finished = finished_before(found, built)) return *finished;
   const Outputs outputs(*this, rank, found, built);

@@ -189,12 +189,14 @@ Options device_options() {
                    "gemm", "auto|NAME",
                    "matrix multiplication kernel: a variant from `gradring bench kernels --op gemm`, onednn or cublas",
                    &TrainConfig::gemm)),
-      changing(Changes::rounding,
-               flag_option("autotune", "measurement of cuDNN's algorithms for each convolution; the fastest is cached",
-                           &TrainConfig::autotune)),
+      changing(Changes::rounding, flag_option("autotune",
+                                              "measurement of kernels and libraries for each layer on a GPU; the "
+                                              "fastest is cached and kept by --resume",
+                                              &TrainConfig::autotune)),
       on_or_off_option("cuda-graph", "CUDA graph of forward, backward, all-reduce and update",
                        &TrainConfig::cuda_graph),
-      choice_option<Resident>("resident", "training set in device memory, as bytes; auto: on a GPU",
+      choice_option<Resident>("resident",
+                              "training set and what is evaluated in device memory, as bytes; auto: on a GPU",
                               &TrainConfig::resident),
       changing(Changes::rounding,
                integer_option(

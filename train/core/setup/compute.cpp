@@ -131,6 +131,7 @@ Compute on_cuda(const ComputeSpec& spec, int index) {
                                                                    .has_libraries = compute.simulator == nullptr,
                                                                    .plan_cache = plan_cache_file(),
                                                                    .share_choice = spec.share_choice,
+                                                                   .resumed_choice = spec.resumed_choice,
                                                                    .say = remark});
   return compute;
 }

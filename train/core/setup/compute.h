@@ -53,8 +53,9 @@ struct ComputeSpec {
   bool reproducible = false;             ///< deterministic algorithms only; a CPU always uses such
   unsigned threads = 1;                  ///< of a CPU backend, for work of the calling thread
   std::chrono::milliseconds timeout{0};  ///< of collectives (--timeout): streams of a CPU wait longer
-  /// See nn::CudaBackendOptions; called while plans are made.
+  /// See nn::CudaBackendOptions; both are called while plans are made.
   std::function<std::string(const nn::Chooser&)> share_choice = [](const nn::Chooser& choose) { return choose(); };
+  std::function<std::string(const std::string&)> resumed_choice = [](const std::string&) { return std::string(); };
   int local_rank = 0;  ///< the GPU if no index is named
 };
 ComputeSpec compute_spec(const TrainConfig& config, unsigned threads, int local_rank);

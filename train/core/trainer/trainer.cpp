@@ -148,6 +148,7 @@ void Trainer::save(std::optional<double> score) {
                       .order = order_of_samples(world_, config_),
                       .cpu_level = recorded_cpu_level(world_.device),
                       .plans = plans_of(replica_.program()),
+                      .device = world_.device.description(),
                       .total_steps = planned_steps(),
                       .precision = precision_name(replica_.program().dtype()),
                       .dataset = facts_};

@@ -38,7 +38,7 @@ void check_types(const nlohmann::ordered_json& about, const std::filesystem::pat
   if (about.contains(kSamplesOfStep)) members.number<std::int64_t>(kSamplesOfStep, 1, kMostSamples);
   if (about.contains(kTotalSteps))
     members.number<std::int64_t>(kTotalSteps, 1, std::numeric_limits<std::int64_t>::max());
-  for (const char* name : {kCpuLevel, kPrecision, kSettings})
+  for (const char* name : {kCpuLevel, kDevice, kPrecision, kSettings})
     if (about.contains(name)) members.text(name);
   if (!about.contains(kOrder)) return;
   const JsonMembers order(members.object(kOrder), file);
@@ -160,6 +160,16 @@ JsonValue plans_of(const nn::Program& program) {
   return plans;
 }
 
+std::map<std::string, std::string> plans_by_layer(const nlohmann::ordered_json& about) try {
+  std::map<std::string, std::string> by_layer;
+  for (const nlohmann::ordered_json& plan : about.at(kPlans))
+    for (const nlohmann::ordered_json& layer : plan.at("layers"))
+      by_layer[layer.get<std::string>()] = plan.at("by").get<std::string>();
+  return by_layer;
+} catch (const nlohmann::ordered_json::exception&) {
+  return {};
+}
+
 Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::optional<double> score) {
   Checkpoint checkpoint{
       .step = state.progress.steps,
@@ -173,6 +183,7 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
                                       {kOrder, std::move(*state.order)},
                                       {kCpuLevel, std::move(state.cpu_level)},
                                       {kPlans, std::move(*state.plans)},
+                                      {kDevice, std::move(state.device)},
                                       {kTotalSteps, state.total_steps},
                                       {kPrecision, state.precision},
                                       {kSettings, settings},

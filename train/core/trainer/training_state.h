@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -110,7 +111,8 @@ struct TrainingState {
   kernels::Shape sample = {};        ///< of one sample
   JsonValue order;                   ///< order_of_samples(): an epoch can continue only in the same order
   std::string cpu_level = {};        ///< recorded_cpu_level() of the device
-  JsonValue plans = {};              ///< plans_of(): informative only
+  JsonValue plans = {};              ///< plans_of(): what --autotune keeps
+  std::string device = {};           ///< its description
   std::int64_t total_steps = 0;      ///< that were planned, which a schedule spans
   std::string precision = {};        ///< of the layers, which decides whether the loss is scaled; empty: unknown
   std::optional<data::DatasetFacts> dataset = {};  ///< of the training set
@@ -120,11 +122,15 @@ struct TrainingState {
 inline constexpr const char* kProgress = "progress";  ///< a checkpoint of a training has it
 inline constexpr const char* kSamplesOfStep = "samples_of_step";
 inline constexpr const char* kPlans = "plans";
+inline constexpr const char* kDevice = "device";
 inline constexpr const char* kTotalSteps = "total_steps";
 
 /// The implementation of each layer of a program: [{"layers": ["fc_layers.0"], "by": "gemm/direct"}, ...], the loss
 /// last.
 JsonValue plans_of(const nn::Program& program);
+
+/// What computed each layer, by its name, in a training that saved `about`; empty where that is unknown.
+std::map<std::string, std::string> plans_by_layer(const nlohmann::ordered_json& about);
 
 /// `settings` are the run's options as TOML, informative only; `score` ranks checkpoints.
 Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::optional<double> score);

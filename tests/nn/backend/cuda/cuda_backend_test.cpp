@@ -7,6 +7,7 @@
 
 #include "kernels/base/error.h"
 #include "tests/nn/backend/cuda/plan_rig.h"
+#include "tests/nn/backend/cuda/tables_of_a_gpu.h"
 
 namespace gradring::tests {
 namespace {
@@ -36,41 +37,6 @@ TEST_F(CudaBackend, OpensNoLibraryWhereOurKernelsAreNamed) {
   expect_same(conv.run({ours.plan(conv.nodes()).get()}, 2), conv.run_ours(2));
   PlanRig linear(layer_nodes(nn::Linear{.in_features = 3, .out_features = 2}, {4, 3}, false, kernels::DType::f32));
   expect_same(linear.run({ours.plan(linear.nodes()).get()}, 4), linear.run_ours(4));
-}
-
-/// Our kernels as a GPU's tables support them, on the CPU's device.
-class TablesOfAGpu {
- public:
-  TablesOfAGpu() {
-    constexpr auto floating = [](const kernels::Device&, kernels::DType) { return true; };
-    constexpr auto half = [](const kernels::Device&, kernels::DType dtype) { return dtype != kernels::DType::f32; };
-    for (kernels::conv2d::Variant variant : kernels::kernel_set().conv2d) {
-      variant.supports = variant.name.ends_with("mma") ? +half : +floating;
-      if (variant.name != "panels") conv2d_.push_back(variant);  // a CPU's
-    }
-    for (kernels::conv_relu_pool::Variant variant : kernels::kernel_set().conv_relu_pool) {
-      variant.supports = variant.name.ends_with("mma") ? +half : +floating;
-      if (variant.name != "native") conv_relu_pool_.push_back(variant);  // which nvcc's set does not have
-    }
-  }
-  kernels::KernelSet set() const {
-    kernels::KernelSet set = kernels::kernel_set();
-    set.conv2d = conv2d_;
-    set.conv_relu_pool = conv_relu_pool_;
-    return set;
-  }
-
- private:
-  std::vector<kernels::conv2d::Variant> conv2d_;
-  std::vector<kernels::conv_relu_pool::Variant> conv_relu_pool_;
-};
-
-std::vector<nn::NodeSpec> pooled_convolution(kernels::DType dtype) {
-  std::vector<nn::NodeSpec> nodes =
-      layer_nodes(nn::Conv2d{.in_channels = 1, .out_channels = 2, .kernel = 3}, {2, 6, 6, 1}, true, dtype);
-  const nn::Shape input = nodes.back().output;
-  nodes.push_back({nn::MaxPool2d{}, input, nn::output_of(nn::MaxPool2d{}, input).shape, dtype});
-  return nodes;
 }
 
 TEST_F(CudaBackend, FusesConvolutionAndPoolingOnlyIn16Bits) {

@@ -4,11 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "kernels/runtime/cpu_level.h"
 #include "tests/train/support/every_option.h"
 #include "tests/train/support/rank_rig.h"
 #include "train/core/config/options.h"
 #include "train/core/trainer/replica.h"
+#include "train/core/trainer/training_state.h"
 
 namespace gradring::train {
 namespace {
@@ -17,6 +20,22 @@ using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using tests::run_ranks;
+
+Checkpoint saved_on(const std::string& device, const std::string& plans) {
+  return {.step = 1,
+          .model = {},
+          .state = {},
+          .about = nlohmann::ordered_json{{kDevice, device}, {kPlans, nlohmann::ordered_json::parse(plans)}}};
+}
+
+TEST(Rank, SaysThatItKeepsTheKernelsOfAnotherCard) {
+  Rank rank({.device = "cpu"}, {});
+  const std::string plans = R"([{"layers": ["fc"], "by": "gemm/tiled"}])";
+  EXPECT_THAT(rank.keep_plans(saved_on("NVIDIA A100", plans)),
+              AllOf(HasSubstr("stay those that were chosen on NVIDIA A100"), HasSubstr("--no-autotune")));
+  EXPECT_EQ(rank.keep_plans(saved_on(rank.compute().device->description(), plans)), "");
+  EXPECT_EQ(rank.keep_plans(saved_on("NVIDIA A100", "[]")), "");
+}
 
 std::vector<RankFacts> two_ranks(const Agreement& first, const Agreement& second) {
   return {{.rank = 0, .host = "node1", .sections = {first.mine}},

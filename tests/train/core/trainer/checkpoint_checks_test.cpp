@@ -56,6 +56,20 @@ TEST_F(RecordedCpuLevel, AcceptsGpuAndOlderCheckpoints) {
 
 using Json = nlohmann::ordered_json;
 
+TEST(PlansByLayer, NameWhatComputedEachLayer) {
+  const Json about = Json::parse(R"({"plans": [{"layers": ["conv1", "relu1"], "by": "conv_relu_pool/mma"},
+                                               {"layers": ["fc"], "by": "gemm/tiled"}, {"layers": [], "by": "loss"}]})");
+  EXPECT_EQ(plans_by_layer(about),
+            (std::map<std::string, std::string>{
+                {"conv1", "conv_relu_pool/mma"}, {"relu1", "conv_relu_pool/mma"}, {"fc", "gemm/tiled"}}));
+}
+
+TEST(PlansByLayer, AreUnknownInCheckpointsOfOthers) {
+  for (const char* text :
+       {"{}", R"({"plans": 3})", R"({"plans": [{"by": "gemm/tiled"}]})", R"({"plans": [{"layers": ["fc"], "by": 3}]})"})
+    EXPECT_TRUE(plans_by_layer(Json::parse(text)).empty()) << text;
+}
+
 std::string rejection(const Json& about, const kernels::Shape& here) {
   return tests::message_of<CheckpointError>([&] { check_sample_shape(about, here, "run/checkpoints/step-20"); });
 }
