@@ -64,10 +64,13 @@ void run(PlanOptions& options) {
   const WorkerEnvironment environment;
   const Compute compute = make_compute(
       compute_spec(config, threads_of_device(config, environment, system_variable), environment.local_rank));
-  const auto train_set = open_train_set(config).train_set;
-  const MemoryPlanSpec spec = memory_plan_spec(config, *compute.device, *train_set, world_size);
-  const MemoryPlanWorld where{
-      .device = *compute.device, .kernels = compute.kernels, .backend = *compute.backend, .train_set = *train_set};
+  const Datasets sets = open_datasets(config);
+  const MemoryPlanSpec spec = memory_plan_spec(config, *compute.device, *sets.train_set, world_size);
+  const MemoryPlanWorld where{.device = *compute.device,
+                              .kernels = compute.kernels,
+                              .backend = *compute.backend,
+                              .train_set = *sets.train_set,
+                              .evaluated = sets.validation_set ? *sets.validation_set : *sets.test_set};
   const ProgramMemories programs = plan_programs(spec, where);
   const MemoryTable table = plan_memory(spec, where, programs);
   print_text("{} on {}, batches of {} a rank, {}, {}; {} rank{}; device {}, backend {}\n\n", config.model,

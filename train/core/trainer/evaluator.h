@@ -2,61 +2,25 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "comm/process_group.h"
 #include "data/datasets/dataset.h"
 #include "data/loader/normalize.h"
-#include "kernels/ops/kernel_set.h"
-#include "kernels/runtime/device.h"
-#include "kernels/runtime/trace_track.h"
 #include "nn/program/program.h"
 #include "train/core/config/choices.h"
 #include "train/core/trainer/averaged_statistics.h"
+#include "train/core/trainer/evaluation.h"
 #include "train/core/trainer/replica.h"
-#include "train/core/trainer/tally.h"
+#include "train/core/trainer/resident_evaluation.h"
 #include "train/core/trainer/trainer_world.h"
 #include "train/records/metrics/run_events.h"
 
 namespace gradring::train {
-
-struct EvaluationParts {
-  kernels::Device& device;
-  kernels::Stream& stream;
-  const kernels::KernelSet& kernels;
-  comm::ProcessGroup& group;
-  nn::Program& program;  ///< in evaluation mode
-  nn::Weights weights;
-  const data::Dataset& dataset;
-  data::NormalizeSpec normalize = {};
-  Tta tta{};  ///< views whose logits are averaged
-  /// Called with the logits of each batch, [samples, classes].
-  std::function<void(std::span<const double> logits)> batch_done = [](std::span<const double>) {};
-  kernels::TraceTrack* trace = nullptr;  ///< as BatchLoaderSpec
-};
-
-struct Evaluation {
-  double accuracy = 0;
-  double loss = 0;
-  std::int64_t samples = 0;
-  std::int64_t correct = 0;
-  /// Whose class is among the Tally::kTop with the largest logits; empty if there are not more classes.
-  std::optional<std::int64_t> correct_in_top{};
-  std::vector<ClassCounts> classes{};
-  double seconds = 0;  ///< wall time, where it was measured
-};
-
-/// Evaluates every sample of the data set exactly once, over all ranks. The same result on every rank.
-///
-/// Numerics  the loss of one view is summed in the device's order; of several views, in f64 from the mean of their logits.
-/// Cost      a forward pass for each view.
-/// Errors    comm::CommError, DeviceError.
-Evaluation evaluate(const EvaluationParts& parts);
 
 /// What one pass over a data set found.
 struct ModelEvaluation {
@@ -68,14 +32,18 @@ struct ModelEvaluation {
   std::optional<Evaluation> averaged_tta{};
 };
 
-/// The share of samples whose class is among the Tally::kTop likeliest; empty if there are not more classes.
-std::optional<double> top5_accuracy(const Evaluation& evaluation);
-
 /// What a summary says of each class; `names`: in the order of the labels.
 std::vector<ClassResult> class_results(std::span<const ClassCounts> classes, std::span<const std::string> names);
 
 /// The event of an evaluation after `step` steps, in epoch `epoch`, which counts from 1.
 EvalRecord eval_record(const ModelEvaluation& found, std::int64_t step, std::int64_t epoch, bool ends_epoch);
+
+struct EvaluatorSpec {
+  data::NormalizeSpec normalize = {};
+  Tta tta{};              ///< of the end
+  bool resident = false;  ///< what select() evaluates is kept on the device, if it fits there
+  bool recorded = false;  ///< as ResidentEvaluation::Parts
+};
 
 /// Evaluates a replica while it is trained. Collective, with the same results on every rank.
 ///
@@ -86,8 +54,8 @@ EvalRecord eval_record(const ModelEvaluation& found, std::int64_t step, std::int
 /// Errors    as evaluate.
 class Evaluator {
  public:
-  /// `tta`: of the end.
-  Evaluator(const TrainerWorld& world, Replica& replica, data::NormalizeSpec normalize, Tta tta);
+  /// To be constructed after everything else that stays on the device.
+  Evaluator(const TrainerWorld& world, Replica& replica, EvaluatorSpec spec);
 
   /// Evaluates what selects checkpoints: the validation set if there is one, else the test set.
   ModelEvaluation select();
@@ -95,21 +63,24 @@ class Evaluator {
   /// that of test-time augmentation.
   ModelEvaluation at_end(const ModelEvaluation& selected);
 
+  /// What select() evaluates.
+  const data::Dataset& selecting() const { return world_.validation_set ? *world_.validation_set : world_.test_set; }
   nn::ProgramMemory memory() const { return program_.memory(); }
   /// Of the averaged weights that were evaluated last.
   const AveragedStatistics& averaged_statistics() const { return statistics_; }
 
  private:
+  std::unique_ptr<ResidentEvaluation> make_resident();
   ModelEvaluation run(std::string_view split, const data::Dataset& dataset);
   Evaluation run_averaged(const nn::Weights& weights, const data::Dataset& dataset, Tta tta = Tta::none);
   Evaluation run_with(const nn::Weights& weights, const data::Dataset& dataset, Tta tta = Tta::none);
 
   const TrainerWorld& world_;
   Replica& replica_;
-  data::NormalizeSpec normalize_;
-  Tta tta_;
+  EvaluatorSpec spec_;
   AveragedStatistics statistics_;
   nn::Program program_;
+  std::unique_ptr<ResidentEvaluation> resident_;  // of selecting(); null: that is copied batch by batch
 };
 
 }  // namespace gradring::train

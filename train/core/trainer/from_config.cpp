@@ -176,7 +176,8 @@ MemoryPlanSpec memory_plan_spec(const TrainConfig& config, const kernels::Device
           .resident = is_resident(config, device),
           .eval_batch = kEvalBatch,
           .world_size = world_size,
-          .augment = config.augment};
+          .augment = config.augment,
+          .copies_evaluations = config.val_split || config.tta != Tta::none || config.optimizer.ema > 0};
 }
 
 ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& device, const StepSizes& sizes,

@@ -2,10 +2,12 @@
 #include "train/core/trainer/memory_plan.h"
 
 #include <chrono>
+#include <optional>
 #include <utility>
 
 #include "kernels/runtime/dry_run_device.h"
 #include "train/core/input_pipeline/batch_loader.h"
+#include "train/core/trainer/resident_evaluation.h"
 
 namespace gradring::train {
 namespace {
@@ -46,21 +48,30 @@ nn::Model model_of(const MemoryPlanSpec& spec, const MemoryPlanWorld& world) {
 }
 
 /// Allocates what the batches of training and evaluation need.
-void plan_batches(const MemoryPlanSpec& spec, const MemoryPlanWorld& world, kernels::Device& device) {
+void plan_batches(const MemoryPlanSpec& spec, const MemoryPlanWorld& world, const comm::ProcessGroup& group,
+                  kernels::Device& device) {
   const ReplicaSpec& replica = spec.replica;
-  BatchLoaderSpec batches{.dataset = world.train_set,
-                          .device = device,
-                          .kernels = world.kernels,
-                          .batch_size = spec.eval_batch,
-                          .dtype = replica.precision};
-  const HostBatchLoader evaluation(batches);
-  batches.batch_size = replica.batch_size;
-  batches.augment = spec.augment;
-  if (spec.resident)
-    const ResidentBatchLoader training(batches, *device.make_stream(kernels::StreamMode::in_place),
-                                       Deadline::after(kTimeout));
-  else
-    const HostBatchLoader training(batches);
+  const BatchLoaderSpec training{.dataset = world.train_set,
+                                 .device = device,
+                                 .kernels = world.kernels,
+                                 .batch_size = replica.batch_size,
+                                 .dtype = replica.precision,
+                                 .augment = spec.augment};
+  const BatchLoaderSpec evaluation{.dataset = world.evaluated,
+                                   .device = device,
+                                   .kernels = world.kernels,
+                                   .batch_size = spec.eval_batch,
+                                   .dtype = replica.precision};
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  std::optional<HostBatchLoader> copied;
+  if (!spec.resident || spec.copies_evaluations) copied.emplace(evaluation);
+  if (!spec.resident) {
+    const HostBatchLoader loader(training);
+    return;
+  }
+  const ResidentBatchLoader loader(training, *stream, Deadline::after(kTimeout));
+  const ResidentShard shard(evaluation, group, *stream, Deadline::after(kTimeout));
+  const kernels::Buffer sums = device.allocate(evaluation_sums_bytes(world.evaluated.classes()));
 }
 
 /// What Replica::averaged_weights allocates for an evaluation.
@@ -108,7 +119,7 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanWorld& world
       make_optimizer(groups.groups, replica.optimizer.ema, muon_parts(replica.optimizer, matrices, whole_buckets),
                      world.kernels, ledger.on(MemoryClass::optimizer), shards.elements());
   const auto buckets = ledger.hold(MemoryClass::optimizer, whole_buckets.bytes());
-  plan_batches(spec, world, ledger.on(MemoryClass::batches));
+  plan_batches(spec, world, group, ledger.on(MemoryClass::batches));
   const auto gathered =
       ledger.hold(MemoryClass::gradients, replica.devices > 1 ? DataParallel::gathered_bytes(layout) : 0);
   const auto step = ledger.hold(MemoryClass::step, TrainStep::memory_bytes(for_groups(replica.step, groups)));

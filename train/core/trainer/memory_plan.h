@@ -14,10 +14,11 @@ namespace gradring::train {
 /// The training whose memory is planned.
 struct MemoryPlanSpec {
   ReplicaSpec replica;
-  bool resident = false;        ///< the training set is kept on the device
+  bool resident = false;        ///< the training set is kept on the device, and what is evaluated
   std::int64_t eval_batch = 0;  ///< samples per evaluation batch
   int world_size = 1;
   data::Augmentation augment = {};  ///< of the training set
+  bool copies_evaluations = false;  ///< some evaluations copy their batches though `resident`
 };
 
 /// Where it would run. The backend plans layers; nothing else is done on the device.
@@ -26,6 +27,7 @@ struct MemoryPlanWorld {
   const kernels::KernelSet& kernels;
   nn::Backend& backend;
   const data::Dataset& train_set;
+  const data::Dataset& evaluated;  ///< during the training: the validation set if there is one, else the test set
 };
 
 /// Memory of a rank's two programs, slots_for the training program, and bytes of the statistics that it gathers.

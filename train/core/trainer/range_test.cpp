@@ -13,7 +13,7 @@ namespace gradring::train {
 namespace {
 
 constexpr double kSmoothing = 0.98;
-constexpr double kDiverged = 4;            // times the least smoothed loss
+constexpr double kDivergence = 4;          // times the least smoothed loss
 constexpr std::int64_t kSkippedAtEnd = 5;  // points: there the loss may already diverge
 
 }  // namespace
@@ -52,7 +52,7 @@ void RangeTest::event(const RunEvent& event) {
   least_ = points_.empty() ? smoothed : std::min(least_, smoothed);
   points_.push_back(
       {.step = record->step, .learning_rate = record->learning_rate, .loss = record->loss, .smoothed = smoothed});
-  diverged_ = smoothed > kDiverged * least_;
+  diverged_ = smoothed > kDivergence * least_;
 }
 
 std::optional<RangePoint> RangeTest::steepest() const {

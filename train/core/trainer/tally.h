@@ -5,6 +5,8 @@
 #include <span>
 #include <vector>
 
+#include "kernels/ops/tally/tally.h"
+
 namespace gradring::train {
 
 /// How the samples of one class were classified.
@@ -23,7 +25,7 @@ struct ClassCounts {
 class Tally {
  public:
   /// What PyTorch's users call top-5 accuracy counts those whose class is among this many with the largest logits.
-  static constexpr std::int64_t kTop = 5;
+  static constexpr std::int64_t kTop = kernels::tally::kTop;
 
   explicit Tally(std::int64_t classes) : classes_(static_cast<std::size_t>(classes)) {}
 

@@ -170,8 +170,8 @@ class Trainer {
   data::DatasetFacts facts_;  // with the mean and std that normalize samples
   std::unique_ptr<data::StepSampler> sampler_;
   Replica replica_;
-  Evaluator evaluator_;
   std::unique_ptr<BatchLoader> batches_;
+  Evaluator evaluator_;
   NanPolicy nan_policy_;
   Rollback rollback_;
   CheckpointSaver saver_;

@@ -79,11 +79,14 @@ RanksRecord RankTimes::take(std::span<const std::int64_t> sums, std::int64_t ste
 
 /// Does not plan the programs again: a GPU's backend takes long for that.
 MemoryTable Trainer::planned_memory() const {
-  return plan_memory(
-      memory_plan_spec(config_, world_.device, world_.train_set, world_.group.world_size()),
-      {.device = world_.device, .kernels = world_.kernels, .backend = world_.backend, .train_set = world_.train_set},
-      {replica_.program().memory(), evaluator_.memory(), slots_for(replica_.layout(), replica_.program()),
-       replica_.statistics_bytes()});
+  return plan_memory(memory_plan_spec(config_, world_.device, world_.train_set, world_.group.world_size()),
+                     {.device = world_.device,
+                      .kernels = world_.kernels,
+                      .backend = world_.backend,
+                      .train_set = world_.train_set,
+                      .evaluated = evaluator_.selecting()},
+                     {replica_.program().memory(), evaluator_.memory(),
+                      slots_for(replica_.layout(), replica_.program()), replica_.statistics_bytes()});
 }
 
 void Trainer::describe(RunHeader& header) const {

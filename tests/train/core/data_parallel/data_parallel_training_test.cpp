@@ -119,8 +119,11 @@ DeviceRun train_on_devices(const train::TrainConfig& config, const train::Checkp
     run.checkpoint = std::move(checkpoints.kept);
     run.reported = count.steps;
     const train::MemoryPlanSpec spec = train::memory_plan_spec(config, host[0], *train_set, 1);
-    const train::MemoryPlanWorld place{
-        .device = host[0], .kernels = kernels, .backend = *backends[0], .train_set = *train_set};
+    const train::MemoryPlanWorld place{.device = host[0],
+                                       .kernels = kernels,
+                                       .backend = *backends[0],
+                                       .train_set = *train_set,
+                                       .evaluated = *train_set};
     run.planned_further = train::plan_further_device(spec, place, train::plan_programs(spec, place));
   });
   return run;

@@ -117,7 +117,7 @@ Tables tables_of(const Case& c) {
     if (group.rank() != 0) return;
     const train::MemoryPlanSpec spec = train::memory_plan_spec(c.config, device, *dataset, c.world);
     const train::MemoryPlanWorld place{
-        .device = device, .kernels = kernels, .backend = *backend, .train_set = *dataset};
+        .device = device, .kernels = kernels, .backend = *backend, .train_set = *dataset, .evaluated = *dataset};
     const std::lock_guard lock(mutex);
     tables = {train::plan_memory(spec, place, train::plan_programs(spec, place)), summary};
   });
@@ -147,7 +147,8 @@ std::size_t planned(MemoryClass memory_class, const std::function<void(train::Tr
   const auto backend = make_backend("cpu", device);
   const auto kernels = kernels::kernel_set();
   const auto spec = train::memory_plan_spec(config_with(change), device, *dataset, world);
-  const train::MemoryPlanWorld place{.device = device, .kernels = kernels, .backend = *backend, .train_set = *dataset};
+  const train::MemoryPlanWorld place{
+      .device = device, .kernels = kernels, .backend = *backend, .train_set = *dataset, .evaluated = *dataset};
   return train::plan_memory(spec, place, train::plan_programs(spec, place))[memory_class];
 }
 
