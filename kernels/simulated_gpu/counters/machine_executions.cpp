@@ -2,6 +2,9 @@
 #include "kernels/simulated_gpu/counters/machine_executions.h"
 
 #include <algorithm>
+#include <cmath>
+#include <deque>
+#include <functional>
 #include <map>
 #include <set>
 #include <utility>
@@ -74,11 +77,65 @@ bool is_one_to_one(const ptx::Instruction& instruction, std::uint16_t opcode) {
   return is_simple && instruction.words.front() != "wmma" && opcodes.contains(opcode);
 }
 
-/// Machine instructions that were made for one of PTX.
-struct Copies {
-  std::size_t count = 0;
-  std::set<unsigned> blocks;
+/// Machine instructions that were made for one of PTX: how many in each basic block.
+using Copies = std::map<unsigned, std::size_t>;
+
+std::size_t count_of(const Copies& copies) {
+  std::size_t sum = 0;
+  for (const auto& [block, count] : copies) sum += count;
+  return sum;
+}
+
+/// A loop of PTX that no other is in.
+struct Loop {
+  std::size_t begin = 0, branch = 0;  ///< its first instruction, and the branch back to that
+  double entries = 0;                 ///< how often it is begun
 };
+
+/// The innermost loop of each instruction of a kernel; null for those in none.
+class Loops {
+ public:
+  Loops(const ptx::Kernel& kernel, const Counters& counters) : own_(kernel.code.size()) {
+    for (std::size_t i = 0; i < kernel.code.size(); ++i) {
+      const ptx::Instruction& instruction = kernel.code[i];
+      if (instruction.words.front() != "bra" || instruction.operands.empty()) continue;
+      const std::size_t begin = instruction.operands.front().target;
+      if (begin == 0 || begin > i || i + 1 == kernel.code.size()) continue;
+      const auto executions = [&](std::size_t at) { return static_cast<double>(counters.instructions[at].executions); };
+      loops_.push_back({begin, i, std::min(executions(begin - 1), executions(i + 1))});
+    }
+    for (const Loop& loop : loops_)
+      for (std::size_t i = loop.begin; i <= loop.branch; ++i)
+        if (own_[i] == nullptr || loop.branch - loop.begin < own_[i]->branch - own_[i]->begin) own_[i] = &loop;
+  }
+
+  const Loop* of(std::size_t instruction) const { return own_[instruction]; }
+
+ private:
+  std::deque<Loop> loops_;
+  std::vector<const Loop*> own_;
+};
+
+/// By block, the share of an instruction's executions that one of its copies there has. Of a loop that ptxas unrolled,
+/// the block with most copies takes what it can of each turn, the next one of the rest; else all have the same.
+std::map<unsigned, double> shares_of(const Copies& copies, double executions, const Loop* loop) {
+  std::map<unsigned, double> shares;
+  for (const auto& [block, count] : copies) shares[block] = 1.0 / static_cast<double>(count_of(copies));
+  if (loop == nullptr || loop->entries == 0 || executions == 0 || copies.size() < 2) return shares;
+  std::vector<std::pair<double, unsigned>> most_first;
+  for (const auto& [block, count] : copies) most_first.emplace_back(static_cast<double>(count), block);
+  std::ranges::sort(most_first, std::greater());
+  if (std::ranges::adjacent_find(most_first, {}, &std::pair<double, unsigned>::first) != most_first.end())
+    return shares;
+  double turns = executions / loop->entries;
+  for (std::size_t i = 0; i < most_first.size(); ++i) {
+    const auto& [count, block] = most_first[i];
+    const double rounds = i + 1 == most_first.size() ? turns / count : std::floor(turns / count);
+    shares[block] = rounds * loop->entries / executions;
+    turns -= rounds * count;
+  }
+  return shares;
+}
 
 }  // namespace
 
@@ -113,24 +170,34 @@ MachineExecutions::MachineExecutions(const ptx::Module& module, const ptx::Kerne
     ptx_of_[i] = found->second;
     if (instruction.block == ptx::MachineInstruction::kNoBlock) continue;
     is_known_ = true;
-    Copies& own = copies[{found->second, instruction.opcode}];
-    ++own.count;
-    own.blocks.insert(instruction.block);
+    ++copies[{found->second, instruction.opcode}][instruction.block];
   }
+  const Loops loops(kernel, counters);
   struct Candidate {
     bool is_exact = false;  ///< its copies are known
     double executions = 0;
     Representative self;
   };
+  std::set<const Loop*> unrolled;
+  for (const auto& [of, own] : copies)
+    if (own.size() > 1 && loops.of(of.first) != nullptr && is_one_to_one(kernel.code[of.first], of.second))
+      unrolled.insert(loops.of(of.first));
   std::map<unsigned, std::vector<Candidate>> by_block;
   for (std::size_t i = 0; i < code.instructions.size(); ++i) {
     const ptx::MachineInstruction& instruction = code.instructions[i];
     if (ptx_of_[i] == npos || instruction.block == ptx::MachineInstruction::kNoBlock) continue;
     const bool is_exact = is_one_to_one(kernel.code[ptx_of_[i]], instruction.opcode);
     const Copies& own = copies[{ptx_of_[i], instruction.opcode}];
-    const auto of_ptx = static_cast<double>(is_exact ? own.count : own.blocks.size());
     const auto executions = static_cast<double>(counters.instructions[ptx_of_[i]].executions);
-    by_block[instruction.block].push_back({is_exact, executions / of_ptx, {ptx_of_[i], of_ptx}});
+    const Loop* const loop = loops.of(ptx_of_[i]);
+    const bool is_whole =
+        loop != nullptr && executions == static_cast<double>(counters.instructions[loop->branch].executions);
+    double share = 1.0 / static_cast<double>(own.size());
+    if (is_exact)
+      share = shares_of(own, executions, is_whole ? loop : nullptr).at(instruction.block);
+    else if (is_whole && executions > 0 && loop->entries > 0 && unrolled.contains(loop))
+      share = loop->entries / executions;  // a block between the copies of the loop
+    by_block[instruction.block].push_back({is_exact, executions * share, {ptx_of_[i], share}});
   }
   for (auto& [block, candidates] : by_block) {
     if (std::ranges::any_of(candidates, &Candidate::is_exact))
@@ -145,8 +212,8 @@ MachineExecutions::MachineExecutions(const ptx::Module& module, const ptx::Kerne
 double MachineExecutions::executions(const ptx::MachineInstruction& instruction,
                                      std::span<const std::uint64_t> of_ptx) const {
   if (instruction.block >= blocks_.size()) return 0;
-  const auto& [ptx, copies] = blocks_[instruction.block];
-  return ptx < of_ptx.size() ? static_cast<double>(of_ptx[ptx]) / copies : 0;
+  const auto& [ptx, share] = blocks_[instruction.block];
+  return ptx < of_ptx.size() ? static_cast<double>(of_ptx[ptx]) * share : 0;
 }
 
 std::vector<double> MachineExecutions::of_each(std::span<const std::uint64_t> of_ptx) const {

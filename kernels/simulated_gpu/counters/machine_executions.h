@@ -30,8 +30,9 @@ unsigned lanes_per_cycle(Pipe pipe, const Card& card);
 ///
 /// A machine instruction was made for an instruction of PTX, which its line names. All instructions of a basic block are
 /// executed equally often: as often as the PTX of the median one, for ptxas moves some into other blocks. Where ptxas
-/// unrolled a loop, an instruction of PTX has several copies, in one block or more, which share its executions equally.
-/// Memory accesses, f32 and products on tensor cores tell how many; blocks without these count once.
+/// unrolled a loop, an instruction of PTX has several copies, in one block or more, which share its executions: as many
+/// turns as there are go to the block with most copies, the rest to the next. Memory accesses, f32 and products on tensor
+/// cores tell how many copies there are; blocks without these count once.
 class MachineExecutions {
  public:
   /// `code`: of the same kernel.
@@ -53,7 +54,7 @@ class MachineExecutions {
   /// What stands for a basic block.
   struct Representative {
     std::size_t ptx = npos;
-    double copies = 1;
+    double share = 1;  ///< of its executions
   };
   double executions(const ptx::MachineInstruction& instruction, std::span<const std::uint64_t> of_ptx) const;
 

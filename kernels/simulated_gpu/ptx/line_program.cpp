@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/ptx/line_program.h"
-
-#include <array>
 #include <cstring>
+#include <utility>
 
 #include "kernels/simulated_gpu/ptx/error.h"
+#include "kernels/simulated_gpu/ptx/machine_instructions.h"
 
 namespace gradring::ptx {
 namespace {

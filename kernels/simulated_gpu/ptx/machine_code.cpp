@@ -7,17 +7,18 @@
 #include <cstdint>
 #include <cstring>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "kernels/simulated_gpu/ptx/error.h"
-#include "kernels/simulated_gpu/ptx/line_program.h"
+#include "kernels/simulated_gpu/ptx/machine_instructions.h"
 
 namespace gradring::ptx {
 namespace {
 
 constexpr std::uint16_t kCudaMachine = 190;  ///< EM_CUDA
 constexpr std::string_view kInfo = ".nv.info", kText = ".text.", kShared = ".nv.shared.";
-constexpr std::string_view kLines = ".nv_debug_line_sass", kLineBegins = ".rela.nv_debug_line_sass";
+constexpr std::string_view kLines = ".nv_debug_line_sass";
 /// Code for sm_90 and later counts the first bytes of shared memory, which are CUDA's own, in .nv.shared, and has this
 /// section.
 constexpr std::string_view kReserved = ".nv.shared.reserved.0";
@@ -62,6 +63,8 @@ class Cubin {
     check<PtxError>(std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_ident[EI_CLASS] == ELFCLASS64 &&
                         header.e_machine == kCudaMachine && header.e_shentsize == sizeof(Elf64_Shdr),
                     "what should be machine code is no ELF file for a GPU");
+    constexpr unsigned char kOfCuda13 = 8;  // whose flags have the capability in the second byte
+    compute_capability_ = header.e_flags >> (header.e_ident[EI_ABIVERSION] >= kOfCuda13 ? 8 : 0) & 0xff;
     for (std::size_t i = 0; i < header.e_shnum; ++i)
       headers_.push_back(value_at<Elf64_Shdr>(elf, header.e_shoff + i * sizeof(Elf64_Shdr)));
     check<PtxError>(header.e_shstrndx < headers_.size(), "machine code has no names of sections");
@@ -75,6 +78,8 @@ class Cubin {
       }
   }
 
+  /// 90
+  unsigned compute_capability() const { return compute_capability_; }
   const std::vector<Section>& sections() const { return sections_; }
   const Section* find(const std::string& name) const {
     const auto found = std::ranges::find(sections_, name, &Section::name);
@@ -106,6 +111,7 @@ class Cubin {
     return symbols_[index];
   }
 
+  unsigned compute_capability_ = 0;
   std::vector<Elf64_Shdr> headers_;
   std::vector<Section> sections_;
   std::vector<Symbol> symbols_;
@@ -148,16 +154,19 @@ void read_own_info(CompiledKernel& kernel, std::span<const std::byte> info, std:
 /// Gives the instructions of all kernels the lines of their PTX.
 void read_lines(std::map<std::string, CompiledKernel>& kernels, const Cubin& cubin) {
   const Section* const lines = cubin.find(std::string(kLines));
-  const Section* const begins = cubin.find(std::string(kLineBegins));
-  if (lines == nullptr || begins == nullptr) return;
+  if (lines == nullptr) return;
   std::map<std::size_t, std::vector<MachineInstruction>*> code;  // by the sequence of its rows
-  for (std::size_t at = 0; at + sizeof(Elf64_Rela) <= begins->bytes.size(); at += sizeof(Elf64_Rela)) {
-    const auto relocation = value_at<Elf64_Rela>(begins->bytes, at);
+  const auto add = [&](const Elf64_Rel& relocation) {
     const Section* const text = cubin.section_of_symbol(ELF64_R_SYM(relocation.r_info));
-    if (text == nullptr || !text->name.starts_with(kText)) continue;
+    if (text == nullptr || !text->name.starts_with(kText)) return;
     if (const auto found = kernels.find(std::string(text->name.substr(kText.size()))); found != kernels.end())
       code[relocation.r_offset] = &found->second.instructions;
-  }
+  };
+  // Code for sm_90 has relocations with an addend, which is 0.
+  for (const auto& [kind, bytes] : {std::pair(".rel", sizeof(Elf64_Rel)), std::pair(".rela", sizeof(Elf64_Rela))})
+    if (const Section* const begins = cubin.find(joined(kind, kLines)))
+      for (std::size_t at = 0; at + bytes <= begins->bytes.size(); at += bytes)
+        add(value_at<Elf64_Rel>(begins->bytes, at));
   const std::vector<LineRow> rows = read_line_program(lines->bytes);
   for (std::size_t i = 0; i + 1 < rows.size(); ++i) {
     const auto found = code.find(rows[i].sequence);
@@ -178,7 +187,7 @@ std::map<std::string, CompiledKernel> compiled_kernels(std::span<const std::byte
     if (!section.name.starts_with(kText)) continue;
     const std::string name(section.name.substr(kText.size()));
     CompiledKernel& kernel = kernels[name];
-    kernel.instructions = machine_instructions(section.bytes);
+    kernel.instructions = machine_instructions(section.bytes, cubin.compute_capability());
     if (const Section* info = cubin.find(joined(kInfo, ".", name))) read_own_info(kernel, info->bytes, section.bytes);
     if (const Section* shared = cubin.find(joined(kShared, name)); shared != nullptr)
       kernel.static_shared_bytes = std::max<std::size_t>(shared->header->sh_size, reserved) - reserved;

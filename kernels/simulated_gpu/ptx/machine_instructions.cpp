@@ -25,9 +25,9 @@ struct Words {
   bool is_conditional() const { return (low >> 12 & 0xf) != 7 || has_own_condition(); }
   bool has_own_condition() const { return opcode() == kBranch && (high >> 23 & 0x1f) != 7; }
   /// Bytes from the next instruction on.
-  std::int64_t branch_offset() const {
-    const auto upper = static_cast<std::int32_t>(low >> 32);
-    return std::int64_t{upper} * 256 + static_cast<std::int64_t>(low >> 16 & 0xff) * 4;
+  std::int64_t branch_offset(unsigned compute_capability) const {
+    const std::int64_t upper = static_cast<std::int32_t>(low >> 32);
+    return compute_capability < 90 ? upper : upper * 256 + static_cast<std::int64_t>(low >> 16 & 0xff) * 4;
   }
 };
 
@@ -38,10 +38,11 @@ std::vector<Words> words_of(std::span<const std::byte> code) {
 }
 
 /// Where a branch of the instruction at `position` goes to; nothing for other instructions, and for what is not followed.
-std::optional<std::size_t> target_of(const std::vector<Words>& code, std::size_t position) {
+std::optional<std::size_t> target_of(const std::vector<Words>& code, std::size_t position, unsigned capability) {
   const Words& words = code[position];
-  if (words.opcode() != kBranch || words.has_own_condition()) return std::nullopt;
-  const std::int64_t target = static_cast<std::int64_t>(position) + 1 + words.branch_offset() / 16;
+  const bool jumps = words.opcode() == kBranch || words.opcode() == kCall;
+  if (!jumps || words.has_own_condition()) return std::nullopt;
+  const std::int64_t target = static_cast<std::int64_t>(position) + 1 + words.branch_offset(capability) / 16;
   const bool is_inside = target >= 0 && target < static_cast<std::int64_t>(code.size());
   return is_inside ? std::optional(static_cast<std::size_t>(target)) : std::nullopt;
 }
@@ -58,34 +59,52 @@ bool falls_through(const Words& words) {
   return !leaves || words.is_conditional();
 }
 
-/// What can be reached without a call; all, if the code branches to addresses that it computes.
-std::vector<bool> reachable(const std::vector<Words>& code) {
+/// What can be reached from `begin`, without calls; with `long_branches` also by calls of what does not return.
+std::vector<bool> reachable_from(const std::vector<Words>& code, std::size_t begin, unsigned capability,
+                                 bool long_branches) {
   std::vector<bool> reached(code.size());
-  for (const Words& words : code)
-    if (words.opcode() == kIndirect) return std::vector<bool>(code.size(), true);
-  std::vector<std::size_t> open = {0};
-  while (!open.empty()) {
+  std::vector<std::size_t> open = {begin}, calls;
+  while (!open.empty() || !calls.empty()) {
+    if (open.empty()) {
+      const std::size_t callee = calls.back();
+      calls.pop_back();
+      if (reached[callee]) continue;
+      const std::vector<bool> of_callee = reachable_from(code, callee, capability, false);
+      bool returns = false;
+      for (std::size_t i = 0; i < code.size(); ++i) returns |= of_callee[i] && code[i].opcode() == kReturn;
+      if (returns) continue;
+      open.push_back(callee);
+    }
     std::size_t at = open.back();
     open.pop_back();
     for (; at < code.size() && !reached[at]; ++at) {
       reached[at] = true;
-      if (const auto target = target_of(code, at)) open.push_back(*target);
+      const bool is_call = code[at].opcode() == kCall;
+      if (const auto target = target_of(code, at, capability); target && (!is_call || long_branches))
+        (is_call ? calls : open).push_back(*target);
       if (!falls_through(code[at])) break;
     }
   }
   return reached;
 }
 
+/// All, if the code branches to addresses that it computes.
+std::vector<bool> reachable(const std::vector<Words>& code, unsigned capability) {
+  for (const Words& words : code)
+    if (words.opcode() == kIndirect) return std::vector<bool>(code.size(), true);
+  return code.empty() ? std::vector<bool>() : reachable_from(code, 0, capability, true);
+}
+
 }  // namespace
 
-std::vector<MachineInstruction> machine_instructions(std::span<const std::byte> bytes) {
+std::vector<MachineInstruction> machine_instructions(std::span<const std::byte> bytes, unsigned capability) {
   const std::vector<Words> code = words_of(bytes);
   std::vector<bool> begins(code.size() + 1);
   for (std::size_t i = 0; i < code.size(); ++i) {
-    if (const auto target = target_of(code, i)) begins[*target] = true;
+    if (const auto target = target_of(code, i, capability)) begins[*target] = true;
     if (ends_block(code[i].opcode())) begins[i + 1] = true;
   }
-  const std::vector<bool> reached = reachable(code);
+  const std::vector<bool> reached = reachable(code, capability);
   std::vector<MachineInstruction> instructions(code.size());
   unsigned block = 0;
   for (std::size_t i = 0; i < code.size(); ++i) {

@@ -20,11 +20,26 @@ struct MachineInstruction {
 
 inline constexpr std::size_t kMachineInstructionBytes = 16;
 
-/// The instructions of a kernel, with their basic blocks, without lines. A call returns to what follows it; the function
-/// that it calls is the slow path of a division or root, or of a shuffle in a diverged warp, and not followed.
+/// The instructions of a kernel, with their basic blocks, without lines. What a call reaches and what returns from there is
+/// the slow path of a division or root, and not followed, as that of a shuffle in a diverged warp; a call without return
+/// is a long branch.
 ///
 /// Source    NVIDIA does not document the encoding of BRA, EXIT, RET and CALL for 8.0 to 9.0; compared with what nvdisasm
 ///           13.5 prints of every kernel here.
-std::vector<MachineInstruction> machine_instructions(std::span<const std::byte> code);
+/// `compute_capability`: of the code; branches of 9.0 and later have another encoding.
+std::vector<MachineInstruction> machine_instructions(std::span<const std::byte> code, unsigned compute_capability);
+
+/// From this address on, machine code is for this line.
+struct LineRow {
+  std::size_t sequence = 0;  ///< where the section holds the begin of the code, which a relocation fills in
+  std::uint64_t address = 0;
+  unsigned line = 0;  ///< 0 from the end of the code on
+};
+
+/// The rows of a section such as .debug_line, in its order.
+///
+/// Errors    PtxError if it is damaged, or of a version above 4.
+/// Source    DWARF Debugging Information Format, Version 4, 2010, section 6.2. Opcodes that are NVIDIA's own are skipped.
+std::vector<LineRow> read_line_program(std::span<const std::byte> section);
 
 }  // namespace gradring::ptx

@@ -68,7 +68,7 @@ struct Module::Parts {
   ModuleVariables variables;
   std::vector<ModuleVariable> in_global_memory;
   std::unordered_map<std::string_view, std::size_t> index_of_variable;
-  bool is_extern = false;  // what comes next
+  bool is_extern = false;     // what comes next
   std::deque<Entry> entries;  // a mutex does not move
   std::unordered_map<std::string_view, Entry*> by_name;
 

@@ -2,8 +2,6 @@
 // Kernels: which PTX is taken, launches and their limits; functions of the driver.
 #include <cudaTypedefs.h>
 
-#include "kernels/simulated_gpu/cards/card.h"
-#include "kernels/simulated_gpu/cudart/kernel_table.h"
 #include "tests/kernels/simulated_gpu/cudart/launched_kernels.h"
 
 namespace gradring::tests {
@@ -148,25 +146,6 @@ TEST_F(Kernels, ComeFromTheNewestPtxForTheDevice) {
       "arch=compute_80,code=compute_80 (cudaErrorNoKernelImageForDevice)");
   EXPECT_EQ(value_of(only_80a, "a100"), 81);
   EXPECT_EQ(value_of(only_80a, "h100"), -cudaErrorNoKernelImageForDevice) << "it is for 8.0 alone";
-}
-
-TEST_F(Kernels, ForNewerCardsAloneAreReported) {
-  simulated_gpu::KernelTable table;
-  const RegisteredKernels newer({{90, module_for("sm_90", kAddOne)}});
-  const auto& a100 = *simulated_gpu::find_card("a100");
-  EXPECT_NO_THROW(table.check_card(a100)) << "a program without kernels";
-  table.add_binary(newer.wrapper());
-  EXPECT_NO_THROW(table.check_card(*simulated_gpu::find_card("h100")));
-  try {
-    table.check_card(a100);
-    FAIL() << "no kernel could be launched";
-  } catch (const InvalidArgument& error) {
-    EXPECT_THAT(error.what(), AllOf(HasSubstr("no PTX for a100, whose compute capability is 8.0, but for 9.0"),
-                                    HasSubstr("build it with CUDAARCHS='80;90'")));
-  }
-  const RegisteredKernels both({{90, module_for("sm_90", kAddOne)}, {80, module_for("sm_80", kAddOne)}});
-  table.add_binary(both.wrapper());
-  EXPECT_NO_THROW(table.check_card(a100));
 }
 
 TEST_F(Kernels, WithUnknownInstructionsAreNamed) {
