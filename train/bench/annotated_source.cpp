@@ -52,11 +52,11 @@ constexpr const char* kFoot =
     "* estimated from the machine code (docs/counters.md).\n";
 
 /// An instruction of a line, and the kernel that it is of.
-struct Place {
+struct Occurrence {
   const std::string* kernel = nullptr;  ///< mangled
   const ListedInstruction* instruction = nullptr;
 };
-using Lines = std::map<unsigned, std::vector<Place>>;
+using Lines = std::map<unsigned, std::vector<Occurrence>>;
 
 std::string path_of_descriptor(const UniqueFd& file) { return fmt::format("/proc/{}/fd/{}", ::getpid(), file.get()); }
 
@@ -92,9 +92,9 @@ std::vector<std::string> lines_of(const std::filesystem::path& path) {
   return lines;
 }
 
-void add_instructions(std::string& text, const std::vector<Place>& places, const AnnotationSpec& spec,
+void add_instructions(std::string& text, const std::vector<Occurrence>& occurrences, const AnnotationSpec& spec,
                       const Disassembly& disassembly) {
-  for (const auto& [kernel, instruction] : places) {
+  for (const auto& [kernel, instruction] : occurrences) {
     if (spec.ptx) text += fmt::format("{}      |   ptx  {}\n", (Counts() += *instruction).text(), instruction->text);
     if (!spec.sass) continue;
     for (const auto& [offset, executions] : instruction->machine) {
@@ -168,7 +168,7 @@ std::string AnnotatedSource::text() const {
       if (found == lines.end() && source.empty()) continue;
       Counts counts;
       if (found != lines.end())
-        for (const Place& place : found->second) counts += *place.instruction;
+        for (const Occurrence& each : found->second) counts += *each.instruction;
       text += fmt::format("{}{:>5} | {}\n", counts.text(), line, source_line(source, line));
       if (found != lines.end()) add_instructions(text, found->second, spec_, disassembly);
     }

@@ -27,12 +27,12 @@ LaunchCounts launch() {
   made.listing.emplace();
   made.listing->mangled = "_Zscale";
   made.listing->instructions = {{.text = "mul.f32 %f1, %f2, %f3;",
-                                 .file = "kernels/ops/scale.cu",
+                                 .file = "kernels/ops/elementwise/1_flat.cu",
                                  .line = 2,
                                  .warp_instructions = 10,
                                  .machine = {{0x10, 12}}},
                                 {.text = "st.global.f32 [%rd1], %f1;",
-                                 .file = "kernels/ops/scale.cu",
+                                 .file = "kernels/ops/elementwise/1_flat.cu",
                                  .line = 2,
                                  .warp_instructions = 10,
                                  .sectors = 80,
@@ -44,8 +44,9 @@ LaunchCounts launch() {
 class AnnotatedSources : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::filesystem::create_directories(folder_.path() / "kernels/ops");
-    std::ofstream(folder_.path() / "kernels/ops/scale.cu") << "// the first\n  y[i] = a * x[i];\n// the last\n";
+    std::filesystem::create_directories(folder_.path() / "kernels/ops/elementwise");
+    std::ofstream(folder_.path() / "kernels/ops/elementwise/1_flat.cu")
+        << "// the first\n  y[i] = a * x[i];\n// the last\n";
   }
   std::string text(bool ptx) const {
     AnnotatedSource source({.file = folder_.path() / "out", .source_root = folder_.path(), .ptx = ptx});
@@ -58,7 +59,7 @@ class AnnotatedSources : public ::testing::Test {
 
 TEST_F(AnnotatedSources, ShowEveryLineWithTheSumsOfAllLaunches) {
   EXPECT_THAT(text(false),
-              AllOf(HasSubstr("scale_kernel<float>: 2 launches"), HasSubstr("\nkernels/ops/scale.cu\n"),
+              AllOf(HasSubstr("scale_kernel<float>: 2 launches"), HasSubstr("\nkernels/ops/elementwise/1_flat.cu\n"),
                     ContainsRegex(" 40 +44 +160 +80 +2 \\|   y\\[i\\] = a \\* x\\[i\\];"),
                     ContainsRegex("   1 \\| // the first"), HasSubstr("// the last"), Not(HasSubstr("mul.f32"))));
 }
@@ -70,8 +71,8 @@ TEST_F(AnnotatedSources, ShowPtxBelowItsLine) {
 
 TEST_F(AnnotatedSources, ShowTheCountsOfSourcesThatAreMissing) {
   std::filesystem::remove_all(folder_.path() / "kernels");
-  EXPECT_THAT(text(false), AllOf(HasSubstr("kernels/ops/scale.cu: cannot be read in"), HasSubstr("--source-root"),
-                                 ContainsRegex(" 40 +44 +160 +80 +2 \\|")));
+  EXPECT_THAT(text(false), AllOf(HasSubstr("kernels/ops/elementwise/1_flat.cu: cannot be read in"),
+                                 HasSubstr("--source-root"), ContainsRegex(" 40 +44 +160 +80 +2 \\|")));
 }
 
 TEST(Disassembly, IsReadByKernelAndOffset) {
