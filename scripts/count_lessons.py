@@ -54,6 +54,8 @@ COLUMNS = {
     "lanes": lambda launch: f"{launch['smsp__thread_inst_executed_pred_on_per_inst_executed.ratio']:.1f}",
     "load sectors": lambda launch: sectors(launch, "ld"),
     "store sectors": lambda launch: sectors(launch, "st"),
+    "sectors loaded": lambda launch: str(launch["l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum"]),
+    "shared wavefronts": lambda launch: str(launch["l1tex__data_pipe_lsu_wavefronts_mem_shared.sum"] or ""),
     "MB read": lambda launch: f"{launch['distinct_bytes_read'] / 1e6:.3f}",
     "MB written": lambda launch: f"{launch['distinct_bytes_written'] / 1e6:.3f}",
     "wavefronts": wavefronts,

@@ -67,6 +67,10 @@ DECLARE(conv2d, tiled);
 DECLARE(conv2d, wmma_tiles);
 DECLARE(conv2d, mma);
 DECLARE(conv_relu_pool, mma_tiles);
+DECLARE(gemm, naive);
+DECLARE(gemm, coalesced);
+DECLARE(gemm, shared_tile);
+DECLARE(gemm, register_tile);
 DECLARE(gemm, tiled);
 DECLARE(gemm, wmma_fragments);
 DECLARE(gemm, mma);
@@ -111,7 +115,8 @@ KernelSet kernel_set() {
       .fill = table(COPY_TO_RUN(fill, flat)),
       .gather_batch = table(COPY_TO_RUN(gather_batch, rows)),
       .gelu = table(COPY_TO_RUN(gelu, flat)),
-      .gemm = table(COPY_TO_RUN(gemm, strips), gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
+      .gemm = table(COPY_TO_RUN(gemm, strips), gemm::naive, gemm::coalesced, gemm::shared_tile, gemm::register_tile,
+                    gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
       .gradient_statistics = table(COPY_TO_RUN(gradient_statistics, two_stage)),
       .grouped_conv2d = table(COPY_TO_RUN(grouped_conv2d, direct), COPY_TO_RUN(grouped_conv2d, native_cpu),
                               grouped_conv2d::depthwise),

@@ -112,7 +112,7 @@ function(gradring_device_code target)
   endif()
 endfunction()
 
-# gradring_operation(gemm LEVELS 1_strips.cu ONCE 4_mma.cu HOPPER 5_wgmma.cu): an operation, with the sources in
+# gradring_operation(gemm LEVELS strips.cu ONCE 7_mma.cu HOPPER 8_wgmma.cu): an operation, with the sources in
 # kernels/ops/gemm. LEVELS: chosen on CPUs, so the host compiler also compiles them for each instruction level (GradringLevels.cmake);
 # ONCE: the others; HOPPER: see gradring_device_sources; CPU_LEVELS: as LEVELS, not for CUDA (kernels/ops/only_on_cpu.cpp).
 function(gradring_operation name)

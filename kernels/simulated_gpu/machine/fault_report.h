@@ -30,7 +30,7 @@ FindingLog* findings_of(const Warp& warp);
 FindingKey key_of(const Warp& warp, FindingKind kind, std::size_t position);
 std::size_t position_in(const Warp& warp, const Operation& operation);
 
-/// "kernels/ops/gemm/4_mma.cu": nvcc writes paths from the root of the file system, or of a build folder. Other files
+/// "kernels/ops/gemm/7_mma.cu": nvcc writes paths from the root of the file system, or of a build folder. Other files
 /// keep theirs, as those of the CUDA toolkit.
 std::string path_in_repository(std::string_view path);
 
@@ -40,7 +40,7 @@ std::string text_of(const Extent& at);
 /// "gemm_mma_kernel<__half>"
 std::string kernel_label(const ptx::Kernel& kernel);
 std::string function_label(const ptx::Function& function);
-/// "kernels/ops/gemm/4_mma.cu:118: bar.sync 0;"
+/// "kernels/ops/gemm/7_mma.cu:118: bar.sync 0;"
 std::string describe_instruction(const Program& program, std::size_t position);
 /// "thread (3, 0, 0)", by its index in the block
 std::string describe_thread_of_block(const Warp& warp, unsigned thread);

@@ -71,7 +71,7 @@ class Executable {
   Executable(const ptx::Module& module, const ptx::Kernel& kernel);
   ~Executable();
   const ptx::Kernel& kernel() const;
-  /// "gemm_run_kernel<float>, kernels/ops/gemm/1_strips.cu:30: ld.global.f32 %f1, [%rd2];"
+  /// "gemm_run_kernel<float>, kernels/ops/gemm/strips.cu:30: ld.global.f32 %f1, [%rd2];"
   std::string describe(std::size_t position) const;
 
  private:

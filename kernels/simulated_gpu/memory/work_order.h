@@ -62,7 +62,7 @@ struct OrderedWork {
 /// Threads   any.
 class WorkLog {
  public:
-  /// "gemm_run_kernel<float>, kernels/ops/gemm/1_strips.cu:30: ld.global.f32 ...", by the position of the instruction.
+  /// "gemm_run_kernel<float>, kernels/ops/gemm/strips.cu:30: ld.global.f32 ...", by the position of the instruction.
   using Describe = std::function<std::string(std::uint32_t position)>;
 
   std::uint32_t add(const OrderedWork& work, Describe describe, std::uint32_t position = 0) {

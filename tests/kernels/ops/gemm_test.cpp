@@ -269,6 +269,18 @@ TEST(GemmOnCpu, TensorCoreVariantsRejectF32) {
   }
 }
 
+TEST(GemmOnCpu, FirstStepsRejectHalves) {
+  const std::uint16_t data[2] = {};
+  float c = 0;
+  kernels::HostDevice device;
+  const auto stream = device.make_stream(StreamMode::in_place);
+  for (const Variant& variant : kernel_set().gemm) {
+    if (!variant.computes || variant.computes(DType::f16)) continue;
+    EXPECT_THROW(variant.run(*stream, {.dtype = DType::f16, .m = 1, .n = 1, .k = 1, .a = data, .b = data + 1, .c = &c}),
+                 InvalidArgument);
+  }
+}
+
 TEST(GemmOnCpu, DoesNotChooseVariantsForGpus) {
   const kernels::HostDevice device;
   for (DType dtype : {DType::f32, DType::f16, DType::bf16})

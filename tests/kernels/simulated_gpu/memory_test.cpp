@@ -183,7 +183,7 @@ TEST(Watch, NamesWhoWroteLast) {
 }
 
 TEST(Fault, NamesFilesAsInTheRepository) {
-  EXPECT_EQ(path_in_repository("/kernels/build/release/../../kernels/ops/gemm/4_mma.cu"), "kernels/ops/gemm/4_mma.cu");
+  EXPECT_EQ(path_in_repository("/kernels/build/release/../../kernels/ops/gemm/7_mma.cu"), "kernels/ops/gemm/7_mma.cu");
   EXPECT_EQ(path_in_repository("/src/tests/kernels/simt/number_kernels.cu"), "tests/kernels/simt/number_kernels.cu");
   EXPECT_EQ(path_in_repository("/usr/local/cuda/include/cuda_fp16.hpp"), "/usr/local/cuda/include/cuda_fp16.hpp");
 }

@@ -95,8 +95,8 @@ END
   export STAND_IN_FAILING=kernels.Gemm.StaysWithinItsBound
   cd "$place"  # in no repository
   ran 0 'Found: 1 of 8 tests fail, as they must, among them kernels.Gemm.StaysWithinItsBound' gemm
-  ran 1 'not fixed: the planted bug is still in kernels/ops/gemm/1_strips.cu' gemm --fixed
-  grep -qF 'a[i * k + row]' "$copy/kernels/ops/gemm/1_strips.cu" || complain "the bug is not planted"
+  ran 1 'not fixed: the planted bug is still in kernels/ops/gemm/strips.cu' gemm --fixed
+  grep -qF 'a[i * k + row]' "$copy/kernels/ops/gemm/strips.cu" || complain "the bug is not planted"
   grep -q 'cmake --preset asan -DGRADRING_TESTS=ON' "$copy/build/calls" || complain "nothing was configured: $(cat "$copy/build/calls")"
   grep -q 'cmake --build --preset asan --target test_kernels' "$copy/build/calls" || complain "no tests were built"
   grep -qF 'ctest --preset asan --no-tests=error -L ^kernels$ -R ^kernels\.(Gemm)' "$copy/build/calls" || complain "no tests were run"
@@ -105,13 +105,13 @@ END
   STAND_IN_FAILING=none ran 1 'no test ran' gemm
   STAND_IN_BUILD=1 ran 1 'does not build' gemm
   ran 0 'Took the bug of kernels/ops/gemm/planted_bug.patch back' gemm --undo
-  cmp -s "$repository/kernels/ops/gemm/1_strips.cu" "$copy/kernels/ops/gemm/1_strips.cu" || complain "the code is not as it was"
+  cmp -s "$repository/kernels/ops/gemm/strips.cu" "$copy/kernels/ops/gemm/strips.cu" || complain "the code is not as it was"
   ran 1 'is not planted, or changed' gemm --undo
   STAND_IN_FAILING='' ran 0 'Passed: your fix passes all 8 tests' kernels/ops/gemm/planted_bug.patch --fixed
   ran 1 'not fixed: 1 of 8 tests fail: kernels.Gemm.StaysWithinItsBound' gemm --fixed
   STAND_IN_FAILING=none ran 1 'no test ran' gemm --fixed
   STAND_IN_BUILD=1 ran 1 'does not build' gemm --fixed
-  echo '// another text' >"$copy/kernels/ops/gemm/1_strips.cu"
+  echo '// another text' >"$copy/kernels/ops/gemm/strips.cu"
   ran 1 'does not fit' gemm
   ran 1 "there is no exercise 'gem'" gem
   ran 1 "unknown option '--fix'" gemm --fix

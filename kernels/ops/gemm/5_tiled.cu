@@ -7,10 +7,10 @@
 //   K-major one a warp has 16 rows, and 32 bytes or more of each. blockIdx.z: the split-K slice.
 // Traffic and bound: each element is read from memory once per tile of C in its row or column: 2 k elements for 64 x 64
 //   sums. A thread loads 12 numbers from shared memory, as three float4, for 32 multiplications. Bound by f32
-//   arithmetic. A K-major operand is transposed when it is stored: with a pitch of 68 numbers the 2 x 16 fours of a warp
-//   are in 32 different banks.
-// Gains over the step before: 64 products for each number loaded from memory, instead of 8 or 32; all multiprocessors
-//   work, also for a small C.
+//   arithmetic. A K-major operand is transposed when it is stored: with a pitch of 68 numbers the 2 x 16 fours of a
+//   warp are in 32 different banks.
+// Gains over the step before: from shared memory 3 loads of 16 bytes for 32 multiply-adds, instead of 8 of 4 bytes for
+//   16; memory's latency is hidden behind a k-tile; all multiprocessors work, also for a small C.
 // Still slow because: halves are multiplied as f32: no tensor cores.
 // Limits: m, k <= 2^30, 65,535 tiles of columns.
 

@@ -61,7 +61,7 @@ struct WgmmaTile {
   }
 };
 
-Variant mma();  // 4_mma.cu
+Variant mma();  // 7_mma.cu
 
 namespace {
 
