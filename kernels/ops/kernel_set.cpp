@@ -63,6 +63,7 @@ DECLARE_COPIES(tally, row_per_thread);
 
 DECLARE(avg_pool2d, vectors);
 DECLARE(batch_norm, vector);
+DECLARE(bias, blocks);
 DECLARE(conv2d, tiled);
 DECLARE(conv2d, wmma_tiles);
 DECLARE(conv2d, mma);
@@ -103,7 +104,7 @@ KernelSet kernel_set() {
       .adam = table(COPY_TO_RUN(adam, flat), COPY_TO_RUN(adam, vector)),
       .avg_pool2d = table(COPY_TO_RUN(avg_pool2d, strips), avg_pool2d::vectors),
       .batch_norm = table(COPY_TO_RUN(batch_norm, channels), COPY_TO_RUN(batch_norm, native_cpu), batch_norm::vector),
-      .bias = table(COPY_TO_RUN(bias, rows)),
+      .bias = table(COPY_TO_RUN(bias, rows), bias::blocks),
       .cast = table(COPY_TO_RUN(cast, flat)),
       .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma,
                       COPY_TO_RUN(conv2d, panels_cpu)),

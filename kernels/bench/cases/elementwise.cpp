@@ -133,6 +133,7 @@ KernelCase bias_grad(CaseMaker& make, bool accumulate) {
   const auto terms = static_cast<double>(rows);
   BenchArray& db = make.sum(c, "db", DType::f32, channels,
                             roundings(DType::f32, 2, (terms / 256 + 256) * 0x1p-24 * terms), accumulate);
+  BenchArray& scratch = make.workspace(c, bias::grad_workspace_bytes(channels));
   c.bytes = static_cast<double>(dy.bytes());
   c.flops = static_cast<double>(rows * channels);
   make.run(c, make.kernels().bias, &bias::Variant::grad, bias::reference_grad, [&](Side side) {
@@ -141,7 +142,8 @@ KernelCase bias_grad(CaseMaker& make, bool accumulate) {
                           .channels = channels,
                           .dy = dy.at(side),
                           .db = db.as<float>(side),
-                          .accumulate = accumulate};
+                          .accumulate = accumulate,
+                          .workspace = scratch.at(side)};
   });
   if (!accumulate && make.has_plain_loops())
     c.plain_loop = [&dy, &db, rows, channels] {

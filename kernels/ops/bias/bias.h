@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
+#include "kernels/lib/partial_sums.h"
 #include "kernels/lib/variant.h"
 
 namespace gradring::kernels::bias {
@@ -42,7 +44,16 @@ struct GradArgs {
   const void* dy = nullptr;
   float* db = nullptr;
   bool accumulate = false;
+  void* workspace = nullptr;  ///< grad_workspace_bytes(channels) bytes, aligned to 64; null: rows in one piece
+  PartialSums* partial_sums = nullptr;  ///< of db
 };
+
+/// Blocks of rows whose sums a variant keeps apart, at most: about as many as a GPU has multiprocessors.
+inline constexpr std::int64_t kMostGradBlocks = 128;
+
+constexpr std::size_t grad_workspace_bytes(std::int64_t channels) {
+  return static_cast<std::size_t>(kMostGradBlocks * channels) * sizeof(float);
+}
 
 void check_args(const AddArgs& args);
 void check_args(const GradArgs& args);
@@ -53,7 +64,8 @@ struct Variant {
   std::string_view name;
   void (*add)(Stream&, const AddArgs&);
   void (*grad)(Stream&, const GradArgs&);
-  bool (*supports)(const Device&, DType);
+  bool (*supports)(const Device&, DType);  ///< where it is chosen
+  bool (*computes)(DType) = nullptr;       ///< what it is right for on any device, if that is more
 };
 
 }  // namespace gradring::kernels::bias

@@ -12,6 +12,27 @@ using kernels::DType;
 using kernels::pick_variant;
 using kernels::Stream;
 
+/// The scratch memory of a layer's backward pass: `first` bytes, then the bias gradient's. Both may hold partial sums.
+struct ScratchWithBias {
+  std::size_t first;
+  std::int64_t channels;
+
+  std::size_t offset() const { return (first + 63) / 64 * 64; }
+  std::size_t bytes() const { return offset() + kernels::bias::grad_workspace_bytes(channels); }
+  /// The gradient of the bias, db, if it is wanted.
+  void enqueue_bias(Stream& stream, const kernels::bias::Variant& bias, const BackwardPass& pass, DType dtype,
+                    std::int64_t rows) const {
+    if (pass.gradients.size() < 2 || !pass.gradients[1]) return;
+    bias.grad(stream, {.dtype = dtype,
+                       .rows = rows,
+                       .channels = channels,
+                       .dy = pass.dy,
+                       .db = pass.gradients[1],
+                       .workspace = pass.partial_sums.workspace_or(pass.workspace) + offset(),
+                       .partial_sums = pass.partial_sums.list});
+  }
+};
+
 /// Convolution, then bias if it has one, by two kernels each way.
 class ConvolutionPlan final : public Plan {
  public:
@@ -19,7 +40,7 @@ class ConvolutionPlan final : public Plan {
                   const kernels::bias::Variant& bias)
       : op_(op), dtype_(node.dtype), geometry_(conv2d_geometry(node)), conv_(conv), bias_(bias) {}
 
-  std::size_t workspace_bytes() const override { return conv_.workspace_bytes(geometry_); }
+  std::size_t workspace_bytes() const override { return scratch().bytes(); }
   std::size_t partial_sum_bytes() const override { return workspace_bytes(); }
   std::string description() const override { return op_ + "/" + std::string(conv_.name); }
 
@@ -37,12 +58,7 @@ class ConvolutionPlan final : public Plan {
 
   void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
     const auto geometry = with_batch(geometry_, pass.batch);
-    if (pass.gradients.size() > 1 && pass.gradients[1])
-      bias_.grad(stream, {.dtype = dtype_,
-                          .rows = rows(geometry),
-                          .channels = geometry.out_channels,
-                          .dy = pass.dy,
-                          .db = pass.gradients[1]});
+    scratch().enqueue_bias(stream, bias_, pass, dtype_, rows(geometry));
     if (pass.gradients[0])
       conv_.wgrad(stream, {.geometry = geometry,
                            .dtype = dtype_,
@@ -60,6 +76,7 @@ class ConvolutionPlan final : public Plan {
   static std::int64_t rows(const kernels::conv2d::Geometry& geometry) {
     return geometry.batch * geometry.out_height() * geometry.out_width();
   }
+  ScratchWithBias scratch() const { return {conv_.workspace_bytes(geometry_), geometry_.out_channels}; }
 
   std::string op_;
   DType dtype_;
@@ -132,7 +149,7 @@ class LinearPlan final : public Plan {
       : dtype_(node.dtype), layer_(std::get<Linear>(node.layer)), gemm_(gemm), bias_(bias), relu_(relu) {}
 
   std::size_t nodes() const override { return relu_ ? 2 : 1; }
-  std::size_t workspace_bytes() const override { return gemm_.workspace_bytes; }
+  std::size_t workspace_bytes() const override { return scratch().bytes(); }
   std::size_t partial_sum_bytes() const override { return workspace_bytes(); }
   std::string description() const override { return "gemm/" + std::string(gemm_.name); }
 
@@ -185,14 +202,13 @@ class LinearPlan final : public Plan {
                                 .workspace = pass.partial_sums.workspace_or(pass.workspace),
                                 .partial_sums = pass.partial_sums.list};
     float* const db = pass.gradients.size() > 1 ? pass.gradients[1] : nullptr;
-    const bool with_product = db && product.c && gemm_.sums_rows && gemm_.sums_rows(product);
-    if (with_product)
+    if (db && product.c && gemm_.sums_rows && gemm_.sums_rows(product))
       product.row_sums = db;
-    else if (db)
-      bias_.grad(stream,
-                 {.dtype = dtype_, .rows = pass.batch, .channels = layer_.out_features, .dy = pass.dy, .db = db});
+    else
+      scratch().enqueue_bias(stream, bias_, pass, dtype_, pass.batch);
     if (product.c) gemm_.run(stream, product);
   }
+  ScratchWithBias scratch() const { return {gemm_.workspace_bytes, layer_.out_features}; }
 
   kernels::DType dtype_;
   Linear layer_;

@@ -12,6 +12,7 @@
 #include "kernels/ops/kernel_set.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
+#include "tests/support/partial_sums.h"
 #include "tests/support/values.h"
 
 namespace gradring::kernels::relu {
@@ -139,6 +140,33 @@ TEST(Bias, SumsTheGradientWithinItsBound) {
           const double bound = (static_cast<double>(c.rows) / 256 + 258) * 0x1p-24 * static_cast<double>(c.rows + 1);
           expect_close(actual.values(), expected.values(), [&](std::size_t) { return bound; });
         });
+}
+
+TEST(Bias, SplitsRowsWithAWorkspaceAndLeavesPartialSums) {
+  for (DType dtype : kTypes)
+    for (const Case& c : {Case{700, 8}, Case{1500, 33}, Case{9000, 1}, Case{0, 5}})
+      for_each_variant(kernel_set().bias, dtype, [&](const Variant& variant, Stream& stream) {
+        const TypedArray dy(dtype, random_values(size(c.rows * c.channels), 3));
+        std::vector<float> workspace(grad_workspace_bytes(c.channels) / sizeof(float), std::nanf(""));
+        const double bound = (static_cast<double>(c.rows) / 256 + 258) * 0x1p-24 * static_cast<double>(c.rows + 1);
+        const auto expect_gradient_of = [&](bool accumulate, PartialSums* left) {
+          TypedArray expected(DType::f32, random_values(size(c.channels), 4));
+          TypedArray actual = expected;
+          reference_grad({dtype, c.rows, c.channels, dy.data(), expected.as<float>(), accumulate});
+          variant.grad(stream,
+                       {dtype, c.rows, c.channels, dy.data(), actual.as<float>(), accumulate, workspace.data(), left});
+          finish(stream);
+          if (left) add_up(*left);
+          expect_close(actual.values(), expected.values(), [&](std::size_t) { return bound; });
+        };
+        PartialSums left;
+        expect_gradient_of(false, nullptr);
+        expect_gradient_of(true, nullptr);
+        expect_gradient_of(false, &left);
+        if (variant.name == "blocks" && c.rows == 9000) {
+          EXPECT_EQ(left.size(), 1u);
+        }
+      });
 }
 
 TEST(Bias, ReferenceGradientMatchesFiniteDifferences) {
