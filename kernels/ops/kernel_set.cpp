@@ -77,7 +77,7 @@ DECLARE(gemm, wmma_fragments);
 DECLARE(gemm, mma);
 DECLARE(gemm, wgmma);
 DECLARE(grouped_conv2d, depthwise);
-DECLARE(linear_cross_entropy, warp_per_row);
+DECLARE(linear_cross_entropy, one_launch);
 DECLARE(peak, multiply_adds);
 DECLARE(peak, mma);
 DECLARE(peak, wgmma);
@@ -122,7 +122,7 @@ KernelSet kernel_set() {
       .grouped_conv2d = table(COPY_TO_RUN(grouped_conv2d, direct), COPY_TO_RUN(grouped_conv2d, native_cpu),
                               grouped_conv2d::depthwise),
       .linear_cross_entropy =
-          table(COPY_TO_RUN(linear_cross_entropy, two_launches), linear_cross_entropy::warp_per_row),
+          table(COPY_TO_RUN(linear_cross_entropy, two_launches), linear_cross_entropy::one_launch),
       .max_pool2d = table(COPY_TO_RUN(max_pool2d, rows)),
       .muon = table(COPY_TO_RUN(muon, flat)),
       .peak = table(peak::multiply_adds, peak::mma, peak::wgmma),

@@ -133,6 +133,7 @@ struct LossPass {
   bool x_is_relu = false;     ///< x is the output of a ReLU: where it is not above 0, a plan with a node sets dx to 0
   float* loss_sum = nullptr;  ///< sum of the rows' losses, unscaled; overwritten
   std::int32_t* correct = nullptr;  ///< rows whose largest logit is that of the class of larger weight; overwritten
+  unsigned* arrivals = nullptr;     ///< a word of device memory: 0, and 0 again afterwards; spares some plans a launch
   std::byte* workspace = nullptr;
   PartialSumsTo partial_sums = {};
 };

@@ -229,6 +229,7 @@ LossPass Program::pass_of(const LossTarget& target, int shard) const {
           .loss_scale = target.loss_scale,
           .loss_sum = target.loss_sum,
           .correct = target.correct,
+          .arrivals = target.arrivals,
           .workspace = workspace_.data()};
 }
 

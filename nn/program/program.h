@@ -131,6 +131,7 @@ class StepProgram {
     const float* loss_scale = nullptr;  ///< on the device; multiplies the gradient, as `scale` does; null: 1
     float* loss_sum = nullptr;
     std::int32_t* correct = nullptr;
+    unsigned* arrivals = nullptr;  ///< a word of device memory: 0, and 0 again afterwards; may be null (LossPass)
   };
 
   virtual ~StepProgram() = default;

@@ -118,7 +118,7 @@ KernelCase linear_cross_entropy_of(CaseMaker& make, Head head) {
   BenchArray& db = make.sum(c, "db", DType::f32, classes, of_sums, accumulate);
   BenchArray& loss = make.output(c, "loss", DType::f32, 1, roundings(DType::f32, 2, bounds.loss()));
   BenchArray& correct = make.output(c, "correct", DType::i32, 1, exact());
-  BenchArray& scratch = make.workspace(c, linear_cross_entropy::workspace_bytes(rows, classes));
+  BenchArray& scratch = make.workspace(c, linear_cross_entropy::workspace_bytes(rows, in, classes));
   c.bytes = static_cast<double>(2 * h.bytes() + dh.bytes() + 2 * w.bytes() + (accumulate ? 2u : 1u) * dw.bytes());
   c.flops = 6 * static_cast<double>(rows * in * classes);  // in f32, whatever the type: no tensor cores
   make.run(c, make.kernels().linear_cross_entropy, &linear_cross_entropy::Variant::run,

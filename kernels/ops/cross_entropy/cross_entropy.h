@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -113,7 +114,9 @@ inline constexpr std::int64_t kMostClasses = 32;
 /// Types     h, w, b, dh, logits: f32, f16 or bf16, all equal; dw, db, weights_b: f32; labels: i32; everything between
 ///           in f32.
 /// Aliasing  nothing that is written overlaps anything else. logits may be null; so may dh, dw and db, all three, when
-///           only the loss is wanted. loss_scale, loss_sum, correct and workspace are device memory.
+///           only the loss is wanted. loss_scale, loss_sum, correct and workspace are device memory; so is `arrivals`, a
+///           word that is 0, and 0 again afterwards. With it and `partial_sums`, one launch may be enough; without
+///           (null) another one adds up the loss.
 /// Order     enqueued on the stream; returns at once. rows = 0: the results are 0, or stay where they accumulate.
 /// Errors    InvalidArgument if an extent is outside the above, a pointer is null, soft targets are as
 ///           softmax_cross_entropy rejects them, or the type none of the three. A label outside [0, classes) or a
@@ -145,14 +148,32 @@ struct Args {
   bool accumulate = false;
   float* loss_sum = nullptr;
   std::int32_t* correct = nullptr;
-  void* workspace = nullptr;            ///< workspace_bytes(rows, classes) bytes, aligned to 16
+  unsigned* arrivals = nullptr;
+  void* workspace = nullptr;            ///< workspace_bytes(rows, in, classes) bytes, aligned to 16
   PartialSums* partial_sums = nullptr;  ///< of dw and db
 };
 
-/// Scratch memory of one call: d in f32, a loss and a verdict per row. Never 0, so that it can always be allocated.
-constexpr std::size_t workspace_bytes(std::int64_t rows, std::int64_t classes) {
-  const std::int64_t words = rows > 0 ? rows * (classes + 2) : 1;
-  return static_cast<std::size_t>(words) * sizeof(float);
+/// Rows of a block of the variant that leaves partial sums of dw and db: as few as the block has warps, but for large
+/// batches more, so that there are few sums.
+inline constexpr std::int64_t kRowsOfBlock = 4;
+inline constexpr std::int64_t kMostRowsOfBlock = 32;
+inline constexpr std::int64_t kBlocksWanted = 128;  // about as many as a GPU has multiprocessors
+
+constexpr std::int64_t rows_of_block(std::int64_t rows) {
+  const std::int64_t turns = (rows + kBlocksWanted * kRowsOfBlock - 1) / (kBlocksWanted * kRowsOfBlock);
+  return std::clamp(turns * kRowsOfBlock, kRowsOfBlock, kMostRowsOfBlock);
+}
+constexpr std::int64_t blocks_of(std::int64_t rows) { return (rows + rows_of_block(rows) - 1) / rows_of_block(rows); }
+
+/// From a block's db to the next: whole vectors of four.
+constexpr std::int64_t db_stride(std::int64_t classes) { return (classes + 3) / 4 * 4; }
+
+/// Scratch memory of one call: d in f32, a loss and a verdict per row; or dw, db, loss and right rows per block. Never 0,
+/// so that it can always be allocated.
+constexpr std::size_t workspace_bytes(std::int64_t rows, std::int64_t in, std::int64_t classes) {
+  const std::int64_t of_rows = rows * (classes + 2);
+  const std::int64_t of_blocks = blocks_of(rows) * (classes * in + db_stride(classes) + 2);
+  return static_cast<std::size_t>(std::max<std::int64_t>({of_rows, of_blocks, 1})) * sizeof(float);
 }
 
 void check_args(const Args& args);

@@ -50,8 +50,9 @@ class LinearCrossEntropyPlan final : public LossPlan {
 
   std::size_t nodes() const override { return 1; }
   std::size_t workspace_bytes() const override {
-    return kernels::linear_cross_entropy::workspace_bytes(spec_.rows, spec_.classes);
+    return kernels::linear_cross_entropy::workspace_bytes(spec_.rows, layer_.in_features, spec_.classes);
   }
+  std::size_t partial_sum_bytes() const override { return workspace_bytes(); }
   std::string description() const override { return "linear_cross_entropy/" + std::string(kernel_.name); }
 
   void enqueue(Stream& stream, const LossPass& pass) override {
@@ -74,7 +75,9 @@ class LinearCrossEntropyPlan final : public LossPlan {
                          .db = trains ? pass.gradients[1] : nullptr,
                          .loss_sum = pass.loss_sum,
                          .correct = pass.correct,
-                         .workspace = pass.workspace});
+                         .arrivals = pass.arrivals,
+                         .workspace = pass.partial_sums.workspace_or(pass.workspace),
+                         .partial_sums = pass.partial_sums.list});
   }
 
  private:

@@ -15,6 +15,7 @@
 #include "kernels/ops/kernel_set.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
+#include "tests/support/partial_sums.h"
 #include "tests/support/values.h"
 
 namespace gradring::kernels::linear_cross_entropy {
@@ -47,6 +48,8 @@ struct HeadCase {
   std::optional<float> loss_scale;
   bool accumulate = false;
   bool h_is_relu = false;
+  PartialSums* partial_sums = nullptr;
+  unsigned arrivals = 0;
 
   HeadCase(const HeadExtents& e, DType type)
       : dtype(type),
@@ -56,7 +59,7 @@ struct HeadCase {
         b(type, random_values(size(e.classes), 3)) {
     for (double u : random_values(size(e.rows), 4, 0, static_cast<double>(e.classes)))
       labels.push_back(static_cast<std::int32_t>(u));
-    workspace.assign(workspace_bytes(e.rows, e.classes) / sizeof(float), std::nanf(""));
+    workspace.assign(workspace_bytes(e.rows, e.in, e.classes) / sizeof(float), std::nanf(""));
   }
 
   /// Adds second labels with weights, and label smoothing.
@@ -100,7 +103,9 @@ struct HeadCase {
              .accumulate = accumulate,
              .loss_sum = &results.loss_sum,
              .correct = &results.correct,
-             .workspace = workspace.data()});
+             .arrivals = partial_sums ? &arrivals : nullptr,
+             .workspace = workspace.data(),
+             .partial_sums = partial_sums});
     return results;
   }
 
@@ -223,6 +228,30 @@ TEST(LinearCrossEntropy, MasksTheGradientOfAReluAsReluBackwardDoes) {
         expect_within_bounds(c, actual, expected);
         const std::vector<double> dh = actual.dh.values();
         for (std::size_t i = 0; i < h.size(); ++i) EXPECT_TRUE(h[i] > 0 || dh[i] == 0) << i;
+      });
+    }
+}
+
+TEST(LinearCrossEntropy, LeavesPartialSumsAndFindsTheLossInOneLaunch) {
+  for (DType dtype : kTypes)
+    for (const HeadExtents& extents : kCases) {
+      HeadCase c(extents, dtype);
+      const HeadResults expected = c.call(by_reference);
+      for_each_variant(kernel_set().linear_cross_entropy, dtype, [&](const Variant& variant, Stream& stream) {
+        SCOPED_TRACE("rows " + std::to_string(extents.rows) + ", in " + std::to_string(extents.in));
+        for (int call = 0; call < 2; ++call) {  // the second finds what the first leaves in `arrivals`
+          PartialSums left;
+          c.partial_sums = &left;
+          const HeadResults actual = c.call([&](const Args& args) {
+            variant.run(stream, args);
+            finish(stream);
+            add_up(left);
+          });
+          c.partial_sums = nullptr;
+          EXPECT_EQ(left.size(), variant.name == "one_launch" && extents.rows > 0 ? 2u : 0u);
+          EXPECT_EQ(c.arrivals, 0u);
+          expect_within_bounds(c, actual, expected);
+        }
       });
     }
 }
