@@ -64,6 +64,58 @@ __device__ inline void ldmatrix_x4_trans(std::uint32_t (&to)[4], const void* row
 #endif
 }
 
+/// A lane's row of matrices in shared memory, for loops whose offsets are known to the compiler: they are part of the
+/// instruction, and cost none.
+class MatrixRow {
+ public:
+  __device__ explicit MatrixRow(const void* row)
+#ifdef __CUDACC__
+      : row_(static_cast<std::uint32_t>(__cvta_generic_to_shared(row))){}
+#else
+      : row_(static_cast<const char*>(row)) {
+  }
+#endif
+
+        __device__ friend MatrixRow
+        operator+(MatrixRow row, int bytes) {
+    row.row_ += bytes;
+    return row;
+  }
+
+  /// As ldmatrix_x4, of the row kBytes after this one.
+  template <int kBytes>
+  __device__ void load(std::uint32_t (&to)[4], [[maybe_unused]] simt::Site site = simt::Site::current()) const {
+#ifdef __CUDACC__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4+%5];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(row_), "n"(kBytes)
+                 : "memory");
+#else
+    simt::detail::load_matrices("MatrixRow::load", to, row_ + kBytes, false, site);
+#endif
+  }
+
+  /// As ldmatrix_x4_trans, of the same.
+  template <int kBytes>
+  __device__ void load_trans(std::uint32_t (&to)[4], [[maybe_unused]] simt::Site site = simt::Site::current()) const {
+#ifdef __CUDACC__
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4+%5];"
+                 : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+                 : "r"(row_), "n"(kBytes)
+                 : "memory");
+#else
+    simt::detail::load_matrices("MatrixRow::load_trans", to, row_ + kBytes, true, site);
+#endif
+  }
+
+ private:
+#ifdef __CUDACC__
+  std::uint32_t row_;  // a shared address
+#else
+  const char* row_;
+#endif
+};
+
 /// c += a b for one fragment each: a [16, 16], b [16, 8], c [16, 8]; T is __half or __nv_bfloat16, sums are in float.
 ///
 /// Shapes    which elements a lane holds: simt/engine/tensor_layout.h. (b0, b1): the two registers of a fragment of b.

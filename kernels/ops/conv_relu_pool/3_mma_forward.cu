@@ -61,12 +61,14 @@ __global__ void __launch_bounds__(Tile::kThreads, kResidentBlocks<Tile>)
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int window = (first_row / kWarpRows + static_cast<int>(threadIdx.x) / 32) * kWarpWindows + lane / 4;
   const int channel = first_column + simt::mma_position_in_c(lane, 0).column;
+  typename WindowMaxima<kTiles>::Bias bias;
+  WindowMaxima<kTiles>::load(bias, b, channel, product.columns);
   WindowMaxima<kTiles> maxima;
   auto a = product.a;
   do {
     typename Tile::Accumulators products;
     conv2d::add_mma_product<Tile>(products, a, product.b, first_row, first_column, 0, product.k);
-    maxima.take(products.sums, a.first_element, a.windows.elements_of_window(), b, channel, product.columns);
+    maxima.take(products.sums, a.first_element, a.windows.elements_of_window(), bias);
     a.first_element += kWarpElements;
   } while (!kIsOneProduct<Tile> && a.first_element < a.windows.elements_of_window());
   if (window < a.windows.count()) maxima.store(y, codes, window, channel, product.columns);

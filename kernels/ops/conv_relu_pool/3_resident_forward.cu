@@ -9,8 +9,8 @@
 //   addresses and bounds in the main loop; twice as many blocks.
 // Still slow because: the next image is not on the way while one is multiplied; 25 windows leave a quarter of four
 //   warps idle.
-// Limits: f16 and bf16; windows of 2 x 2; inputs a multiple of 16; an image and the filters of a block fit 96 KB. Else
-//   3_mma_forward.cu does it. An infinity in w times the padding's zeros is NaN.
+// Limits: f16 and bf16; windows of 2 x 2; kernels of 3 x 3; 32 or 64 inputs; an image and the filters of a block fit
+//   96 KB. Else 3_mma_forward.cu does it. An infinity in w times the padding's zeros is NaN.
 
 #include <algorithm>
 
@@ -32,91 +32,97 @@ constexpr int kMostWarps = 4;
 [[maybe_unused]] constexpr int kResidentBlocks = 4;  // for how many a multiprocessor must have registers
 
 struct Shape {
-  int batch, filters, inputs, windows;                      // of an image
-  int pixels, line, padding, padded_pixels;                 // of x: positions, a row with padding
-  int stride, kernel_height, kernel_width, k;               // k: weights of a filter
-  int pitch, filter_pitch;                                  // of a pixel, and of a filter, in shared memory
-  Divisor width, windows_of_line, vectors, filter_vectors;  // of x; of a pixel, and of a filter
+  int batch, filters, windows;               // of an image
+  int pixels, line, padding, padded_pixels;  // of x: positions, a row with padding
+  int stride;
+  Divisor width, windows_of_line;  // of x
 };
 
-template <class T>
+template <class T, int kChannels>
 __global__ void __launch_bounds__(32 * kMostWarps, kResidentBlocks)
     conv_relu_pool_resident_forward_kernel(SIMT_GRID_CONST(Shape) s, const T* __restrict__ x, const T* __restrict__ w,
                                            const T* __restrict__ b, T* __restrict__ y,
                                            std::uint8_t* __restrict__ codes) {
   SIMT_DYNAMIC_SHARED(T, memory);  // x with its padding; then w
-  T* const filters = memory + s.padded_pixels * s.pitch;
+  constexpr int kPitch = pitch_of(kChannels);
+  constexpr int kWeights = kKernel * kKernel * kChannels;  // of a filter
+  constexpr int kFilterPitch = pitch_of(kWeights);
+  constexpr int kBytes = static_cast<int>(sizeof(T));
+  T* const filters = memory + s.padded_pixels * kPitch;
   const int threads = static_cast<int>(blockDim.x);
   const int first_filter = static_cast<int>(blockIdx.y) * kFilters;
-  clear(reinterpret_cast<uint4*>(memory), s.padded_pixels * s.pitch / kVector);
-  for (int i = static_cast<int>(threadIdx.x); i < kFilters * s.filter_vectors.value(); i += threads) {
-    const auto [filter, vector] = s.filter_vectors.divide(i);
-    T* to = filters + filter * s.filter_pitch + vector * kVector;
+  clear(memory, s.padded_pixels * kPitch / kVector);
+  for (int i = static_cast<int>(threadIdx.x); i < kFilters * (kWeights / kVector); i += threads) {
+    const int filter = i / (kWeights / kVector);
+    const int weight = i % (kWeights / kVector) * kVector;
+    T* to = filters + filter * kFilterPitch + weight;
     if (first_filter + filter < s.filters)
-      async_copy16(to, w + std::int64_t{first_filter + filter} * s.k + vector * kVector);
+      async_copy16(to, w + std::int64_t{first_filter + filter} * kWeights + weight);
     else
       simt::store_as(to, uint4{});
   }
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const simt::Position in_a = simt::matrices_down(lane);
   const simt::Position in_b = simt::matrices_across(lane);
+  const lib::MatrixRow b_row(filters + in_b.row * kFilterPitch + in_b.column);
   const int channel = first_filter + simt::mma_position_in_c(lane, 0).column;
+  typename WindowMaxima<kTiles>::Bias bias;
+  WindowMaxima<kTiles>::load(bias, b, channel, s.filters);
   for (int image = static_cast<int>(blockIdx.x); image < s.batch; image += static_cast<int>(gridDim.x)) {
     __syncthreads();  // margins are cleared, and no warp still reads the image before
-    for (int i = static_cast<int>(threadIdx.x); i < s.pixels * s.vectors.value(); i += threads) {
-      const auto [pixel, vector] = s.vectors.divide(i);
-      const auto [row, column] = s.width.divide(pixel);
-      async_copy16(memory + ((row + s.padding) * s.line + column + s.padding) * s.pitch + vector * kVector,
-                   x + (std::int64_t{image} * s.pixels + pixel) * s.inputs + vector * kVector);
+    const T* const x_here = x + std::int64_t{image} * s.pixels * kChannels;
+    for (int i = static_cast<int>(threadIdx.x); i < s.pixels * (kChannels / kVector); i += threads) {
+      const auto [row, column] = s.width.divide(i / (kChannels / kVector));
+      T* to = memory + ((row + s.padding) * s.line + column + s.padding) * kPitch;
+      async_copy16(to + i % (kChannels / kVector) * kVector, x_here + i * kVector);
     }
     async_commit();
     async_wait<0>();
     __syncthreads();  // x and w are complete
     for (int first = static_cast<int>(threadIdx.x) / 32 * kWarpWindows; first < s.windows; first += threads / 4) {
-      const T* a_rows[2];
-      SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < 2; ++i) {
+      const auto a_row = [&](int i) {
         const int of_warp = 16 * i + in_a.row;
         const int window = first + of_warp % kWarpWindows;
         const auto [down, across] = s.windows_of_line.divide(window < s.windows ? window : 0);
         const int element = of_warp / kWarpWindows;
-        a_rows[i] =
-            memory + in_a.column + ((2 * down + element / 2) * s.line + 2 * across + element % 2) * s.stride * s.pitch;
-      }
-      const T* b_row = filters + in_b.row * s.filter_pitch + in_b.column;
+        const int pixel = ((2 * down + element / 2) * s.line + 2 * across + element % 2) * s.stride;
+        return lib::MatrixRow(memory + pixel * kPitch + in_a.column);
+      };
+      lib::MatrixRow a_rows[2] = {a_row(0), a_row(1)};
       float sums[2][kTiles][4] = {};
-      for (int kh = 0; kh < s.kernel_height; ++kh)
-        for (int kw = 0; kw < s.kernel_width; ++kw) {
-          const int tap = (kh * s.line + kw) * s.pitch;
-          for (int k = 0; k < s.inputs; k += 16, b_row += 16) {
-            std::uint32_t b_fragments[kTiles / 2][4];
-            SIMT_UNROLL_ON_GPU
-            for (int j = 0; j < kTiles / 2; ++j) lib::ldmatrix_x4(b_fragments[j], b_row + 16 * j * s.filter_pitch);
-            SIMT_UNROLL_ON_GPU
-            for (int i = 0; i < 2; ++i) {
-              std::uint32_t a[4];
-              lib::ldmatrix_x4(a, a_rows[i] + tap + k);
-              multiply_add<T>(sums[i], a, b_fragments);
-            }
-          }
-        }
+      for_each_constant<kKernel>([&](auto row) {
+        for_each_constant<kKernel * kChannels / 16>(
+            [&](auto step) {  // pixels of a row are kPitch apart, in w kChannels
+              constexpr int kOfA = step / (kChannels / 16) * kPitch + step % (kChannels / 16) * 16;
+              constexpr int kOfB = row * kKernel * kChannels + step * 16;
+              std::uint32_t b_fragments[kTiles / 2][4];
+              b_row.template load<kOfB * kBytes>(b_fragments[0]);
+              b_row.template load<(kOfB + 16 * kFilterPitch) * kBytes>(b_fragments[1]);
+              SIMT_UNROLL_ON_GPU
+              for (int i = 0; i < 2; ++i) {
+                std::uint32_t a[4];
+                a_rows[i].template load<kOfA * kBytes>(a);
+                multiply_add<T>(sums[i], a, b_fragments);
+              }
+            });
+        SIMT_UNROLL_ON_GPU
+        for (lib::MatrixRow& a_of_row : a_rows) a_of_row = a_of_row + s.line * kPitch * kBytes;
+      });
       const int window = first + lane / 4;
       WindowMaxima<kTiles> maxima;
-      maxima.take(sums, 0, kWarpElements, b, channel, s.filters);
+      maxima.take(sums, 0, kWarpElements, bias);
       if (window < s.windows) maxima.store(y, codes, std::int64_t{image} * s.windows + window, channel, s.filters);
     }
   }
 }
 
 struct Sizes {
-  std::int64_t line, padded_pixels, pitch, filter_pitch, bytes;
+  std::int64_t line, padded_pixels, bytes;
 
   explicit Sizes(const Geometry& g)
       : line(g.conv.in_width + 2 * g.conv.padding),
         padded_pixels((g.conv.in_height + 2 * g.conv.padding) * line),
-        pitch(pitch_of(g.conv.in_channels)),
-        filter_pitch(pitch_of(g.conv.filter_elements())),
-        bytes(2 * (padded_pixels * pitch + kFilters * filter_pitch)) {}
+        bytes(2 * (padded_pixels * pitch_of(g.conv.in_channels) + kFilters * pitch_of(g.conv.filter_elements()))) {}
 };
 
 std::int64_t filter_blocks(const Geometry& g) { return lib::ceil_div(g.conv.out_channels, kFilters); }
@@ -127,7 +133,8 @@ bool forward(Stream& stream, const ForwardArgs& args) {
   const Geometry& g = args.geometry;
   const conv2d::Geometry& conv = g.conv;
   const Sizes sizes(g);
-  if (g.window != 2 || conv.in_channels == 0 || conv.in_channels % 16 != 0 || filter_blocks(g) > 65535 ||
+  if (conv.kernel_height != kKernel || conv.kernel_width != kKernel || g.window != kWindow ||
+      (conv.in_channels != 32 && conv.in_channels != 64) || filter_blocks(g) > 65535 ||
       sizes.bytes > kMostSharedBytes ||
       !conv2d::has_aligned_rows(static_cast<const std::uint16_t*>(args.x), conv.in_channels) ||
       !conv2d::has_aligned_rows(static_cast<const std::uint16_t*>(args.w), conv.in_channels))
@@ -135,31 +142,28 @@ bool forward(Stream& stream, const ForwardArgs& args) {
   const std::int64_t windows = g.out_height() * g.out_width();
   const Shape shape{.batch = lib::narrow<int>("conv_relu_pool", "batch", conv.batch),
                     .filters = as_int(conv.out_channels),
-                    .inputs = as_int(conv.in_channels),
                     .windows = as_int(windows),
                     .pixels = as_int(conv.in_height * conv.in_width),
                     .line = as_int(sizes.line),
                     .padding = as_int(conv.padding),
                     .padded_pixels = as_int(sizes.padded_pixels),
                     .stride = as_int(conv.stride),
-                    .kernel_height = as_int(conv.kernel_height),
-                    .kernel_width = as_int(conv.kernel_width),
-                    .k = as_int(conv.filter_elements()),
-                    .pitch = as_int(sizes.pitch),
-                    .filter_pitch = as_int(sizes.filter_pitch),
                     .width = Divisor(as_int(conv.in_width)),
-                    .windows_of_line = Divisor(as_int(g.out_width())),
-                    .vectors = Divisor(as_int(conv.in_channels / kVector)),
-                    .filter_vectors = Divisor(as_int(conv.filter_elements() / kVector))};
+                    .windows_of_line = Divisor(as_int(g.out_width()))};
   const std::int64_t warps = std::min<std::int64_t>(lib::ceil_div(windows, kWarpWindows), kMostWarps);
   const std::int64_t blocks = std::min(conv.batch, std::max<std::int64_t>(1, kMostBlocks / filter_blocks(g)));
   const simt::Config config{.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(filter_blocks(g))),
                             .block = dim3(static_cast<unsigned>(32 * warps)),
                             .shared_bytes = static_cast<std::size_t>(sizes.bytes)};
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
-    simt::launch<conv_relu_pool_resident_forward_kernel<T>>(
-        stream, config, shape, static_cast<const T*>(args.x), static_cast<const T*>(args.w),
-        static_cast<const T*>(args.b), static_cast<T*>(args.y), args.codes);
+    const auto* x = static_cast<const T*>(args.x);
+    const auto* w = static_cast<const T*>(args.w);
+    const auto* b = static_cast<const T*>(args.b);
+    auto* y = static_cast<T*>(args.y);
+    if (conv.in_channels == 32)
+      simt::launch<conv_relu_pool_resident_forward_kernel<T, 32>>(stream, config, shape, x, w, b, y, args.codes);
+    else
+      simt::launch<conv_relu_pool_resident_forward_kernel<T, 64>>(stream, config, shape, x, w, b, y, args.codes);
   });
   return true;
 }

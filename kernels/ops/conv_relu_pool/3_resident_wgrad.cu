@@ -8,8 +8,8 @@
 //   bounds in the main loop, but margins of zeros in shared memory.
 // Still slow because: the next image is not on the way while one is multiplied; all warps load the same dz; small
 //   batches fill half a GPU.
-// Limits: f16 and bf16; at most 16 kernel positions; channels in multiples of 8; dz and x of a block fit 96 KB. Else
-//   3_mma_backward.cu does it. An infinity in dy or x times a zero is NaN.
+// Limits: f16 and bf16; at most 16 kernel positions; windows of 2 x 2; channels in multiples of 8; dz and x of a block
+//   fit 96 KB. Else 3_mma_backward.cu does it. An infinity in dy or x times a zero is NaN.
 
 #include <algorithm>
 
@@ -24,8 +24,9 @@ namespace {
 using conv2d::Divisor;
 
 constexpr int kFilters = 64;  // of a block
+constexpr int kPitch = pitch_of(kFilters);
 constexpr std::int64_t kMostTaps = 16;
-constexpr std::int64_t kMostSlices = 128;  // a block for nearly each multiprocessor of a large GPU
+constexpr std::int64_t kMostBlocks = 128;  // one for nearly each multiprocessor of a large GPU
 
 struct Shape {
   GradientImage gradient;
@@ -40,25 +41,26 @@ __global__ void __launch_bounds__(32 * kMostTaps)
     conv_relu_pool_resident_wgrad_kernel(SIMT_GRID_CONST(Shape) s, SIMT_GRID_CONST(PooledGradient<T>) dz,
                                          const T* __restrict__ x, float* __restrict__ dw_slices,
                                          float* __restrict__ db_slices) {
-  SIMT_DYNAMIC_SHARED(T, memory);  // dz; x with its padding, rows of 32 inputs; where x is for each row of dz
+  SIMT_DYNAMIC_SHARED(T, memory);  // dz; x with its padding, rows of 32 inputs; where x is for each row of dz, in bytes
   const GradientImage& g = s.gradient;
-  T* const pixels = memory + g.elements();
+  constexpr int kBytes = static_cast<int>(sizeof(T));
+  T* const pixels = memory + g.rows * kPitch;
   int* const pixel_of_row = reinterpret_cast<int*>(pixels + s.padded_pixels * kInputPitch);
   const int first_input = static_cast<int>(blockIdx.y) * kInputs;
   const int first_filter = static_cast<int>(blockIdx.z) * kFilters;
   constexpr int kVectors = kInputs / kVector;
-  clear(reinterpret_cast<uint4*>(memory), (g.elements() + s.padded_pixels * kInputPitch) / kVector);
+  clear(memory, (g.rows * kPitch + s.padded_pixels * kInputPitch) / kVector);
   for (int i = static_cast<int>(threadIdx.x); i < g.rows; i += static_cast<int>(blockDim.x)) {
     const auto [row, column] = s.gradient_width.divide(i);
-    pixel_of_row[i] = i < s.positions ? (row * s.line + column) * s.stride * kInputPitch : 0;  // then dz is 0
+    pixel_of_row[i] = i < s.positions ? (row * s.line + column) * s.stride * kInputPitch * kBytes : 0;  // then dz is 0
   }
   const int tap = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const auto [kernel_row, kernel_column] = s.kernel_width.divide(tap);
   const simt::Position in_a = simt::matrices_across(lane);
   const simt::Position in_b = simt::matrices_down(lane);
-  const T* const a_row = memory + in_a.row * g.pitch + in_a.column;
-  const T* const b_row = pixels + (kernel_row * s.line + kernel_column) * kInputPitch + in_b.column;
+  const lib::MatrixRow first_a(memory + in_a.row * kPitch + in_a.column);
+  const lib::MatrixRow b_row(pixels + (kernel_row * s.line + kernel_column) * kInputPitch + in_b.column);
   const bool sums_bias = tap == 0 && blockIdx.y == 0;
   const Pair<T> pair_of_ones{{lib::from_f32<T>(1.0f), lib::from_f32<T>(1.0f)}};
   const auto ones = simt::load_as<std::uint32_t>(&pair_of_ones);
@@ -71,25 +73,30 @@ __global__ void __launch_bounds__(32 * kMostTaps)
     for (int i = static_cast<int>(threadIdx.x); i < s.pixels * kVectors; i += static_cast<int>(blockDim.x)) {
       const int input = i % kVectors * kVector;
       const int pixel = i / kVectors;
-      const auto [row, column] = s.width.divide(pixel);
-      T* to = pixels + ((row + s.padding) * s.line + column + s.padding) * kInputPitch + input;
+      int at = pixel;
+      if (s.padding > 0) {
+        const auto [row, column] = s.width.divide(pixel);
+        at = (row + s.padding) * s.line + column + s.padding;
+      }
+      T* to = pixels + at * kInputPitch + input;
       if (first_input + input < s.inputs)
         async_copy16(to, x + (std::int64_t{image} * s.pixels + pixel) * s.inputs + first_input + input);
     }
     async_commit();
-    store_gradient(memory, g, dz, image, first_filter);
+    store_gradient<kFilters>(memory, g, dz, image, first_filter);
     async_wait<0>();
     __syncthreads();  // x and dz are complete
-    for (int k = 0; k < g.rows; k += 16) {
-      std::uint32_t b[kInputs / 16][4];
-      load_columns(b, b_row + pixel_of_row[k + in_b.row]);
+    lib::MatrixRow a_row = first_a;
+    for (int k = 0; k < g.rows; k += 16, a_row = a_row + 16 * kPitch * kBytes) {
+      std::uint32_t a[kFilters / 16][4], b[kInputs / 16][4];
+      load_columns<0>(b, b_row + pixel_of_row[k + in_b.row]);
+      for_each_constant<kFilters / 16>([&](auto i) {
+        a_row.template load_trans<16 * i * kBytes>(a[i]);
+        multiply_add<T>(sums[i], a[i], b);
+      });
+      if (!sums_bias) continue;
       SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < kFilters / 16; ++i) {
-        std::uint32_t a[4];
-        lib::ldmatrix_x4_trans(a, a_row + k * g.pitch + 16 * i);
-        multiply_add<T>(sums[i], a, b);
-        if (sums_bias) lib::mma_m16n8k16<T>(bias_sums[i], a, ones, ones);
-      }
+      for (int i = 0; i < kFilters / 16; ++i) lib::mma_m16n8k16<T>(bias_sums[i], a[i], ones, ones);
     }
   }
   const std::int64_t filter = std::int64_t{blockIdx.x} * s.filters + first_filter;
@@ -124,19 +131,23 @@ std::int64_t filter_blocks(const Geometry& g) { return lib::ceil_div(g.conv.out_
 bool knows(const Geometry& g) {
   const conv2d::Geometry& conv = g.conv;
   return conv.taps() <= kMostTaps && conv.in_channels > 0 && conv.out_channels > 0 && conv.in_channels % kVector == 0 &&
-         conv.out_channels % kVector == 0 && input_blocks(g) <= 65535 && filter_blocks(g) <= 65535 &&
-         Sizes(g).bytes <= kMostSharedBytes;
+         conv.out_channels % kVector == 0 && g.window == kWindow && input_blocks(g) <= 65535 &&
+         filter_blocks(g) <= 65535 && Sizes(g).bytes <= kMostSharedBytes;
+}
+
+std::int64_t most_slices(const Geometry& g) {
+  return std::max<std::int64_t>(1, kMostBlocks / (filter_blocks(g) * input_blocks(g)));
 }
 
 std::int64_t images_of_slice(const Geometry& g) {
-  return std::max<std::int64_t>(1, lib::ceil_div(g.conv.batch, kMostSlices));
+  return std::max<std::int64_t>(1, lib::ceil_div(g.conv.batch, most_slices(g)));
 }
 
 }  // namespace
 
 std::size_t wgrad_workspace_bytes(const Geometry& g) {
   if (!knows(g)) return 0;
-  const std::int64_t slices = std::clamp<std::int64_t>(g.conv.batch, 1, kMostSlices);
+  const std::int64_t slices = std::clamp<std::int64_t>(g.conv.batch, 1, most_slices(g));
   return static_cast<std::size_t>(slices * g.conv.out_channels * (g.conv.filter_elements() + 1)) * sizeof(float);
 }
 
@@ -145,8 +156,8 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
   const conv2d::Geometry& conv = g.conv;
   if (!knows(g) || !conv2d::has_aligned_rows(static_cast<const std::uint16_t*>(args.x), conv.in_channels)) return false;
   const Sizes sizes(g);
-  const std::int64_t width = g.out_width() * g.window;
-  const Shape shape{.gradient = gradient_image(g, kFilters, width, sizes.rows, 0),
+  const std::int64_t width = g.out_width() * kWindow;
+  const Shape shape{.gradient = gradient_image(g, width, sizes.rows, 0),
                     .batch = lib::narrow<int>("conv_relu_pool", "batch", conv.batch),
                     .images_of_slice = as_int(images_of_slice(g)),
                     .filters = as_int(conv.out_channels),

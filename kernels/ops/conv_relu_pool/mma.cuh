@@ -71,11 +71,21 @@ inline conv2d::Patches::Outputs pooled_outputs(const Geometry& g) {
 /// Eight times the code `element`, as the codes of eight channels are in 32 bits.
 __device__ inline std::uint32_t eight_codes(int element) { return static_cast<std::uint32_t>(element) * 0x11111111u; }
 
-/// A pair of 16-bit elements, of which those remain whose codes, of byte `pair`, differ nowhere.
-__device__ inline std::uint32_t kept(std::uint32_t elements, std::uint32_t differences, int pair) {
-  const std::uint32_t low = differences & 0xfu << 8 * pair ? 0xffff0000u : 0xffffffffu;
-  const std::uint32_t high = differences & 0xf0u << 8 * pair ? 0xffffu : 0xffffffffu;
-  return elements & low & high;
+/// Four bytes that repeat the highest bits of bytes of a (0 to 3) and b (4 to 7): nibble i of `selector` is 8 plus the
+/// number of that for byte i.
+template <std::uint32_t kSelector>
+__device__ inline std::uint32_t repeated_signs(std::uint32_t a, std::uint32_t b) {
+#ifdef __CUDACC__
+  std::uint32_t bytes;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "n"(kSelector));
+  return bytes;
+#else
+  const std::uint64_t both = std::uint64_t{b} << 32 | a;
+  std::uint32_t bytes = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    if (both >> (8 * (kSelector >> 4 * i & 7) + 7) & 1) bytes |= 0xffu << 8 * i;
+  return bytes;
+#endif
 }
 
 /// dz, the gradient of the convolution's output: dy where the code names the element, 0 elsewhere. It exists in shared
@@ -107,9 +117,16 @@ struct PooledGradient {
     return {simt::load_as<uint4>(dy + std::int64_t{element.window} * channels + channel),
             simt::load_as<std::uint32_t>(codes_of(element) + channel / 2) ^ eight_codes(element.index)};
   }
+  /// Channels whose codes differ, as 0.
   __device__ static void store(T* to, const Vector& vector) {
-    simt::store_as(to, uint4{kept(vector.dy.x, vector.differences, 0), kept(vector.dy.y, vector.differences, 1),
-                             kept(vector.dy.z, vector.differences, 2), kept(vector.dy.w, vector.differences, 3)});
+    std::uint32_t differs = vector.differences | vector.differences >> 2;
+    differs |= differs >> 1;                            // the lowest bit of a channel's four: any of them
+    const std::uint32_t kept = ~differs & 0x11111111u;  // of channel 2 i bit 8 i, of channel 2 i + 1 bit 8 i + 4
+    const std::uint32_t even = kept << 7;
+    const std::uint32_t odd = kept << 3;
+    const uint4& dy = vector.dy;
+    simt::store_as(to, uint4{dy.x & repeated_signs<0xcc88>(even, odd), dy.y & repeated_signs<0xdd99>(even, odd),
+                             dy.z & repeated_signs<0xeeaa>(even, odd), dy.w & repeated_signs<0xffbb>(even, odd)});
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include "kernels/lib/async_copy.h"
 #include "kernels/lib/tensor_core.h"
@@ -25,42 +26,59 @@ std::size_t wgrad_workspace_bytes(const Geometry& g);
 
 inline constexpr int kVector = lib::kVectorElements;
 inline constexpr int kInputs = 32;  // of a block
-inline constexpr int kInputPitch =
-    kInputs + kVector;  // of their rows in shared memory: eight of them hit no bank twice
 inline constexpr std::int64_t kMostSharedBytes = 96 << 10;
+inline constexpr int kKernel = 3;  // rows and columns of a filter in dgrad
+inline constexpr int kWindow = 2;  // rows and columns in backward
+
+/// Elements of a row of `channels`, a multiple of 16, in shared memory: an odd number of vectors, so that eight rows hit
+/// no bank twice.
+template <class Int>
+constexpr Int pitch_of(Int channels) {
+  return channels + kVector;
+}
+inline constexpr int kInputPitch = pitch_of(kInputs);
 
 /// dz of an image in shared memory: a row of channels for each position, `line` of them for each row of the image, the
 /// first one after a margin. Who clears it once has zeros around it for all images.
 struct GradientImage {
-  int first, line, rows;           // positions
-  int channels, pitch;             // the filters of a block, and elements of a row; an odd number of vectors
-  conv2d::Divisor vectors, width;  // of these channels; of y
-  int cells, size;                 // positions of y; of a window
-
-  __device__ int elements() const { return rows * pitch; }
+  int first, line, rows;  // positions
+  conv2d::Divisor width;  // of y
+  int cells;              // positions of y
 };
 
-__device__ inline void clear(uint4* to, int vectors) {
-  for (int i = static_cast<int>(threadIdx.x); i < vectors; i += static_cast<int>(blockDim.x)) to[i] = uint4{};
+__device__ inline void clear(void* to, int vectors) {
+  for (int i = static_cast<int>(threadIdx.x); i < vectors; i += static_cast<int>(blockDim.x))
+    static_cast<uint4*>(to)[i] = uint4{};
 }
 
-template <class T>
+/// Of `image`, kChannels from `first_channel` on.
+template <int kChannels, class T>
 __device__ void store_gradient(T* to, const GradientImage& g, const PooledGradient<T>& dz, int image,
                                int first_channel) {
-  const int items = g.cells * g.vectors.value();
-  for (int i = static_cast<int>(threadIdx.x); i < items; i += static_cast<int>(blockDim.x)) {
-    const auto [cell, vector] = g.vectors.divide(i);
+  constexpr int kPitch = pitch_of(kChannels);
+  constexpr int kVectors = kChannels / kVector;
+  for (int i = static_cast<int>(threadIdx.x); i < g.cells * kVectors; i += static_cast<int>(blockDim.x)) {
+    const int channel = i % kVectors * kVector;
+    const int cell = i / kVectors;
+    if (first_channel + channel >= dz.channels) continue;
     const auto [down, across] = g.width.divide(cell);
-    if (first_channel + vector * kVector >= dz.channels) continue;
-    auto eight = dz.fetch({image * g.cells + cell, 0}, first_channel + vector * kVector);
-    T* here = to + (g.first + down * g.size * g.line + across * g.size) * g.pitch + vector * kVector;
+    auto eight = dz.fetch({image * g.cells + cell, 0}, first_channel + channel);
+    T* here = to + (g.first + (down * g.line + across) * kWindow) * kPitch + channel;
     const std::uint32_t codes = eight.differences;
-    for (int row = 0; row < g.size; ++row)
-      for (int column = 0; column < g.size; ++column) {
-        eight.differences = codes ^ eight_codes(row * g.size + column);
-        PooledGradient<T>::store(here + (row * g.line + column) * g.pitch, eight);
-      }
+    SIMT_UNROLL_ON_GPU
+    for (int element = 0; element < kWindow * kWindow; ++element) {
+      eight.differences = codes ^ eight_codes(element);
+      PooledGradient<T>::store(here + (element / kWindow * g.line + element % kWindow) * kPitch, eight);
+    }
   }
+}
+
+/// Calls visit(i) for i from 0 to kCount - 1, each a constant.
+template <int kCount, class Visit>
+__device__ void for_each_constant(Visit visit) {
+  [&]<int... i>(std::integer_sequence<int, i...>) {
+    (visit(std::integral_constant<int, i>()), ...);
+  }(std::make_integer_sequence<int, kCount>());
 }
 
 /// Calls visit(row, column, pair) for a lane's pairs of neighbouring sums of 16 x 32.
@@ -84,28 +102,38 @@ __device__ void multiply_add(float (&sums)[kInputs / 8][4], const std::uint32_t 
   for (int j = 0; j < kInputs / 8; ++j) lib::mma_m16n8k16<T>(sums[j], a, b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
 }
 
-__device__ inline void load_columns(std::uint32_t (&b)[kInputs / 16][4], const void* row) {
+/// The columns of multiply_add, from the lane's row kBytes after this one.
+template <int kBytes>
+__device__ void load_columns(std::uint32_t (&b)[kInputs / 16][4], lib::MatrixRow row) {
+  row.load_trans<kBytes>(b[0]);
+  row.load_trans<kBytes + 32>(b[1]);
+}
+
+/// Exchanges 32-bit words among four neighbouring lanes: word j of lane i becomes word i of lane j.
+__device__ inline void transpose_of_four(std::uint32_t (&words)[4], int lane) {
   SIMT_UNROLL_ON_GPU
-  for (int j = 0; j < kInputs / 16; ++j) lib::ldmatrix_x4_trans(b[j], static_cast<const char*>(row) + 32 * j);
+  for (int distance = 1; distance < 4; distance *= 2) {
+    const bool upper = lane & distance;
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < 4; ++i) {
+      if (i & distance) continue;
+      std::uint32_t& low = words[i];
+      std::uint32_t& high = words[i + distance];
+      const std::uint32_t theirs = __shfl_xor_sync(0xffffffffu, upper ? low : high, distance);
+      (upper ? low : high) = theirs;
+    }
+  }
 }
 
 constexpr int as_int(std::int64_t value) { return static_cast<int>(value); }
 
-/// Channels of a row in shared memory, of so many that count.
-constexpr std::int64_t pitch_of(std::int64_t channels) { return lib::ceil_div(channels, 16) * 16 + kVector; }
-
 /// `line`, `rows` and `first`: positions; see GradientImage.
-inline GradientImage gradient_image(const Geometry& g, std::int64_t channels, std::int64_t line, std::int64_t rows,
-                                    std::int64_t first) {
+inline GradientImage gradient_image(const Geometry& g, std::int64_t line, std::int64_t rows, std::int64_t first) {
   return {.first = as_int(first),
           .line = as_int(line),
           .rows = as_int(rows),
-          .channels = as_int(channels),
-          .pitch = as_int(pitch_of(channels)),
-          .vectors = conv2d::Divisor(as_int(channels / kVector)),
           .width = conv2d::Divisor(as_int(g.out_width())),
-          .cells = as_int(g.out_height() * g.out_width()),
-          .size = as_int(g.window)};
+          .cells = as_int(g.out_height() * g.out_width())};
 }
 
 inline std::int64_t input_blocks(const Geometry& g) { return lib::ceil_div(g.conv.in_channels, kInputs); }

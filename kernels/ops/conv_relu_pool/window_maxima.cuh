@@ -30,21 +30,31 @@ struct WindowMaxima {
   };
   Maximum maxima[kTiles][2] = {};
 
-  /// Takes elements from `first_element` on, of `elements`, in sums: [i][j][2 h + c] is element 2 i + h of channel
-  /// 8 j + c after `channel`, of `channels`.
+  using Bias = float[kTiles][2];
+
+  /// Of the same channels; 0 where there is none.
   template <class T>
-  __device__ void take(const float (&sums)[2][kTiles][4], int first_element, int elements, const T* b, int channel,
-                       int channels) {
+  __device__ static void load(Bias& bias, const T* b, int channel, int channels) {
+    SIMT_UNROLL_ON_GPU
+    for (int j = 0; j < kTiles; ++j) {
+      SIMT_UNROLL_ON_GPU
+      for (int c = 0; c < 2; ++c)
+        bias[j][c] = channel + 8 * j + c < channels ? lib::to_f32(b[channel + 8 * j + c]) : 0.0f;
+    }
+  }
+
+  /// Takes elements from `first_element` on, of `elements`, in sums: [i][j][2 h + c] is element 2 i + h of channel
+  /// 8 j + c.
+  __device__ void take(const float (&sums)[2][kTiles][4], int first_element, int elements, const Bias& bias) {
     SIMT_UNROLL_ON_GPU
     for (int j = 0; j < kTiles; ++j) {
       SIMT_UNROLL_ON_GPU
       for (int c = 0; c < 2; ++c) {
-        const float bias = channel + 8 * j + c < channels ? lib::to_f32(b[channel + 8 * j + c]) : 0.0f;
         Maximum& best = maxima[j][c];
         SIMT_UNROLL_ON_GPU
         for (int q = 0; q < kWarpElements; ++q) {
           const int element = first_element + q;
-          const float z = sums[q / 2][j][q % 2 * 2 + c] + bias;
+          const float z = sums[q / 2][j][q % 2 * 2 + c] + bias[j][c];
           const bool takes = element == 0 || z > best.value || z != z;  // a NaN takes all, and no number takes it back
           if (takes && element < elements) best = {z, element};
         }
