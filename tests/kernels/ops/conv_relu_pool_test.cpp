@@ -49,14 +49,17 @@ const Geometry kCases[] = {
     geometry({2, 12, 3, 32, 3, 2}),        // colours
     geometry({5, 9, 16, 7, 3, 2}),         // fewer outputs than a vector
     geometry({1, 8, 33, 33, 3, 2}),        // odd numbers of channels
+    geometry({2, 6, 2, 3, 3, 2}),          // dw in one small tile
     geometry({2, 9, 5, 9, 3, 2, 2, 1}),    // strides and padding
     geometry({2, 7, 32, 16, 5, 3, 1, 2}),  // large kernels and windows
     geometry({1, 6, 200, 3, 2, 2}),        // more inputs under a kernel row than registers
     geometry({2, 5, 2, 40, 1, 1}),         // nothing is pooled
     geometry({1, 40, 1, 1, 3, 2}),         // rows longer than a strip
-    geometry({2, 8, 16, 16, 3, 2, 1, 1}),  // whole images in shared memory: with padding,
-    geometry({2, 9, 48, 72, 3, 2, 2, 1}),  // with strides, and several blocks of inputs and outputs,
-    geometry({270, 4, 16, 16, 3, 2}),      // and several images to a block
+    geometry({2, 8, 64, 32, 3, 2, 1, 1}),  // whole images in shared memory: with padding, and 64 inputs,
+    geometry({2, 8, 40, 32, 3, 2, 1, 2}),  // with more of it, and a block of inputs that is not full,
+    geometry({2, 9, 32, 72, 3, 2, 2, 1}),  // with strides, and a block of outputs that is not full,
+    geometry({2, 9, 48, 72, 3, 2, 2, 1}),  // the same of both in dw,
+    geometry({270, 4, 32, 64, 3, 2}),      // and several images to a block
     geometry({2, 6, 0, 16, 3, 2}),         // no inputs: only biases count
     geometry({0, 8, 2, 3, 3, 2}),
     geometry({2, 3, 2, 3, 3, 2}),  // one output of the convolution: no window
@@ -72,7 +75,7 @@ const Geometry kCases[] = {
 
 /// bf16 differs from f16 in how it is multiplied and rounded, and not in how it is moved: the first cases show that.
 std::span<const Geometry> cases_for(DType dtype) {
-  return std::span(kCases).first(dtype == DType::bf16 ? 5 : std::size(kCases));
+  return std::span(kCases).first(dtype == DType::bf16 ? 6 : std::size(kCases));
 }
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
