@@ -100,6 +100,7 @@ TEST(Selection, SetGivesAllOnesOrOne) {
             (Words{~U32{0}, ~U32{0}, 0}));
   const std::vector<std::tuple<U32, U32>> halves = {{0x3C004000, 0x40003C00}, {0x7FFF0001, 0x3C008001}};
   EXPECT_EQ(evaluate<U32>("set.gt.f16x2.f16x2 %d, %a, %b;", halves), (Words{0x00003C00, 0x00003C00}));
+  EXPECT_EQ(evaluate<U32>("set.gt.u32.f16x2 %d, %a, %b;", halves), (Words{0x0000FFFF, 0x0000FFFF}));
   EXPECT_EQ(evaluate<U32>("set.eq.ftz.f16x2.f16x2 %d, %a, %b;", halves), (Words{0, 0x00003C00}));
   EXPECT_EQ(evaluate<U32>("set.lo.u32.u32 %d, %a, %b;", halves), (Words{~U32{0}, 0}));
 }

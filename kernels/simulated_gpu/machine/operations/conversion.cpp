@@ -87,10 +87,13 @@ using ToBFloat16 = decltype([](float value) { return f32_to_bf16(value); });
 using FromHalf = decltype([](std::uint16_t bits) { return f16_to_f32(bits); });
 using FromBFloat16 = decltype([](std::uint16_t bits) { return bf16_to_f32(bits); });
 
-/// cvt.rn.f16x2.f32 d, a, b: a in the upper half.
-template <class F>
+/// cvt.rn.relu.f16x2.f32 d, a, b: a in the upper half; with .relu 0 for what is negative.
+template <class F, bool kRelu>
 struct Pair {
-  std::uint32_t operator()(float upper, float lower) const { return std::uint32_t{F{}(upper)} << 16 | F{}(lower); }
+  std::uint32_t operator()(float upper, float lower) const { return std::uint32_t{of(upper)} << 16 | of(lower); }
+
+ private:
+  static std::uint16_t of(float value) { return F{}(kRelu && value <= 0 ? 0 : value); }
 };
 
 bool is_float(Type type) { return type == Type::f32 || type == Type::f64; }
@@ -166,20 +169,26 @@ Handler between_floats(Decoder& decoder, Type to, Type from) {
 }
 
 void translate_pair(Decoder& decoder, Operation& operation, bool is_half) {
-  if (!decoder.take("rn") || decoder.take_type() != Type::f32) decoder.reject("expected .rn and f32");
+  if (!decoder.take("rn")) decoder.reject("expected .rn");
+  const bool relu = decoder.take("relu");
+  if (decoder.take_type() != Type::f32) decoder.reject("expected f32");
   decoder.read_rows(operation, Type::b32, {Type::f32, Type::f32});
-  operation.execute = is_half ? &binary<Pair<ToHalf>, std::uint32_t, float, float>
-                              : &binary<Pair<ToBFloat16>, std::uint32_t, float, float>;
+  const auto handler_of = [&]<bool kRelu> {
+    return is_half ? &binary<Pair<ToHalf, kRelu>, std::uint32_t, float, float>
+                   : &binary<Pair<ToBFloat16, kRelu>, std::uint32_t, float, float>;
+  };
+  operation.execute = relu ? handler_of.template operator()<true>() : handler_of.template operator()<false>();
 }
 
 /// Whether what follows knows the instruction; translate_any_conversion knows all of them, and is slower.
 bool is_frequent(const ptx::Instruction& instruction) {
-  for (const std::string_view word : {"rz", "rm", "rp", "rna", "relu", "satfinite", "ftz", "pack"})
+  for (const std::string_view word : {"rz", "rm", "rp", "rna", "satfinite", "ftz", "pack"})
     if (instruction.has(word)) return false;
   if (instruction.words.size() < 3) return false;
   const std::string_view to_name = instruction.words[instruction.words.size() - 2];
   const Type from = ptx::type_named(instruction.words.back());
   if (to_name == "f16x2" || to_name == "bf16x2") return from == Type::f32;
+  if (instruction.has("relu")) return false;
   const Type to = ptx::type_named(to_name);
   if (from == Type::none || to == Type::none) return false;
   if (is_16_bit_float(to)) return from == Type::f32 && !instruction.has("sat");

@@ -48,11 +48,10 @@ struct SetType {
 };
 
 SetType take_set_type(Decoder& decoder) {
-  switch (decoder.take_one_of({"f16x2", "bf16x2"})) {
-    case 0: return {Type::f16, true};
-    case 1: return {Type::bf16, true};
-    default: return {decoder.take_type(), false};
-  }
+  const std::string_view name = decoder.next();
+  if (name != "f16x2" && name != "bf16x2") return {decoder.take_type(), false};
+  decoder.take(name);
+  return {name == "f16x2" ? Type::f16 : Type::bf16, true};
 }
 
 struct SetDetails {
@@ -104,7 +103,7 @@ void set(const Operation& operation, Warp& warp, Mask active) {
   const Mask c = warp.predicate(operation.c) ^ details.flip;
   for_each_lane(active, [&](unsigned lane) {
     std::uint32_t result = 0;
-    for (unsigned half = 0; half < (details.to.is_pair ? 2u : 1u); ++half) {
+    for (unsigned half = 0; half < (details.from.is_pair ? 2u : 1u); ++half) {
       bool value = holds(details, warp, operation, lane, half);
       const bool other = (c & kLaneBits[lane]) != 0;
       if (details.combination == 0) value = value && other;
@@ -113,8 +112,8 @@ void set(const Operation& operation, Warp& warp, Mask active) {
       const std::uint32_t one = details.to.type == Type::f16     ? 0x3C00u
                                 : details.to.type == Type::bf16  ? 0x3F80u
                                 : details.to.type == Type::f32   ? 0x3F800000u
-                                : bytes_of(details.to.type) == 2 ? 0xFFFFu
-                                                                 : 0xFFFFFFFFu;
+                                : bytes_of(details.to.type) == 2 || details.from.is_pair ? 0xFFFFu
+                                                                                         : 0xFFFFFFFFu;
       if (value) result |= one << 16 * half;
     }
     if (bytes_of(details.to.in_register()) == 2)
@@ -124,7 +123,7 @@ void set(const Operation& operation, Warp& warp, Mask active) {
   });
 }
 
-/// set.lt.and.ftz.f32.f32 d, a, b, c; set.gt.f16x2.f16x2, set.eq.u32.f16, ...
+/// set.lt.and.ftz.f32.f32 d, a, b, c; set.gt.f16x2.f16x2, set.gt.u32.f16x2, set.eq.u32.f16, ...
 void translate_set(Decoder& decoder, Operation& operation) {
   SetDetails details{.comparison = take_comparison(decoder), .combination = decoder.take_one_of({"and", "or", "xor"})};
   details.flushes = decoder.take("ftz");
@@ -133,7 +132,8 @@ void translate_set(Decoder& decoder, Operation& operation) {
   const std::size_t bytes = bytes_of(details.to.type);
   if ((bytes != 2 && bytes != 4) || details.from.type == Type::none || details.from.type == Type::pred)
     decoder.reject("the types are not supported");
-  if (details.from.is_pair && !details.to.is_pair) decoder.reject("results of a pair are a pair");
+  const bool is_mask = details.to.type == Type::u32 || details.to.type == Type::s32;  // 16 bits of it for each half
+  if (details.from.is_pair && !details.to.is_pair && !is_mask) decoder.reject("results of a pair are a pair");
   const bool combines = details.combination < 3;
   decoder.finish(combines ? 4 : 3);
   operation.d = decoder.destination(0, details.to.in_register());
