@@ -116,9 +116,11 @@ class MatrixRow {
 #endif
 };
 
-/// c += a b for one fragment each: a [16, 16], b [16, 8], c [16, 8]; T is __half or __nv_bfloat16, sums are in float.
+/// d = a b + c for one fragment each: a [16, 16], b [16, 8], c and d [16, 8]; T is __half or __nv_bfloat16, sums are in
+/// float.
 ///
 /// Shapes    which elements a lane holds: simt/engine/tensor_layout.h. (b0, b1): the two registers of a fragment of b.
+/// Aliasing  d may be c.
 /// Threads   the whole warp.
 /// Errors    on the CPU simt::Error if a lane is missing.
 /// Numerics  a GPU's order of additions, and how it aligns their terms, are not documented; on the CPU ascending.
@@ -126,25 +128,34 @@ class MatrixRow {
 /// Source    PTX ISA, mma (compute capability 8.0 and later).
 /// Example   tests/kernels/lib/tensor_core_test.cpp
 template <class T>
-__device__ inline void mma_m16n8k16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
-                                    [[maybe_unused]] simt::Site site = simt::Site::current()) {
+__device__ inline void mma_m16n8k16(float (&d)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                                    const float (&c)[4], [[maybe_unused]] simt::Site site = simt::Site::current()) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
 #ifdef __CUDACC__
   if constexpr (std::is_same_v<T, __half>)
     asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, "
-        "%1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, "
+        "%11, %12, %13};"
+        : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
   else
     asm volatile(
-        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+        "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, "
+        "%11, %12, %13};"
+        : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
+        : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(c[0]), "f"(c[1]), "f"(c[2]), "f"(c[3]));
 #else
-  simt::detail::multiply_fragments<T>(c, a, b0, b1, site);
+  float sums[4] = {c[0], c[1], c[2], c[3]};
+  simt::detail::multiply_fragments<T>(sums, a, b0, b1, site);
+  for (int i = 0; i < 4; ++i) d[i] = sums[i];
 #endif
+}
+
+/// c += a b.
+template <class T>
+__device__ inline void mma_m16n8k16(float (&c)[4], const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                                    simt::Site site = simt::Site::current()) {
+  mma_m16n8k16<T>(c, a, b0, b1, c, site);
 }
 
 }  // namespace GRADRING_KERNEL_COPY
