@@ -165,6 +165,7 @@ simt::Config grid_of(Stream& stream, std::int64_t elements) {
 
 void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
+  check_x_dtype(args.dtype, args.x_dtype);
   const Geometry& g = args.geometry;
   if (g.out_elements() == 0) return;
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
@@ -176,6 +177,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
 
 void backward(Stream& stream, const BackwardArgs& args) {
   check_args(args);
+  check_x_dtype(args.dtype, args.x_dtype);
   const Geometry& g = args.geometry;
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     const auto* x = static_cast<const T*>(args.x);

@@ -226,6 +226,7 @@ int workers_on(Stream& stream, std::int64_t batch) {
 
 void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
+  check_x_dtype(args.dtype, args.x_dtype);
   if (args.geometry.out_elements() == 0) return;
   lib::check_pointer("conv_relu_pool forward", "workspace", args.workspace);
   const Layout layout(args.geometry);
@@ -243,6 +244,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
 
 void backward(Stream& stream, const BackwardArgs& args) {
   check_args(args);
+  check_x_dtype(args.dtype, args.x_dtype);
   lib::check_pointer("conv_relu_pool backward", "workspace", args.workspace);
   const Layout layout(args.geometry);
   auto* padded = static_cast<float*>(args.workspace);

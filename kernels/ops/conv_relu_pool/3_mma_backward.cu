@@ -132,13 +132,16 @@ namespace mma {
 void backward(Stream& stream, const BackwardArgs& args) {
   check_args(args);
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
-    if (!short_filters::wgrad(stream, args) && !resident::wgrad(stream, args)) wgrad<T>(stream, args);
+    if (!short_filters::wgrad(stream, args)) {
+      check_x_dtype(args.dtype, args.x_dtype);
+      if (!resident::wgrad(stream, args)) wgrad<T>(stream, args);
+    }
     if (args.dx && args.geometry.conv.in_elements() > 0 && !resident::dgrad(stream, args)) dgrad<T>(stream, args);
   });
 }
 
 std::size_t workspace_bytes(const Geometry& g) {
-  if (short_filters::knows_wgrad(g)) return short_filters::wgrad_workspace_bytes(g);
+  if (short_filters::knows(g)) return short_filters::wgrad_workspace_bytes(g);
   const WgradSizes sizes = wgrad_sizes(g);
   return std::max(conv2d::slice_bytes(sizes.rows, sizes.columns, sizes.k, sizes.tile()),
                   resident::wgrad_workspace_bytes(g));

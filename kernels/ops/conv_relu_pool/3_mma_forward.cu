@@ -89,7 +89,9 @@ namespace mma {
 void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
-  if (g.out_elements() == 0 || short_filters::forward(stream, args) || resident::forward(stream, args)) return;
+  if (g.out_elements() == 0 || short_filters::forward(stream, args)) return;
+  check_x_dtype(args.dtype, args.x_dtype);
+  if (resident::forward(stream, args)) return;
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const auto* x = static_cast<const T*>(args.x);
     const auto* w = static_cast<const T*>(args.w);
@@ -109,10 +111,20 @@ void forward(Stream& stream, const ForwardArgs& args) {
   });
 }
 
+bool reads(const Geometry& g, DType dtype, DType x_dtype) {
+  return short_filters::knows(g) && lib::is_half(dtype) && (x_dtype == dtype || x_dtype == DType::f32);
+}
+
 }  // namespace mma
 
 Variant mma_tiles() {
-  return {"mma", mma::forward, mma::backward, mma::workspace_bytes, lib::supports_cuda_half, lib::is_half};
+  return {.name = "mma",
+          .forward = mma::forward,
+          .backward = mma::backward,
+          .workspace_bytes = mma::workspace_bytes,
+          .supports = lib::supports_cuda_half,
+          .computes = lib::is_half,
+          .reads = mma::reads};
 }
 
 }  // namespace GRADRING_KERNEL_COPY

@@ -1,186 +1,325 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: filters with few weights (a first convolution) without matrices: the inputs of a 2 x 2 window, of which its
-//   four elements share most, are loaded into registers once and serve eight filters, whose outputs are one 16-byte
-//   store.
-// Mapping: a thread per window and eight filters; neighbouring threads take the next filters of the same window, so
-//   that stores are contiguous. A block keeps all filters and biases in shared memory, as f32.
-// Traffic and bound: x comes from the L1 cache, out_channels / 8 times; y and half a byte of code an output are
-//   written. For an output four products for each weight, and some 25 instructions for the maximum: bound by issuing
-//   them.
-// Gains over the step before: no k-tiles that are half empty, no addresses of patches; stores of 16 bytes.
-// Still slow because: products on the floating-point units; inputs are converted again for each eight filters.
-// Limits: filters of with_short_filter, at most 256; 2 x 2 windows, stride 1; 2^31 vectors of outputs, image elements.
+// Idea: filters with few weights (a first convolution) as a small matrix product (short_filters.cuh): a row is the
+//   inputs under a whole 2 x 2 window, loaded as pairs straight into the registers of tensor cores; the columns are
+//   the filters at each of the window's four elements. The bias is what the product is added to.
+// Mapping: a warp multiplies 16 windows by 32 filters: a thread gets all elements of two windows and eight filters,
+//   two filters a register. So maximum and code are taken two at a time, the eight outputs of a window are one 16-byte
+//   store and its codes one of 4 bytes, and those of a warp are contiguous. A block builds the columns once, in shared
+//   memory.
+// Traffic and bound: x comes from the L1 cache, where windows overlap; y and half a byte of code an output are
+//   written. Bound by memory.
+// Gains over the step before: tensor cores, whose operands need no address but that of a window; an instruction of the
+//   maximum serves two outputs; whole sectors.
+// Still slow because: each block builds the columns again; 7 of 16 products are by 0.
+// Limits: filters of with_short_filter; 2 x 2 windows, stride 1; 2^30 windows, 2^31 image elements. An infinity or a
+//   NaN times 0 is NaN, and so are bf16 from 2^121 on to the instructions that compare: where a maximum is NaN, the
+//   outputs are computed again by plain loops.
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/lib/element.h"
-#include "kernels/lib/reference.h"
 #include "kernels/lib/split_k.h"
-#include "kernels/ops/conv2d/products.cuh"
-#include "kernels/ops/conv_relu_pool/short_filters.h"
+#include "kernels/lib/tensor_core.h"
+#include "kernels/ops/conv_relu_pool/short_filters.cuh"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-constexpr int kThreads = 256;
-constexpr int kVector = lib::kVectorElements;  // filters of a thread
-constexpr std::int64_t kMostFilters = 256;
+constexpr int kWarps = 4;
+constexpr int kThreads = 32 * kWarps;
+constexpr std::int64_t kMostBlocks = 528;  // four for each multiprocessor of a large GPU
+constexpr int kThreadFilters = 8;          // in pairs: filter i and i + 4, of channel groups i
+constexpr int kPairs = kThreadFilters / 2;
 
 struct Shape {
-  int filters, code_bytes, items;  // a thread's windows and eight filters are an item
-  conv2d::Divisor vectors, windows_of_line, lines_of_image;
-  int height, width, padding;
-  bool aligned;  // eight outputs, and their codes, are one aligned access
+  WindowGrid grid;
+  int filters, code_bytes;  // a position's
+  bool in_pairs;            // no padding, and the inputs 2 k and 2 k + 1 of any patch are one aligned access
+  bool aligned;             // eight outputs, and their codes, are one aligned access
 };
 
 template <class T>
 struct alignas(16) OutputVector {
-  T elements[kVector];
+  T elements[kThreadFilters];
 };
 
-/// Filters in shared memory: kWeights, the bias, up to a multiple of four; eight of them end four floats later, so that
-/// those of four neighbouring threads are in different banks.
-template <class Filter>
-struct FilterTable {
-  static constexpr int kQuads = (Filter::kWeights + 1 + 3) / 4;
-  static constexpr int kPitch = 4 * kQuads;
-  static constexpr int kVectorPitch = kVector * kPitch + 4;
+/// The filter of a block that column `column` of group `group` is.
+__device__ constexpr int filter_of_column(int group, int column) { return column / 2 * 8 + column % 2 * 4 + group; }
 
-  float weights[kPitch];
-
-  __device__ static float* at(float* table, int filter) {
-    return table + filter / kVector * kVectorPitch + filter % kVector * kPitch;
-  }
-  /// Loads a filter; the last of its numbers that counts is the bias.
-  __device__ explicit FilterTable(const float* from) {
-    SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < kQuads; ++i) {
-      const auto quad = simt::load_as<float4>(from + 4 * i);
-      weights[4 * i] = quad.x, weights[4 * i + 1] = quad.y, weights[4 * i + 2] = quad.z, weights[4 * i + 3] = quad.w;
-    }
-  }
-};
-
-/// The inputs of a 2 x 2 window: those under its first element's filter, and a row and a column more.
-template <class Filter>
-struct WindowInputs {
-  static constexpr int kSide = Filter::kKernel + 1;
-  static constexpr int kColumns = kSide * Filter::kInputs;
-  float values[kSide][kColumns];
-
-  template <class T>
-  __device__ WindowInputs(const T* image, const Shape& s, int y, int x) {
-    const T* const first = image + (y * s.width + x) * Filter::kInputs;
-    const int pitch = s.width * Filter::kInputs;
-    if (y >= 0 && y + kSide <= s.height && x >= 0 && x + kSide <= s.width)
-      load(first, pitch, [](int, int) { return true; });
-    else
-      load(first, pitch, [&](int row, int column) {
-        return y + row >= 0 && y + row < s.height && x + column >= 0 && x + column < s.width;
-      });
-  }
-
-  template <class T, class Exists>
-  __device__ void load(const T* first, int pitch, Exists exists) {
-    SIMT_UNROLL_ON_GPU
-    for (int row = 0; row < kSide; ++row) {
-      SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < kColumns; ++i)
-        values[row][i] = exists(row, i / Filter::kInputs) ? lib::to_f32(first[row * pitch + i]) : 0.0f;
-    }
-  }
-
-  /// Its last number is the bias.
-  __device__ float convolve(const float* weights, int down, int across) const {
-    float sum = weights[Filter::kWeights];
-    SIMT_UNROLL_ON_GPU
-    for (int row = 0; row < Filter::kKernel; ++row) {
-      SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < Filter::kRow; ++i)
-        sum += values[down + row][across * Filter::kInputs + i] * weights[row * Filter::kRow + i];
-    }
-    return sum;
-  }
-};
-
+/// The columns of the product as fragments, and what they are built from, in shared memory.
 template <class T, class Filter>
-__global__ void __launch_bounds__(kThreads)
-    conv_relu_pool_short_forward_kernel(SIMT_GRID_CONST(Shape) s, const T* __restrict__ x, const T* __restrict__ w,
-                                        const T* __restrict__ b, T* __restrict__ y, std::uint8_t* __restrict__ codes) {
-  using Table = FilterTable<Filter>;
-  SIMT_DYNAMIC_SHARED(float, table);
-  for (int i = static_cast<int>(threadIdx.x); i < s.vectors.value() * kVector * Table::kPitch; i += kThreads) {
-    const int filter = i / Table::kPitch;
-    const int number = i % Table::kPitch;
-    float value = 0;
-    if (filter < s.filters && number <= Filter::kWeights)
-      value = lib::to_f32(number == Filter::kWeights ? b[filter] : w[filter * Filter::kWeights + number]);
-    Table::at(table, filter)[number] = value;
+struct alignas(16) Columns {
+  using P = Patch<Filter>;
+  /// Of two neighbouring elements of the window: what a lane holds of their columns.
+  struct alignas(16) Fragments {
+    std::uint32_t registers[2][2];
+  };
+  Fragments fragments[kFilterGroups][P::kSteps][kElements / 2][32];
+  T weights[kBlockFilters * Filter::kWeights];
+  T biases[kBlockFilters];
+
+  __device__ void load(const T* w, const T* b, int filters) {
+    for (int i = static_cast<int>(threadIdx.x); i < kBlockFilters * Filter::kWeights; i += kThreads)
+      weights[i] = i < filters * Filter::kWeights ? w[i] : lib::from_f32<T>(0.0f);
+    for (int i = static_cast<int>(threadIdx.x); i < kBlockFilters; i += kThreads)
+      biases[i] = i < filters ? b[i] : lib::from_f32<T>(0.0f);
   }
-  __syncthreads();  // all filters are there
-  const int item = static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
-  if (item >= s.items) return;
-  const auto [window, vector] = s.vectors.divide(item);
-  const auto [line, column] = s.windows_of_line.divide(window);
-  const auto [image, row] = s.lines_of_image.divide(line);
-  const WindowInputs<Filter> inputs(x + std::int64_t{image} * s.height * s.width * Filter::kInputs, s,
-                                    2 * row - s.padding, 2 * column - s.padding);
-  const int first_filter = vector * kVector;
-  const float* const filters = Table::at(table, first_filter);
-  OutputVector<T> outputs;
-  std::uint32_t eight_codes = 0;
-  SIMT_UNROLL_ON_GPU
-  for (int i = 0; i < kVector; ++i) {
-    const Table filter(filters + i * Table::kPitch);
+  /// Each warp builds the columns of an element.
+  __device__ void build() {
+    static_assert(kWarps == kElements);
+    const int element = static_cast<int>(threadIdx.x) / 32;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    SIMT_UNROLL_ON_GPU
+    for (int step = 0; step < P::kSteps; ++step) {
+      SIMT_UNROLL_ON_GPU
+      for (int half = 0; half < 2; ++half) {
+        const simt::Position at = simt::mma_position_in_b(lane, 2 * half);
+        const int lower = P::weight(16 * step + at.row, element);
+        const int upper = P::weight(16 * step + at.row + 1, element);
+        SIMT_UNROLL_ON_GPU
+        for (int group = 0; group < kFilterGroups; ++group) {
+          const T* const filter = weights + filter_of_column(group, at.column) * Filter::kWeights;
+          fragments[group][step][element / 2][lane].registers[element % 2][half] = lib::pair_of<T>(
+              lower < 0 ? lib::from_f32<T>(0.0f) : filter[lower], upper < 0 ? lib::from_f32<T>(0.0f) : filter[upper]);
+        }
+      }
+    }
+  }
+};
+
+/// A thread's rows of the product: of windows lane / 4 and lane / 4 + 8 of a tile.
+template <class Filter>
+struct Rows {
+  std::uint32_t registers[Patch<Filter>::kSteps][4];
+
+  /// Where in the image a thread's pairs are, from a window's first input on.
+  struct Offsets {
+    int of_pair[2 * Patch<Filter>::kSteps];
+
+    __device__ explicit Offsets(const WindowGrid& grid) {
+      SIMT_UNROLL_ON_GPU
+      for (int i = 0; i < 2 * Patch<Filter>::kSteps; ++i)
+        of_pair[i] = Patch<Filter>::offset(input(i), grid.width * Filter::kInputs);
+    }
+    /// The first input of pair i.
+    __device__ static int input(int i) { return 8 * i + static_cast<int>(threadIdx.x) % 4 * 2; }
+  };
+
+  template <class T, class Images>
+  __device__ void load(const Images& images, const Shape& s, const Offsets& offsets, const WindowGrid::Position& at,
+                       int which) {
+    const auto* const image = images.image(at.image);
+    const auto load_pairs = [&](auto pair_at) {
+      SIMT_UNROLL_ON_GPU
+      for (int i = 0; i < 2 * Patch<Filter>::kSteps; ++i) registers[i / 2][i % 2 * 2 + which] = pair_at(i);
+    };
+    if (s.in_pairs) {
+      const auto* const first = image + (at.y * s.grid.width + at.x) * Filter::kInputs;
+      load_pairs([&](int i) { return images.pair(first + offsets.of_pair[i]); });
+    } else {
+      load_pairs([&](int i) {
+        const int k = Offsets::input(i);
+        return lib::pair_of<T>(padded_element<Filter>(images, image, s.grid, at, k),
+                               padded_element<Filter>(images, image, s.grid, at, k + 1));
+      });
+    }
+  }
+};
+
+/// Of a window, the maxima of eight filters and their codes.
+template <class T>
+struct Outputs {
+  std::uint32_t maxima[kPairs];  // filter i in the lower half, i + 4 in the upper one
+  std::uint32_t codes = 0;       // filter i at bit 4 i
+
+  /// sums[e][i]: of element e and filter `pair` or `pair` + 4.
+  __device__ void take(int pair, const float (&sums)[kElements][2]) {
+    using lib::kBitsOfA, lib::kBitsOfB, lib::kBitsOfC;
+    std::uint32_t z[kElements];
+    SIMT_UNROLL_ON_GPU
+    for (int e = 0; e < kElements; ++e) z[e] = lib::relu_pair<T>(sums[e][0], sums[e][1]);
+    const std::uint32_t first = lib::larger_of_pairs(z[0], z[1]), second = lib::larger_of_pairs(z[2], z[3]);
+    const std::uint32_t in_second = lib::where_greater(second, first);
+    const std::uint32_t is_odd = lib::combine_bits<(kBitsOfA & kBitsOfB) | (~kBitsOfA & kBitsOfC)>(
+        in_second, lib::where_greater(z[3], z[2]), lib::where_greater(z[1], z[0]));
+    maxima[pair] = lib::larger_of_pairs(first, second);
+    constexpr unsigned kAddMasked = kBitsOfA | (kBitsOfB & kBitsOfC);
+    const std::uint32_t passes = lib::where_greater(maxima[pair], 0);
+    codes = lib::combine_bits<kAddMasked>(codes, is_odd, 0x00010001u << 4 * pair);
+    codes = lib::combine_bits<kAddMasked>(codes, in_second, 0x00020002u << 4 * pair);
+    codes = lib::combine_bits<kBitsOfA | (~kBitsOfB & kBitsOfC)>(codes, passes, 0x000f000fu << 4 * pair);
+  }
+
+  /// Whether a maximum is above 0x7c00: a NaN, or nearly the largest of bf16.
+  __device__ bool are_large() const {
+    std::uint32_t above = 0;
+    SIMT_UNROLL_ON_GPU
+    for (const std::uint32_t pair : maxima) above |= pair + 0x03ff03ffu;
+    return (above & 0x80008000u) != 0;
+  }
+
+  __device__ OutputVector<T> vector() const {
+    OutputVector<T> outputs;
+    std::uint32_t pairs[kPairs];
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < kPairs; i += 2) {
+      pairs[i / 2] = lib::lower_of_pairs(maxima[i], maxima[i + 1]);
+      pairs[2 + i / 2] = lib::upper_of_pairs(maxima[i], maxima[i + 1]);
+    }
+    simt::store_as(outputs.elements, uint4{pairs[0], pairs[1], pairs[2], pairs[3]});
+    return outputs;
+  }
+};
+
+/// Eight outputs of a window and their codes.
+template <class T>
+struct Target {
+  T* y;
+  std::uint8_t* codes;
+  int filters;  // that exist, of these eight and those after them
+
+  __device__ Target(const Shape& s, T* all_y, std::uint8_t* all_codes, int window, int filter)
+      : y(all_y + std::int64_t{window} * s.filters + filter),
+        codes(all_codes + std::int64_t{window} * s.code_bytes + filter / 2),
+        filters(s.filters - filter) {}
+
+  __device__ void store(const OutputVector<T>& outputs, std::uint32_t eight_codes, bool aligned) const {
+    if (aligned) {
+      simt::store_as(y, outputs);
+      simt::store_as(codes, eight_codes);
+      return;
+    }
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < kThreadFilters; ++i)
+      if (i < filters) y[i] = outputs.elements[i];
+    store_codes(eight_codes);
+  }
+  __device__ void store_codes(std::uint32_t eight_codes) const {
+    for (int i = 0; i < kThreadFilters && i < filters; i += 2)
+      codes[i / 2] = static_cast<std::uint8_t>(eight_codes >> 4 * i);
+  }
+};
+
+/// The same by plain loops.
+template <class T, class Filter, class Images>
+__device__ void compute_again(const Target<T>& target, const Images& images, const Shape& s,
+                              const WindowGrid::Position& at, const T* weights, const T* biases) {
+  const auto* const image = images.image(at.image);
+  std::uint32_t eight_codes = ~0u;  // kCutOff for filters that do not exist
+  for (int i = 0; i < kThreadFilters && i < target.filters; ++i) {
     float best = 0;
     unsigned code = 0;
-    SIMT_UNROLL_ON_GPU
-    for (unsigned element = 0; element < 4; ++element) {
-      const float z = inputs.convolve(filter.weights, static_cast<int>(element) / 2, static_cast<int>(element) % 2);
+    for (unsigned element = 0; element < kElements; ++element) {
+      float z = lib::to_f32(biases[i]);
+      for (int k = 0; k < Patch<Filter>::kInputs; ++k) {
+        const int weight = Patch<Filter>::weight(k, static_cast<int>(element));
+        if (weight < 0) continue;
+        const T x = lib::from_f32<T>(lib::to_f32(padded_element<Filter>(images, image, s.grid, at, k)));
+        z += lib::to_f32(x) * lib::to_f32(weights[i * Filter::kWeights + weight]);
+      }
       const bool takes = element == 0 || z > best || z != z;  // a NaN takes all, and no number takes it back
       best = takes ? z : best;
       code = takes ? element : code;
     }
     const bool cut_off = best <= 0;
-    outputs.elements[i] = lib::from_f32<T>(cut_off ? 0.0f : best);
-    eight_codes |= (cut_off ? kCutOff : code) << 4 * i;
+    target.y[i] = lib::from_f32<T>(cut_off ? 0.0f : best);
+    if (!cut_off) eight_codes ^= (code ^ kCutOff) << 4 * i;
   }
-  T* y_here = y + std::int64_t{window} * s.filters + first_filter;
-  std::uint8_t* codes_here = codes + std::int64_t{window} * s.code_bytes + first_filter / 2;
-  if (s.aligned) {
-    simt::store_as(y_here, outputs);
-    simt::store_as(codes_here, eight_codes);
-    return;
-  }
-  const int count = s.filters - first_filter < kVector ? s.filters - first_filter : kVector;
+  target.store_codes(eight_codes);
+}
+
+template <class T, class Filter, class Images>
+__global__ void __launch_bounds__(kThreads)
+    conv_relu_pool_short_forward_kernel(SIMT_GRID_CONST(Shape) s, SIMT_GRID_CONST(Images) images,
+                                        const T* __restrict__ w, const T* __restrict__ b, T* __restrict__ y,
+                                        std::uint8_t* __restrict__ codes) {
+  using P = Patch<Filter>;
+  using BlockColumns = Columns<T, Filter>;
+  SIMT_SHARED(BlockColumns, columns);
+  const int block_filter = static_cast<int>(blockIdx.y) * kBlockFilters;
+  columns.load(w + std::int64_t{block_filter} * Filter::kWeights, b + block_filter, s.filters - block_filter);
+  __syncthreads();  // all weights are there
+  columns.build();
+  __syncthreads();  // all columns are there
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int thread_filter = lane % 4 * kThreadFilters;  // of the block's
+  float biases[kPairs][4];
   SIMT_UNROLL_ON_GPU
-  for (int i = 0; i < kVector; ++i) {
-    if (i >= count) break;
-    y_here[i] = outputs.elements[i];
-    const unsigned both = eight_codes >> 4 * i;
-    if (i % 2 == 0) codes_here[i / 2] = packed_codes(both & 15u, i + 1 < count ? both >> 4 & 15u : kCutOff);
+  for (int pair = 0; pair < kPairs; ++pair) {
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < 4; ++i) biases[pair][i] = lib::to_f32(columns.biases[thread_filter + pair + i % 2 * 4]);
+  }
+  const typename Rows<Filter>::Offsets offsets(s.grid);
+  const int step = static_cast<int>(gridDim.x) * kWarps;
+  for (int tile = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32;
+       tile * kTileWindows < s.grid.windows; tile += step) {
+    Rows<Filter> rows;
+    WindowGrid::Position at[2];
+    SIMT_UNROLL_ON_GPU
+    for (int which = 0; which < 2; ++which) {
+      const int window = tile * kTileWindows + 8 * which + lane / 4;
+      at[which] = s.grid.position(window < s.grid.windows ? window : s.grid.windows - 1);
+      rows.template load<T>(images, s, offsets, at[which], which);
+    }
+    Outputs<T> outputs[2];
+    SIMT_UNROLL_ON_GPU
+    for (int pair = 0; pair < kPairs; ++pair) {
+      float products[kElements][4];
+      SIMT_UNROLL_ON_GPU
+      for (int i = 0; i < P::kSteps * kElements; ++i) {
+        const int e = i % kElements, of_k = i / kElements;
+        const auto& fragments = columns.fragments[pair][of_k][e / 2][lane].registers[e % 2];
+        lib::mma_m16n8k16<T>(products[e], rows.registers[of_k], fragments[0], fragments[1],
+                             of_k == 0 ? biases[pair] : products[e]);
+      }
+      SIMT_UNROLL_ON_GPU
+      for (int which = 0; which < 2; ++which) {
+        float sums[kElements][2];
+        SIMT_UNROLL_ON_GPU
+        for (int i = 0; i < kElements * 2; ++i) sums[i / 2][i % 2] = products[i / 2][2 * which + i % 2];
+        outputs[which].take(pair, sums);
+      }
+    }
+    SIMT_UNROLL_ON_GPU
+    for (int which = 0; which < 2; ++which) {
+      const int window = tile * kTileWindows + 8 * which + lane / 4;
+      const int filter = block_filter + thread_filter;
+      if (window >= s.grid.windows || filter >= s.filters) continue;
+      const Target<T> target(s, y, codes, window, filter);
+      if (outputs[which].are_large()) [[unlikely]]
+        compute_again<T, Filter>(target, images, s, at[which], columns.weights + thread_filter * Filter::kWeights,
+                                 columns.biases + thread_filter);
+      else
+        target.store(outputs[which].vector(), outputs[which].codes, s.aligned);
+    }
   }
 }
 
-Shape shape_of(const ForwardArgs& args) {
+template <class T, class X, class Filter>
+void launch(Stream& stream, const ForwardArgs& args) {
   const Geometry& g = args.geometry;
-  const conv2d::Geometry& conv = g.conv;
-  const auto as_int = [](std::int64_t value) { return static_cast<int>(value); };
-  const std::int64_t vectors = lib::ceil_div(conv.out_channels, kVector);
-  const std::int64_t padded_positions = (conv.in_height + 2 * conv.padding) * (conv.in_width + 2 * conv.padding);
-  lib::narrow<int>("conv_relu_pool", "elements of a padded image", padded_positions * conv.in_channels);
-  return {.filters = as_int(conv.out_channels),
-          .code_bytes = as_int(g.code_bytes_of_position()),
-          .items = lib::narrow<int>("conv_relu_pool", "vectors of outputs", g.out_positions() * vectors),
-          .vectors = conv2d::Divisor(as_int(vectors)),
-          .windows_of_line = conv2d::Divisor(lib::narrow<int>("conv_relu_pool", "width", g.out_width())),
-          .lines_of_image = conv2d::Divisor(lib::narrow<int>("conv_relu_pool", "height", g.out_height())),
-          .height = lib::narrow<int>("conv_relu_pool", "in_height", conv.in_height),
-          .width = lib::narrow<int>("conv_relu_pool", "in_width", conv.in_width),
-          .padding = as_int(conv.padding),
-          .aligned = conv.out_channels % kVector == 0 && reinterpret_cast<std::uintptr_t>(args.y) % 16 == 0 &&
-                     reinterpret_cast<std::uintptr_t>(args.codes) % 4 == 0};
+  const WindowGrid grid(g);
+  const auto* x = static_cast<const X*>(args.x);
+  const std::int64_t row = g.conv.in_width * g.conv.in_channels;
+  const StoredImages<T, X> images{x,
+                                  lib::narrow<int>("conv_relu_pool", "elements of an image", g.conv.in_height * row)};
+  const std::int64_t filters = g.conv.out_channels;
+  const Shape shape{
+      .grid = grid,
+      .filters = lib::narrow<int>("conv_relu_pool", "out_channels", filters),
+      .code_bytes = static_cast<int>(g.code_bytes_of_position()),
+      .in_pairs = g.conv.padding == 0 && row % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % (2 * sizeof(X)) == 0,
+      .aligned = filters % kThreadFilters == 0 && reinterpret_cast<std::uintptr_t>(args.y) % 16 == 0 &&
+                 reinterpret_cast<std::uintptr_t>(args.codes) % 4 == 0};
+  const std::int64_t blocks = std::min<std::int64_t>(lib::ceil_div(grid.tiles(), kWarps), kMostBlocks);
+  const simt::Config config{
+      .grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(lib::ceil_div(filters, kBlockFilters))),
+      .block = dim3(kThreads)};
+  simt::launch<conv_relu_pool_short_forward_kernel<T, Filter, StoredImages<T, X>>>(
+      stream, config, shape, images, static_cast<const T*>(args.w), static_cast<const T*>(args.b),
+      static_cast<T*>(args.y), args.codes);
 }
 
 }  // namespace
@@ -188,21 +327,13 @@ Shape shape_of(const ForwardArgs& args) {
 namespace short_filters {
 
 bool forward(Stream& stream, const ForwardArgs& args) {
-  const Geometry& g = args.geometry;
-  if (g.window != 2 || g.conv.stride != 1 || g.conv.out_channels > kMostFilters) return false;
-  const auto launch_for = [&]<class Filter>(Filter) {
-    const Shape shape = shape_of(args);
-    const simt::Config config{.grid = dim3(static_cast<unsigned>(lib::ceil_div(shape.items, kThreads))),
-                              .block = dim3(kThreads),
-                              .shared_bytes = static_cast<std::size_t>(shape.vectors.value()) *
-                                              FilterTable<Filter>::kVectorPitch * sizeof(float)};
+  if (!knows(args.geometry)) return false;
+  with_short_filter(args.geometry.conv, [&]<class Filter>(Filter) {
     lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
-      simt::launch<conv_relu_pool_short_forward_kernel<T, Filter>>(
-          stream, config, shape, static_cast<const T*>(args.x), static_cast<const T*>(args.w),
-          static_cast<const T*>(args.b), static_cast<T*>(args.y), args.codes);
+      args.x_dtype == DType::f32 ? launch<T, float, Filter>(stream, args) : launch<T, T, Filter>(stream, args);
     });
-  };
-  return with_short_filter(g.conv, launch_for);
+  });
+  return true;
 }
 
 }  // namespace short_filters

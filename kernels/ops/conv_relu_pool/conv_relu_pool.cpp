@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cmath>
+#include <cstddef>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -54,28 +57,53 @@ std::vector<std::uint8_t> unpacked(const Geometry& g, const std::uint8_t* packed
   return codes;
 }
 
+void check_x_type(std::string_view op, DType dtype, std::optional<DType> x_dtype) {
+  const DType type = x_dtype.value_or(dtype);
+  check(type == dtype || type == DType::f32, [&] {
+    return std::string(op) + ": x has type " + std::string(name_of(type)) + ", expected " +
+           std::string(name_of(dtype)) + " or f32";
+  });
+}
+
 /// An array of any type as f32, in which every value of the three types is exact.
 std::vector<float> as_f32(DType dtype, const void* from, std::int64_t elements) {
   const std::vector<double> values = lib::read_values(dtype, from, static_cast<std::size_t>(elements));
   return {values.begin(), values.end()};
 }
 
+/// x as it is computed with.
+std::vector<float> inputs_of(DType dtype, std::optional<DType> x_dtype, const void* x, std::int64_t elements) {
+  if (x_dtype.value_or(dtype) == dtype) return as_f32(dtype, x, elements);
+  std::vector<std::byte> rounded(lib::bytes_of(elements, dtype));
+  lib::write_values(dtype, rounded.data(), lib::read_values(*x_dtype, x, static_cast<std::size_t>(elements)));
+  return as_f32(dtype, rounded.data(), elements);
+}
+
 }  // namespace
+
+void check_x_dtype(DType dtype, std::optional<DType> x_dtype) {
+  check(x_dtype.value_or(dtype) == dtype, [&] {
+    return "conv_relu_pool: this variant does not read x of type " + std::string(name_of(*x_dtype)) +
+           ", expected that of w, " + std::string(name_of(dtype));
+  });
+}
 
 void check_args(const ForwardArgs& args) {
   const Geometry& g = args.geometry;
   check_geometry(kForward, g, args.dtype);
+  check_x_type(kForward, args.dtype, args.x_dtype);
   if (g.out_elements() == 0) return;
   lib::check_array(kForward, "x", args.x, g.conv.in_elements());
   lib::check_array(kForward, "w", args.w, g.conv.weight_elements());
   lib::check_pointers(kForward, {{"b", args.b}, {"y", args.y}, {"codes", args.codes}});
-  lib::check_apart(kForward, args.x, lib::bytes_of(g.conv.in_elements(), args.dtype), args.y,
+  lib::check_apart(kForward, args.x, lib::bytes_of(g.conv.in_elements(), args.x_dtype.value_or(args.dtype)), args.y,
                    lib::bytes_of(g.out_elements(), args.dtype));
 }
 
 void check_args(const BackwardArgs& args) {
   const Geometry& g = args.geometry;
   check_geometry(kBackward, g, args.dtype);
+  check_x_type(kBackward, args.dtype, args.x_dtype);
   lib::check_array(kBackward, "dw", args.dw, g.conv.weight_elements());
   lib::check_array(kBackward, "db", args.db, g.conv.out_channels);
   lib::check_array(kBackward, "x", args.x, g.conv.in_elements());
@@ -91,7 +119,7 @@ void reference_forward(const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
   if (g.out_elements() == 0) return;
-  const std::vector<float> x = as_f32(args.dtype, args.x, g.conv.in_elements());
+  const std::vector<float> x = inputs_of(args.dtype, args.x_dtype, args.x, g.conv.in_elements());
   const std::vector<float> w = as_f32(args.dtype, args.w, g.conv.weight_elements());
   const std::vector<float> b = as_f32(args.dtype, args.b, g.conv.out_channels);
   std::vector<float> z = unpooled(g);
@@ -123,7 +151,7 @@ void reference_backward(const BackwardArgs& args) {
   max_pool2d::reference_backward(
       {.geometry = pool_of(g), .dtype = DType::f32, .dy = dy.data(), .codes = codes.data(), .dx = dz.data()});
 
-  const std::vector<float> x = as_f32(args.dtype, args.x, g.conv.in_elements());
+  const std::vector<float> x = inputs_of(args.dtype, args.x_dtype, args.x, g.conv.in_elements());
   conv2d::reference_wgrad({.geometry = g.conv,
                            .dtype = DType::f32,
                            .x = x.data(),

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "kernels/lib/partial_sums.h"
@@ -64,7 +65,8 @@ struct ForwardArgs {
   const void* b = nullptr;
   void* y = nullptr;
   std::uint8_t* codes = nullptr;
-  void* workspace = nullptr;  ///< Variant::workspace_bytes bytes, aligned to 64
+  void* workspace = nullptr;       ///< Variant::workspace_bytes bytes, aligned to 64
+  std::optional<DType> x_dtype{};  ///< f32 while the rest is f16 or bf16: x is rounded as it is read (Variant::reads)
 };
 
 /// All its gradients. Each dy flows to the one convolution output that its code names, or nowhere:
@@ -92,10 +94,13 @@ struct BackwardArgs {
   bool accumulate = false;
   void* workspace = nullptr;            ///< as in ForwardArgs
   PartialSums* partial_sums = nullptr;  ///< of dw and db
+  std::optional<DType> x_dtype{};       ///< as in ForwardArgs
 };
 
 void check_args(const ForwardArgs& args);
 void check_args(const BackwardArgs& args);
+/// For a variant that reads x in `dtype` only.
+void check_x_dtype(DType dtype, std::optional<DType> x_dtype);
 
 void reference_forward(const ForwardArgs& args);
 void reference_backward(const BackwardArgs& args);
@@ -107,6 +112,8 @@ struct Variant {
   std::size_t (*workspace_bytes)(const Geometry&);  ///< enough for either pass
   bool (*supports)(const Device&, DType);           ///< where it is chosen
   bool (*computes)(DType) = nullptr;                ///< what it is right for on any device, if that is more
+  /// Whether forward, and backward without dx, read x of type `x_dtype` while all else is `dtype`; null: no.
+  bool (*reads)(const Geometry&, DType dtype, DType x_dtype) = nullptr;
 };
 
 }  // namespace gradring::kernels::conv_relu_pool

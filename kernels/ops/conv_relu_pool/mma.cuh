@@ -15,6 +15,7 @@ namespace mma {
 void forward(Stream& stream, const ForwardArgs& args);    // 3_mma_forward.cu
 void backward(Stream& stream, const BackwardArgs& args);  // 3_mma_backward.cu
 std::size_t workspace_bytes(const Geometry& g);
+bool reads(const Geometry& g, DType dtype, DType x_dtype);
 
 }  // namespace mma
 

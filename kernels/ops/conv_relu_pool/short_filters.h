@@ -2,14 +2,14 @@
 #pragma once
 
 #include <cstddef>
-#include <type_traits>
+#include <cstdint>
 
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
 #include "kernels/simt/simt.h"
 
 /// The first convolution of a network: a filter has so few weights that a k-tile would be mostly empty, and computing
-/// the addresses of patches costs more than their products. The variant "mma" computes these passes without tensor
-/// cores. Kernels are templates on the filter's extents: all loops over a filter are unrolled.
+/// the addresses of patches costs more than their products. The variant "mma" computes these passes by kernels that are
+/// templates on the filter's extents (short_filters.cuh).
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 
@@ -39,10 +39,16 @@ bool with_short_filter(const conv2d::Geometry& g, Visit visit) {
 
 namespace short_filters {
 
+/// Whether there are kernels for it, whatever the batch.
+inline bool knows(const Geometry& g) {
+  constexpr std::int64_t kMostWindows = std::int64_t{1} << 30;
+  return g.window == 2 && g.conv.stride == 1 && g.out_positions() <= kMostWindows &&
+         with_short_filter(g.conv, [](auto) {});
+}
+
 /// Each false, having done nothing, where it does not know the geometry.
 bool forward(Stream& stream, const ForwardArgs& args);  // 3_short_filters_forward.cu
 bool wgrad(Stream& stream, const BackwardArgs& args);   // 3_short_filters_wgrad.cu; dw and db
-bool knows_wgrad(const Geometry& g);                    // whatever the batch
 std::size_t wgrad_workspace_bytes(const Geometry& g);
 
 }  // namespace short_filters

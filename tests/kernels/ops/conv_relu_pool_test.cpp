@@ -6,7 +6,9 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <span>
+#include <tuple>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -47,6 +49,7 @@ const Geometry kCases[] = {
     geometry({1, 28, 1, 32, 3, 2}),        // the ConvNet's own two,
     geometry({2, 13, 32, 64, 3, 2}),       // where the last row and column fill no window
     geometry({2, 12, 3, 32, 3, 2}),        // colours
+    geometry({3, 13, 1, 40, 5, 2}),        // filters of 5 x 5, in two blocks
     geometry({5, 9, 16, 7, 3, 2}),         // fewer outputs than a vector
     geometry({1, 8, 33, 33, 3, 2}),        // odd numbers of channels
     geometry({2, 6, 2, 3, 3, 2}),          // dw in one small tile
@@ -55,6 +58,9 @@ const Geometry kCases[] = {
     geometry({1, 6, 200, 3, 2, 2}),        // more inputs under a kernel row than registers
     geometry({2, 5, 2, 40, 1, 1}),         // nothing is pooled
     geometry({1, 40, 1, 1, 3, 2}),         // rows longer than a strip
+    geometry({7, 11, 1, 37, 3, 2, 1, 1}),  // filters of few weights: with padding and an odd number of channels,
+    geometry({2, 10, 3, 6, 3, 2, 1, 1}),   // colours with padding
+    geometry({40, 14, 1, 8, 3, 2}),        // and several tiles for each warp
     geometry({2, 8, 64, 32, 3, 2, 1, 1}),  // whole images in shared memory: with padding, and 64 inputs,
     geometry({2, 8, 40, 32, 3, 2, 1, 2}),  // with more of it, and a block of inputs that is not full,
     geometry({2, 9, 32, 72, 3, 2, 2, 1}),  // with strides, and a block of outputs that is not full,
@@ -75,7 +81,7 @@ const Geometry kCases[] = {
 
 /// bf16 differs from f16 in how it is multiplied and rounded, and not in how it is moved: the first cases show that.
 std::span<const Geometry> cases_for(DType dtype) {
-  return std::span(kCases).first(dtype == DType::bf16 ? 6 : std::size(kCases));
+  return std::span(kCases).first(dtype == DType::bf16 ? 7 : std::size(kCases));
 }
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
@@ -206,6 +212,33 @@ TEST(ConvReluPool, LeavesPartialSumsThatAddUpToTheGradients) {
         expect_equal(db.values(), c.db.values());
       });
     }
+}
+
+TEST(ConvReluPool, RoundsInputsInF32AsItReadsThem) {
+  const DType dtype = DType::f16;
+  for (const Geometry& g : kCases) {
+    const std::vector<double> values = random_values(size(g.conv.in_elements()), 12);
+    const TypedArray before(dtype, values), x(DType::f32, values);
+    const Case c(g, dtype);
+    for_each_variant(kernel_set().conv_relu_pool, dtype, [&](const Variant& variant, Stream& stream) {
+      if (!variant.reads || !variant.reads(g, dtype, DType::f32)) return;
+      Workspace workspace(variant, g);
+      const auto results_of = [&](const void* from, std::optional<DType> x_dtype) {
+        TypedArray y = TypedArray::unwritten(dtype, c.y.elements()), no_dx = TypedArray::unwritten(dtype, 0);
+        TypedArray dw = TypedArray::unwritten(DType::f32, c.dw.elements());
+        TypedArray db = TypedArray::unwritten(DType::f32, c.db.elements());
+        std::vector<std::uint8_t> codes(c.codes.size(), 0xee);
+        variant.forward(stream,
+                        {g, dtype, from, c.w.data(), c.b.data(), y.data(), codes.data(), workspace.data(), x_dtype});
+        BackwardArgs args = c.backward_args(no_dx, dw, db);
+        args.x = from, args.dx = nullptr, args.workspace = workspace.data(), args.x_dtype = x_dtype;
+        variant.backward(stream, args);
+        finish(stream);
+        return std::tuple(y.values(), codes, dw.values(), db.values());
+      };
+      EXPECT_EQ(results_of(x.data(), DType::f32), results_of(before.data(), std::nullopt));
+    });
+  }
 }
 
 TEST(ConvReluPool, ForwardStaysWithinItsBoundOnRandomValues) {
