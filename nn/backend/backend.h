@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -33,7 +34,8 @@ struct ForwardPass {
   std::int64_t batch = 0;  ///< samples in this call; at most the planned batch
   int shard = 0;           ///< of a batch that is cut into several (ReplicaStatistics::shards)
   const void* x = nullptr;
-  const void* residual = nullptr;  ///< the second input of the plan's Add, if it has one
+  std::optional<kernels::DType> x_dtype = {};  ///< of x, if another than that of the nodes (Plan::reads)
+  const void* residual = nullptr;              ///< the second input of the plan's Add, if it has one
   void* y = nullptr;
   std::span<const void* const> parameters;  ///< of the plan's nodes, in state_dict order
   std::span<float* const> buffers;          ///< the same, f32; in training, forward updates them
@@ -54,11 +56,12 @@ struct PartialSumsTo {
   std::byte* workspace_or(std::byte* workspace) const { return list ? memory : workspace; }
 };
 
-/// Pointers of one backward pass. x, y, parameters, saved, kept, random: as in the forward pass before it.
+/// Pointers of one backward pass. x, x_dtype, y, parameters, saved, kept, random: as in the forward pass before it.
 struct BackwardPass {
   std::int64_t batch = 0;
   int shard = 0;
   const void* x = nullptr;
+  std::optional<kernels::DType> x_dtype = {};
   const void* y = nullptr;
   void* dy = nullptr;  ///< gradient of y; backward may overwrite it
   bool dy_is_masked =
@@ -94,6 +97,8 @@ class Plan {
   /// Whether the samples of a batch depend on each other, as in batch normalization. Then the two functions below come
   /// first, for all shards, also for those of 0 samples; and so for all replicas (NodeSpec::replicas).
   virtual bool has_statistics() const { return false; }
+  /// Whether it takes x of that type, too, where nobody wants dx: it rounds what it reads.
+  virtual bool reads(kernels::DType /*x_dtype*/) const { return false; }
   /// The library, or the kernel's table and variant ("conv2d/direct"); may be empty.
   virtual std::string description() const { return {}; }
   /// What forward needs of the whole batch; not for a recomputation. The workspace stays until forward.

@@ -20,6 +20,7 @@ class PlanDecorator : public Plan {
   std::size_t workspace_bytes() const override { return inner_->workspace_bytes(); }
   std::size_t partial_sum_bytes() const override { return inner_->partial_sum_bytes(); }
   bool has_statistics() const override { return inner_->has_statistics(); }
+  bool reads(kernels::DType x_dtype) const override { return inner_->reads(x_dtype); }
   std::string description() const override { return inner_->description(); }
   void enqueue_statistics(kernels::Stream& stream, const ForwardPass& pass) override {
     inner_->enqueue_statistics(stream, pass);

@@ -220,6 +220,14 @@ std::size_t ModelPlans::first_of_backward() const {
   return first == stages.end() ? 0 : static_cast<std::size_t>(first - stages.begin());
 }
 
+bool ModelPlans::read_input_as(kernels::DType x_dtype) const {
+  const bool stages_do = std::ranges::all_of(stages, [&](const PlannedStage& stage) {
+    const bool reads_input = stage.x == kProgramInput || stage.residual == kProgramInput;
+    return !reads_input || (!stage.residual && stage.plan->reads(x_dtype));
+  });
+  return stages_do && head.x != kProgramInput;
+}
+
 ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend,
                       ReplicaStatistics* replicas) {
   const Nodes nodes = nodes_of(model, batch, dtype, trains, replicas);

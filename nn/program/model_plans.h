@@ -57,6 +57,8 @@ struct ModelPlans {
   std::vector<std::size_t> last_readers() const;
   /// The first stage with a backward pass; 0 in evaluation. Backward ends there.
   std::size_t first_of_backward() const;
+  /// Whether all that read the model's input take it in that type, too (Plan::reads).
+  bool read_input_as(kernels::DType x_dtype) const;
   /// Whether what it reads, a stage or the program's input, has a gradient.
   bool has_gradient(std::size_t stage) const { return stage != kProgramInput && stages[stage].backward; }
 };

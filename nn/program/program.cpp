@@ -150,6 +150,9 @@ void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, c
   });
   batch_ = batch.samples;
   random_ = batch.random;
+  input_dtype_ = batch.x_dtype == dtype_ ? std::nullopt : batch.x_dtype;
+  check(!input_dtype_ || (*input_dtype_ == kernels::DType::f32 && reads_f32()),
+        "a batch has another type than its program, and the plans that read it take no other: pass that type");
   enqueue_cut(stream, batch.x);
   observer.before_forward();
   for (std::size_t i = 0; i < plans_.stages.size(); ++i) {
@@ -174,6 +177,7 @@ void Program::enqueue_stage(kernels::Stream& stream, const Weights& weights, std
     return ForwardPass{.batch = samples_of(shard),
                        .shard = shard,
                        .x = read(plans_.stages[stage].x, shard),
+                       .x_dtype = dtype_read(plans_.stages[stage].x),
                        .residual = residual_of(stage, shard),
                        .y = output_of(stage, shard),
                        .parameters = parameters,
@@ -308,6 +312,7 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
     return BackwardPass{.batch = samples_of(shard),
                         .shard = shard,
                         .x = read(planned.x, shard),
+                        .x_dtype = dtype_read(planned.x),
                         .y = output_of(stage, shard),
                         .dy = gradient_at(stage, stage, shard),
                         .dy_is_masked = plans_.head.masks_dx && stage == plans_.head.x,

@@ -120,9 +120,10 @@ struct ProgramDevices {
 class StepProgram {
  public:
   struct Batch {
-    const void* x = nullptr;   ///< samples, NHWC, in the program's type
-    std::int64_t samples = 0;  ///< how many
-    RandomKey random = {};     ///< needed in training
+    const void* x = nullptr;                     ///< samples, NHWC, in the program's type
+    std::int64_t samples = 0;                    ///< how many
+    RandomKey random = {};                       ///< needed in training
+    std::optional<kernels::DType> x_dtype = {};  ///< f32, where a Program reads that (Program::reads_f32)
   };
   struct LossTarget {
     const std::int32_t* labels = nullptr;
@@ -195,6 +196,10 @@ class Program final : public StepProgram {
   /// forward and backward in training mode. Of several shards those of the first.
   const void* logits() const;
   kernels::DType dtype() const { return dtype_; }
+  /// Whether a batch in f32 need not be rounded to dtype() before: the plans that read it do that.
+  bool reads_f32() const {
+    return dtype_ == kernels::DType::f32 || (shards_.count == 1 && plans_.read_input_as(kernels::DType::f32));
+  }
   std::int64_t max_batch() const { return max_batch_; }
   ProgramMemory memory() const;
   /// The segments of checkpointing: one if nothing is recomputed.
@@ -228,6 +233,9 @@ class Program final : public StepProgram {
   const void* read(std::size_t stage, int shard) const {
     if (stage != kProgramInput) return output_of(stage, shard);
     return shard == 0 ? input_ : of_shard(cut_input_.data(), input_bytes_, shard);
+  }
+  std::optional<kernels::DType> dtype_read(std::size_t stage) const {
+    return stage == kProgramInput ? input_dtype_ : std::nullopt;
   }
   const void* residual_of(std::size_t stage, int shard) const {
     return plans_.stages[stage].residual ? read(*plans_.stages[stage].residual, shard) : nullptr;
@@ -270,9 +278,10 @@ class Program final : public StepProgram {
   RandomKey random_;        // the same
   ProgramMode mode_;
   kernels::DType dtype_;
-  const void* input_ = nullptr;  // the first shard's
-  std::size_t input_bytes_ = 0;  // of a shard
-  kernels::Buffer cut_input_;    // all shards; empty if there is one
+  const void* input_ = nullptr;                // the first shard's
+  std::optional<kernels::DType> input_dtype_;  // if another than dtype_
+  std::size_t input_bytes_ = 0;                // of a shard
+  kernels::Buffer cut_input_;                  // all shards; empty if there is one
   ModelPlans plans_;
   ArenaLayout buffer_layout_;
   std::size_t first_of_backward_ = 0;  // stages before it run forward only

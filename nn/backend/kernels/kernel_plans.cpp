@@ -100,6 +100,7 @@ class ConvReluPoolPlan final : public Plan {
   std::size_t saved_bytes() const override { return static_cast<std::size_t>(geometry_.code_bytes()); }
   std::size_t workspace_bytes() const override { return variant_.workspace_bytes(geometry_); }
   std::size_t partial_sum_bytes() const override { return workspace_bytes(); }
+  bool reads(DType x_dtype) const override { return variant_.reads && variant_.reads(geometry_, dtype_, x_dtype); }
   std::string description() const override { return "conv_relu_pool/" + std::string(variant_.name); }
 
   void enqueue_forward(Stream& stream, const ForwardPass& pass) override {
@@ -110,7 +111,8 @@ class ConvReluPoolPlan final : public Plan {
                               .b = pass.parameters[1],
                               .y = pass.y,
                               .codes = reinterpret_cast<std::uint8_t*>(pass.saved),
-                              .workspace = pass.workspace});
+                              .workspace = pass.workspace,
+                              .x_dtype = pass.x_dtype});
   }
 
   void enqueue_backward(Stream& stream, const BackwardPass& pass) override {
@@ -124,7 +126,8 @@ class ConvReluPoolPlan final : public Plan {
                                .dw = pass.gradients[0],
                                .db = pass.gradients[1],
                                .workspace = pass.partial_sums.workspace_or(pass.workspace),
-                               .partial_sums = pass.partial_sums.list});
+                               .partial_sums = pass.partial_sums.list,
+                               .x_dtype = pass.x_dtype});
   }
 
  private:

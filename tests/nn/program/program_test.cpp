@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <set>
 #include <span>
@@ -12,6 +13,9 @@
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/host/host_device.h"
+#include "kernels/ops/kernel_set.h"
+#include "nn/backend/kernels/kernel_plans.h"
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
 
@@ -229,6 +233,40 @@ TEST_P(ProgramOf, DropoutMatchesPyTorchWithTheSameMask) {
   ProgramRig evaluation(dropout_model(), 5, GetParam(), nn::ProgramMode::evaluation);
   evaluation.draw_weights(0);
   EXPECT_LT(relative_error(evaluation.run(images, labels).logits, golden.at("evaluation").as<float>()), 1e-5);
+}
+
+/// A kernel that reads f32 rounds as a cast does.
+TEST(Program, TakesABatchInF32WhereItsFirstPlanReadsThat) {
+  const auto model = nn::convnet({28, 28, 1}, 10);
+  std::vector<kernels::conv_relu_pool::Variant> tensor_cores;
+  for (const auto& variant : kernels::kernel_set().conv_relu_pool)
+    if (variant.reads) tensor_cores.push_back(variant);
+  ASSERT_FALSE(tensor_cores.empty());
+  for (auto& variant : tensor_cores) variant.supports = [](const kernels::Device&, kernels::DType) { return true; };
+  kernels::KernelSet set = kernels::kernel_set();
+  set.conv_relu_pool = tensor_cores;
+  const Samples samples(3, 5);
+  struct Found {
+    std::vector<float> logits, gradient;
+    bool operator==(const Found&) const = default;
+  };
+  const auto run = [&](bool keeps_f32) {
+    auto device = std::make_unique<kernels::HostDevice>();
+    auto backend = std::make_unique<nn::KernelBackend>(set, *device);
+    ProgramRig rig(model, 3, RigDevice{std::move(device), std::move(backend)}, nn::ProgramMode::training,
+                   kernels::DType::f16);
+    EXPECT_TRUE(rig.program().reads_f32());
+    if (keeps_f32) rig.keep_f32();
+    rig.draw_weights(1);
+    const auto result = rig.run(samples.images, samples.labels);
+    return Found{result.logits, rig.gradient(0)};
+  };
+  EXPECT_EQ(run(true), run(false));
+
+  ProgramRig other(model, 3, "reference", nn::ProgramMode::training, kernels::DType::f16);
+  EXPECT_FALSE(other.program().reads_f32());
+  other.keep_f32();
+  EXPECT_THROW(other.run(samples.images, samples.labels), InvalidArgument);
 }
 
 /// Dropout has no plan there: its output is what it reads.

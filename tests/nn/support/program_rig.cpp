@@ -164,7 +164,8 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
                                    nn::StepObserver* observer) {
   const auto batch = static_cast<std::int64_t>(labels.size());
   const auto weight_bytes = rounded(weights_, program_.dtype());
-  const auto image_bytes = rounded(images, program_.dtype());
+  const kernels::DType image_dtype = keeps_f32_ ? kernels::DType::f32 : program_.dtype();
+  const auto image_bytes = rounded(images, image_dtype);
   const kernels::Buffer weights_there = on_device(weight_bytes.data(), weight_bytes.size());
   const kernels::Buffer images_there = on_device(image_bytes.data(), image_bytes.size());
   const kernels::Buffer labels_there = on_device(labels.data(), labels.size() * sizeof(std::int32_t));
@@ -185,7 +186,8 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
                                        .scale = 1.0f / static_cast<float>(batch),
                                        .loss_sum = loss_sum.as<float>(),
                                        .correct = correct.as<std::int32_t>()};
-  program_.enqueue_forward(*stream_, weights, {.x = images_there.data(), .samples = batch, .random = random_},
+  program_.enqueue_forward(*stream_, weights,
+                           {.x = images_there.data(), .samples = batch, .random = random_, .x_dtype = image_dtype},
                            observer ? *observer : nobody);
   if (mode_ == nn::ProgramMode::evaluation)
     program_.enqueue_loss(*stream_, target);

@@ -72,6 +72,8 @@ class ProgramRig {
     float label_smoothing = 0;
   };
   void set_soft(const Soft& soft) { soft_ = soft; }
+  /// Images of the next runs stay f32 (nn::Program::reads_f32).
+  void keep_f32() { keeps_f32_ = true; }
 
   /// A pass over no samples, in training mode.
   void run_nothing(nn::StepObserver& observer);
@@ -105,6 +107,7 @@ class ProgramRig {
   nn::ProgramMode mode_;
   nn::RandomKey random_;
   Soft soft_;
+  bool keeps_f32_ = false;
   kernels::Buffer step_;
   nn::Program program_;
 };
