@@ -88,7 +88,8 @@ class TimedRank {
                 .device = parts.device,
                 .kernels = kernels_,
                 .batch_size = spec.batch_size,
-                .dtype = spec.precision}) {}
+                .dtype = spec.precision,
+                .keeps_f32 = replica_.program().reads_f32()}) {}
 
   /// Steps below 0 warm up.
   void run(std::int64_t step) {

@@ -23,9 +23,9 @@ std::size_t bytes_of(std::int64_t elements, std::size_t element_bytes) {
 }  // namespace
 
 CopiedBatch::CopiedBatch(const BatchLoaderSpec& spec)
-    : dtype_(spec.dtype),
+    : dtype_(spec.keeps_f32 ? kernels::DType::f32 : spec.dtype),
       sample_elements_(static_cast<std::size_t>(spec.dataset.shape().elements())),
-      cast_(kernels::pick_variant(spec.kernels.cast, spec.device, spec.dtype)) {
+      cast_(kernels::pick_variant(spec.kernels.cast, spec.device, dtype_)) {
   const auto samples = static_cast<std::size_t>(spec.batch_size);
   images_ = spec.device.allocate(samples * sample_elements_ * sizeof(float));
   if (rounds()) rounded_ = spec.device.allocate(samples * sample_elements_ * kernels::size_of(dtype_));

@@ -35,6 +35,7 @@ class DeviceBatch {
   virtual void enqueue_preparation(kernels::Stream& stream, std::int64_t count) = 0;
   /// Device addresses; the same for every batch.
   virtual const void* images() const = 0;
+  virtual kernels::DType images_dtype() const = 0;
   virtual const std::int32_t* labels() const = 0;
   /// Of mixtures (data::Augmentation::mixes), with their weights; null: images have one label.
   virtual const std::int32_t* labels_b() const = 0;
@@ -48,6 +49,7 @@ struct BatchLoaderSpec {
   std::int64_t batch_size = 64;
   std::int64_t window = 0;                     ///< as data::LoaderSpec
   kernels::DType dtype = kernels::DType::f32;  ///< of the images on the device
+  bool keeps_f32 = false;  ///< images that come as f32 stay f32, as the program reads that (nn::Program::reads_f32)
   data::NormalizeSpec normalize = {};
   data::Augmentation augment = {};
   std::uint64_t augment_seed = 0;
@@ -82,7 +84,7 @@ class BatchLoader : public DeviceBatch {
   }
 };
 
-/// A batch of pinned host memory, copied to the device and rounded there.
+/// A batch of pinned host memory, copied to the device and rounded there, unless it may stay f32.
 class CopiedBatch final : public DeviceBatch {
  public:
   /// Allocates room for spec.batch_size samples.
@@ -96,6 +98,7 @@ class CopiedBatch final : public DeviceBatch {
   void enqueue_images(kernels::Stream& stream, std::span<const float> images);
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;
   const void* images() const override { return rounds() ? rounded_.data() : images_.data(); }
+  kernels::DType images_dtype() const override { return dtype_; }
   const std::int32_t* labels() const override { return labels_.as<std::int32_t>(); }
   const std::int32_t* labels_b() const override { return labels_b_.as<std::int32_t>(); }
   const float* weights_b() const override { return weights_b_.as<float>(); }
@@ -103,7 +106,7 @@ class CopiedBatch final : public DeviceBatch {
  private:
   bool rounds() const { return dtype_ != kernels::DType::f32; }
 
-  kernels::DType dtype_;
+  kernels::DType dtype_;  // of images()
   std::size_t sample_elements_;
   kernels::cast::Variant cast_;
   const data::Batch* batch_ = nullptr;
@@ -131,6 +134,7 @@ class HostBatchLoader final : public BatchLoader {
   /// As CopiedBatch.
   void enqueue_images(kernels::Stream& stream, std::span<const float> images) { batch_.enqueue_images(stream, images); }
   const void* images() const override { return batch_.images(); }
+  kernels::DType images_dtype() const override { return batch_.images_dtype(); }
   const std::int32_t* labels() const override { return batch_.labels(); }
   const std::int32_t* labels_b() const override { return batch_.labels_b(); }
   const float* weights_b() const override { return batch_.weights_b(); }
@@ -168,6 +172,7 @@ class ResidentBatchLoader final : public BatchLoader {
   void enqueue_copies(kernels::Stream&) override {}
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;
   const void* images() const override { return images_.data(); }
+  kernels::DType images_dtype() const override { return dtype_; }
   const std::int32_t* labels() const override { return labels_.as<std::int32_t>(); }
   const std::int32_t* labels_b() const override { return labels_b_.as<std::int32_t>(); }
   const float* weights_b() const override { return weights_b_.as<float>(); }

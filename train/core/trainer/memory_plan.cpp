@@ -48,14 +48,15 @@ nn::Model model_of(const MemoryPlanSpec& spec, const MemoryPlanWorld& world) {
 }
 
 /// Allocates what the batches of training and evaluation need.
-void plan_batches(const MemoryPlanSpec& spec, const MemoryPlanWorld& world, const comm::ProcessGroup& group,
-                  kernels::Device& device) {
+void plan_batches(const MemoryPlanSpec& spec, const MemoryPlanWorld& world, const ProgramMemories& programs,
+                  const comm::ProcessGroup& group, kernels::Device& device) {
   const ReplicaSpec& replica = spec.replica;
   const BatchLoaderSpec training{.dataset = world.train_set,
                                  .device = device,
                                  .kernels = world.kernels,
                                  .batch_size = replica.batch_size,
                                  .dtype = replica.precision,
+                                 .keeps_f32 = replica.devices == 1 && programs.reads_f32,
                                  .augment = spec.augment};
   const BatchLoaderSpec evaluation{.dataset = world.evaluated,
                                    .device = device,
@@ -93,7 +94,8 @@ ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanWorld&
   const nn::Program evaluation(model, spec.eval_batch, nn::ProgramMode::evaluation, world.backend, device,
                                replica.precision);
   const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);
-  return {training.memory(), evaluation.memory(), slots_for(layout, training), statistics.bytes()};
+  return {training.memory(), evaluation.memory(), slots_for(layout, training), statistics.bytes(),
+          training.reads_f32()};
 }
 
 MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanWorld& world, const ProgramMemories& programs) {
@@ -119,7 +121,7 @@ MemoryTable plan_memory(const MemoryPlanSpec& spec, const MemoryPlanWorld& world
       make_optimizer(groups.groups, replica.optimizer.ema, muon_parts(replica.optimizer, matrices, whole_buckets),
                      world.kernels, ledger.on(MemoryClass::optimizer), shards.elements());
   const auto buckets = ledger.hold(MemoryClass::optimizer, whole_buckets.bytes());
-  plan_batches(spec, world, group, ledger.on(MemoryClass::batches));
+  plan_batches(spec, world, programs, group, ledger.on(MemoryClass::batches));
   const auto gathered =
       ledger.hold(MemoryClass::gradients, replica.devices > 1 ? DataParallel::gathered_bytes(layout) : 0);
   const auto step = ledger.hold(MemoryClass::step, TrainStep::memory_bytes(for_groups(replica.step, groups)));

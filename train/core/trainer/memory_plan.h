@@ -36,6 +36,7 @@ struct ProgramMemories {
   nn::ProgramMemory evaluation;
   int slots = 0;
   std::size_t statistics = 0;
+  bool reads_f32 = false;  ///< of training: nn::Program::reads_f32
 };
 
 /// Plans the layers; allocates nothing.

@@ -89,7 +89,8 @@ void TrainStep::enqueue_forward(DeviceBatch& batch, const Shape& shape, nn::Step
                                   .random = {.seed = spec_.seed,
                                              .step = &device_state()->applied_steps,
                                              .first = shape.first,
-                                             .stride = shape.stride}},
+                                             .stride = shape.stride},
+                                  .x_dtype = batch.images_dtype()},
                                  observer);
   clock_.end(phases_.forward);
 }
