@@ -61,6 +61,7 @@ DECLARE_COPIES(silu, flat);
 DECLARE_COPIES(softmax_cross_entropy, row_per_thread);
 DECLARE_COPIES(tally, row_per_thread);
 
+DECLARE(adam, last_block);
 DECLARE(avg_pool2d, vectors);
 DECLARE(batch_norm, vector);
 DECLARE(bias, blocks);
@@ -76,11 +77,13 @@ DECLARE(gemm, tiled);
 DECLARE(gemm, wmma_fragments);
 DECLARE(gemm, mma);
 DECLARE(gemm, wgmma);
+DECLARE(gradient_statistics, one_launch);
 DECLARE(grouped_conv2d, depthwise);
 DECLARE(linear_cross_entropy, one_launch);
 DECLARE(peak, multiply_adds);
 DECLARE(peak, mma);
 DECLARE(peak, wgmma);
+DECLARE(sgd, last_block);
 DECLARE(step_state, one_thread);
 
 inline namespace GRADRING_KERNEL_COPY {
@@ -101,7 +104,7 @@ std::span<const Variant> table(Variant (*first)(), More... more) {
 KernelSet kernel_set() {
   static const KernelSet kSet = {
       .accumulate = table(COPY_TO_RUN(accumulate, flat)),
-      .adam = table(COPY_TO_RUN(adam, flat), COPY_TO_RUN(adam, vector)),
+      .adam = table(COPY_TO_RUN(adam, flat), COPY_TO_RUN(adam, vector), adam::last_block),
       .avg_pool2d = table(COPY_TO_RUN(avg_pool2d, strips), avg_pool2d::vectors),
       .batch_norm = table(COPY_TO_RUN(batch_norm, channels), COPY_TO_RUN(batch_norm, native_cpu), batch_norm::vector),
       .bias = table(COPY_TO_RUN(bias, rows), bias::blocks),
@@ -118,7 +121,7 @@ KernelSet kernel_set() {
       .gelu = table(COPY_TO_RUN(gelu, flat)),
       .gemm = table(COPY_TO_RUN(gemm, strips), gemm::naive, gemm::coalesced, gemm::shared_tile, gemm::register_tile,
                     gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),
-      .gradient_statistics = table(COPY_TO_RUN(gradient_statistics, two_stage)),
+      .gradient_statistics = table(COPY_TO_RUN(gradient_statistics, two_stage), gradient_statistics::one_launch),
       .grouped_conv2d = table(COPY_TO_RUN(grouped_conv2d, direct), COPY_TO_RUN(grouped_conv2d, native_cpu),
                               grouped_conv2d::depthwise),
       .linear_cross_entropy =
@@ -128,7 +131,7 @@ KernelSet kernel_set() {
       .peak = table(peak::multiply_adds, peak::mma, peak::wgmma),
       .relu = table(COPY_TO_RUN(relu, flat)),
       .scale = table(COPY_TO_RUN(scale, flat)),
-      .sgd = table(COPY_TO_RUN(sgd, flat), COPY_TO_RUN(sgd, vector)),
+      .sgd = table(COPY_TO_RUN(sgd, flat), COPY_TO_RUN(sgd, vector), sgd::last_block),
       .silu = table(COPY_TO_RUN(silu, flat)),
       .softmax_cross_entropy = table(COPY_TO_RUN(softmax_cross_entropy, row_per_thread)),
       .step_state = table(step_state::one_thread),

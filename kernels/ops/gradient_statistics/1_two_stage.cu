@@ -9,14 +9,17 @@
 // Traffic and bound: reads each element once and writes an eighth of a byte for each; bound by memory, for few elements
 //   by the two launches.
 // Still slow because: the second launch costs as much as the first for a small model, and its one block reads all
-//   partial sums.
+//   partial sums. Each array of partial sums is added up by a launch of its own, and read again.
 // Limits: float sums: the more elements, the more rounding (see the contract). Less than 2^32 blocks.
 
 #include <limits>
 
 #include "kernels/lib/element.h"
 #include "kernels/lib/pack.h"
+#include "kernels/lib/split_k.h"
 #include "kernels/ops/gradient_statistics/gradient_statistics.h"
+#include "kernels/ops/gradient_statistics/total.cuh"
+#include "kernels/ops/step_state/steps.cuh"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::gradient_statistics {
@@ -26,13 +29,8 @@ namespace {
 constexpr int kSums = lib::kPack < 8 ? lib::kPack : 8;
 constexpr int kBlockThreads = kBlock / lib::kPack;  // that share a block of elements
 constexpr int kGrain = kBlockThreads > 1 ? 32 : 1;  // threads that take the same turns, as warps shuffle together
-constexpr unsigned kTotalSums = 1024;
-constexpr unsigned kTotalOfThread = lib::kCopyKind == DeviceKind::cuda ? 1 : 32;  // each thread has its price on a CPU
-constexpr unsigned kTotalThreads = kTotalSums / kTotalOfThread;
-constexpr unsigned kTotalAtOnce = lib::kCopyKind == DeviceKind::cuda ? 8 : 1;  // rows of them in flight
-constexpr unsigned kTotalRest = 32;                                            // sums that are left for one thread
+constexpr unsigned kTotalThreads = lib::kCopyKind == DeviceKind::cuda ? 1024 : 32;  // each has its price on a CPU
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr unsigned kNone = std::numeric_limits<unsigned>::max();
 static_assert(kBlock % lib::kPack == 0 && lib::kPack % kSums == 0, "a block is whole packs, a pack whole rows of sums");
 
 /// How many of the `wanted` elements from `at` on there are.
@@ -107,75 +105,15 @@ __global__ void gradient_statistics_blocks_kernel(const T* __restrict__ x, std::
   }
 }
 
-/// What some notes say together. Shared memory takes no initial values.
-struct Notes {
-  long long tiny;
-  unsigned first;  // block with a non-finite element
+__global__ void __launch_bounds__(kTotalThreads)
+    gradient_statistics_total_kernel(Total total, step_state::PrepareArgs prepare) {
+  write_total<kTotalThreads>(total);
+  if (threadIdx.x == 0 && prepare.state) step_state::prepare_step(prepare);
+}
 
-  __device__ void take(unsigned block, float note) {
-    tiny += note > 0 ? static_cast<int>(note) : 0;
-    first = note < 0 && block < first ? block : first;
-  }
-  __device__ void take(const Notes& other) {
-    tiny += other.tiny;
-    first = other.first < first ? other.first : first;
-  }
-};
-
-/// One block: adds up the partial sums, which are NaN only where an element is not finite, and the notes.
-__global__ void __launch_bounds__(kTotalThreads) gradient_statistics_total_kernel(TotalArgs args) {
-  using Sums = float[kTotalSums];
-  using Table = Notes[kTotalThreads];
-  SIMT_SHARED(Sums, sums);
-  SIMT_SHARED(Table, table);
-  const unsigned thread = threadIdx.x;
-  const auto count = static_cast<unsigned>(args.count);
-  float mine[kTotalOfThread] = {};
-  Notes noted{0, kNone};
-  for (unsigned first = thread * kTotalOfThread; first < count; first += kTotalAtOnce * kTotalSums) {
-    float block[kTotalAtOnce][kTotalOfThread], note[kTotalAtOnce][kTotalOfThread];
-    SIMT_UNROLL
-    for (unsigned i = 0; i < kTotalAtOnce; ++i)
-      for (unsigned j = 0; j < kTotalOfThread; ++j) {
-        const unsigned at = first + i * kTotalSums + j;
-        block[i][j] = at < count ? args.blocks[at] : 0.0f;
-        note[i][j] = at < count ? args.notes[at] : 0.0f;
-      }
-    SIMT_UNROLL
-    for (unsigned i = 0; i < kTotalAtOnce; ++i)
-      for (unsigned j = 0; j < kTotalOfThread; ++j) {
-        mine[j] += block[i][j];
-        noted.take(first + i * kTotalSums + j, note[i][j]);
-      }
-  }
-  for (unsigned j = 0; j < kTotalOfThread; ++j) sums[thread * kTotalOfThread + j] = mine[j];
-  table[thread] = noted;
-  __syncthreads();  // a column is of many threads
-  if (thread < kTotalRest) {
-    float sum = 0;
-    SIMT_UNROLL
-    for (unsigned i = 0; i < kTotalSums / kTotalRest; ++i) sum += sums[i * kTotalRest + thread];
-    SIMT_UNROLL
-    for (unsigned i = 1; i < kTotalThreads / kTotalRest; ++i) noted.take(table[i * kTotalRest + thread]);
-    sums[thread] = sum;  // in place: nobody else reads this column
-    table[thread] = noted;
-  }
-  __syncthreads();  // the last sum is of many threads, too
-  if (thread > 0) return;
-  float total = 0;
-  Notes notes{0, kNone};
-  SIMT_UNROLL
-  for (unsigned i = 0; i < kTotalRest; ++i) {
-    total += sums[i];
-    notes.take(table[i]);
-  }
-  *args.sum = total;
-  *args.non_finite = isnan(total) ? 1 : 0;
-  *args.first_non_finite = -1;
-  if (notes.first != kNone)
-    *args.first_non_finite =
-        static_cast<std::int64_t>(notes.first * kBlock) - 1 - static_cast<int>(args.notes[notes.first]);
-  *args.tiny_count = notes.tiny;
+__global__ void gradient_statistics_add_up_kernel(PartialSum sum) {
+  for (std::size_t i : simt::grid_range(static_cast<std::size_t>(sum.elements)))
+    sum.to[i] = lib::sum_of_slices(sum.slices, static_cast<int>(sum.count), 1, sum.stride, i);
 }
 
 void run_blocks(Stream& stream, const BlocksArgs& args) {
@@ -191,35 +129,38 @@ void run_blocks(Stream& stream, const BlocksArgs& args) {
   });
 }
 
-void run_total(Stream& stream, const TotalArgs& args) {
-  check_args(args);
+void enqueue_total(Stream& stream, const Total& total, const step_state::PrepareArgs& prepare) {
   const simt::Config config{.grid = dim3(1), .block = dim3(kTotalThreads)};
-  simt::launch<gradient_statistics_total_kernel>(stream, config, args);
+  simt::launch<gradient_statistics_total_kernel>(stream, config, total, prepare);
 }
 
 void run(Stream& stream, const Args& args) {
   check_args(args);
-  const std::size_t count = block_count(args.elements);
-  auto* const blocks = static_cast<float*>(args.workspace);
-  float* const notes = blocks ? blocks + count : nullptr;
-  run_blocks(stream, {.dtype = args.dtype,
-                      .x = args.x,
-                      .elements = args.elements,
-                      .tiny = args.tiny,
-                      .blocks = blocks,
-                      .notes = notes});
-  run_total(stream, {.blocks = blocks,
-                     .notes = notes,
-                     .count = count,
-                     .sum = args.sum,
-                     .non_finite = args.non_finite,
-                     .first_non_finite = args.first_non_finite,
-                     .tiny_count = args.tiny_count});
+  run_blocks(stream, blocks_of(args));
+  enqueue_total(stream, total_of(args), {});
+}
+
+void add_up(Stream& stream, std::span<const PartialSum> sums) {
+  for (const PartialSum& sum : sums)
+    simt::launch_flat<gradient_statistics_add_up_kernel>(
+        stream, simt::grid_for(stream, static_cast<std::size_t>(sum.elements)), sum);
+}
+
+void finish(Stream& stream, const FinishArgs& args) {
+  check_args(args);
+  add_up(stream, args.partial_sums);
+  for (const Run& run : args.runs)
+    run_blocks(stream, {.x = run.x,
+                        .elements = run.elements,
+                        .tiny = args.tiny,
+                        .blocks = args.blocks + run.first_block,
+                        .notes = args.notes + run.first_block});
+  enqueue_total(stream, total_of(args), args.prepare);
 }
 
 }  // namespace
 
-Variant two_stage() { return {"two_stage", run, run_blocks, run_total, lib::supports_floating}; }
+Variant two_stage() { return {"two_stage", run, run_blocks, finish, add_up, lib::supports_floating}; }
 
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::gradient_statistics

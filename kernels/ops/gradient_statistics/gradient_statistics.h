@@ -3,9 +3,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string_view>
 
+#include "kernels/lib/partial_sums.h"
 #include "kernels/lib/variant.h"
+#include "kernels/ops/step_state/step_state.h"
 
 namespace gradring::kernels::gradient_statistics {
 
@@ -62,29 +65,57 @@ struct BlocksArgs {
   float* notes = nullptr;   ///< as many
 };
 
-/// The second step: adds up `count` blocks.
-struct TotalArgs {
-  const float* blocks = nullptr;
-  const float* notes = nullptr;
+/// A contiguous part of the gradients of a step.
+struct Run {
+  float* x = nullptr;
+  std::size_t elements = 0;
+  std::size_t first_block = 0;  ///< the number of its first block among those of all gradients
+};
+
+/// Both steps for the f32 gradients of a step, and what frames them:
+///   1. adds up the gradients that exist as partial sums, and writes them to where they belong in the runs
+///   2. the first step, for the blocks of the runs
+///   3. the second step, over `count` blocks: those of the runs, and what is in memory of others
+///   4. step_state's `prepare`
+///
+/// Shapes    partial_sums: each within a run, from a multiple of kAlignment elements on; in any order.
+/// Aliasing  as for Args; `arrivals` is a word of device memory: 0, and 0 again afterwards.
+/// Errors    also InvalidArgument if partial sums are not within a run, or overlap.
+/// Numerics  deterministic: the order of each sum follows from the arguments alone. Each gradient within count * 2^-24
+///           * sum of |partial sums|. The rest as for Args.
+struct FinishArgs {
+  std::span<const Run> runs;
+  std::span<const PartialSum> partial_sums;
+  float tiny = 0;
+  float* blocks = nullptr;  ///< [count]
+  float* notes = nullptr;   ///< [count]
   std::size_t count = 0;
   float* sum = nullptr;
   std::int32_t* non_finite = nullptr;
-  std::int64_t* first_non_finite = nullptr;  ///< among all elements, of which each block but the last has kBlock
+  std::int64_t* first_non_finite = nullptr;  ///< as if each block had kBlock elements
   std::int64_t* tiny_count = nullptr;
+  step_state::PrepareArgs prepare{};  ///< a null state: not done
+  unsigned* arrivals = nullptr;
 };
+
+/// Of partial sums, in elements from the start of a run.
+inline constexpr std::size_t kAlignment = 32;
 
 void check_args(const Args& args);
 void check_args(const BlocksArgs& args);
-void check_args(const TotalArgs& args);
+void check_args(const FinishArgs& args);
 void reference_run(const Args& args);
+void reference_finish(const FinishArgs& args);
 
-/// `run` is both steps.
+/// `run` is both steps. `add_up` writes what partial sums add up to, and nothing else.
 struct Variant {
   std::string_view name;
   void (*run)(Stream&, const Args&);
   void (*blocks)(Stream&, const BlocksArgs&);
-  void (*total)(Stream&, const TotalArgs&);
-  bool (*supports)(const Device&, DType);
+  void (*finish)(Stream&, const FinishArgs&);
+  void (*add_up)(Stream&, std::span<const PartialSum>);
+  bool (*supports)(const Device&, DType);  ///< where it is chosen
+  bool (*computes)(DType) = nullptr;       ///< what it is right for on any device, if that is more
 };
 
 }  // namespace gradring::kernels::gradient_statistics

@@ -12,6 +12,7 @@
 #include "kernels/lib/element.h"
 #include "kernels/ops/optimizers/optimizers.h"
 #include "kernels/ops/optimizers/update.h"
+#include "kernels/ops/step_state/steps.cuh"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::adam {
@@ -40,6 +41,7 @@ void run(Stream& stream, const Args& args) {
         stream, simt::grid_for(stream, args.elements), args.elements, args.weights, args.gradients, args.m, args.v,
         static_cast<Copy*>(args.copy), args.state, rate_of(args), coefficients(args.hyper));
   });
+  if (args.end.advance.state) step_state::enqueue_advance(stream, args.end.advance);
 }
 
 }  // namespace
@@ -79,6 +81,7 @@ void run(Stream& stream, const Args& args) {
           args.momentum_buffer, static_cast<Copy*>(args.copy), args.state, rate_of(args), coefficients(args.hyper));
     });
   });
+  if (args.end.advance.state) step_state::enqueue_advance(stream, args.end.advance);
 }
 
 }  // namespace

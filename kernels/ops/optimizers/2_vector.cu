@@ -7,13 +7,15 @@
 // Traffic and bound: as the step before. Least time: those bytes over the bandwidth that a plain copy reaches.
 // Gains over the step before: a quarter of the loads, stores and iterations, and four times the bytes in flight per
 //   thread, which hides memory latency. Bit-identical results.
-// Still slow because: gradients are read from memory again; the step could be taken where they are produced.
+// Still slow because: each thread computes what all weights have in common, for one pack; and the state advances in a
+//   launch of its own.
 // Limits: arrays that do not start at a multiple of 16 bytes (the copy: 8) are moved element by element.
 
 #include "kernels/lib/element.h"
 #include "kernels/lib/pack.h"
 #include "kernels/ops/optimizers/optimizers.h"
 #include "kernels/ops/optimizers/update.h"
+#include "kernels/ops/step_state/steps.cuh"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::adam {
@@ -48,9 +50,7 @@ __global__ void adam_run_vector_kernel(std::size_t elements, float* __restrict__
   }
 }
 
-void run(Stream& stream, const Args& args) {
-  check_args(args);
-  if (args.elements == 0) return;
+void update(Stream& stream, const Args& args) {
   lib::with_element(args.copy ? args.copy_dtype : DType::f32, [&]<class Copy>(lib::Element<Copy>) {
     const bool wide = lib::is_pack_aligned(args.weights) && lib::is_pack_aligned(args.gradients) &&
                       lib::is_pack_aligned(args.m) && lib::is_pack_aligned(args.v) &&
@@ -61,6 +61,12 @@ void run(Stream& stream, const Args& args) {
           args.v, static_cast<Copy*>(args.copy), args.state, rate_of(args), coefficients(args.hyper));
     });
   });
+}
+
+void run(Stream& stream, const Args& args) {
+  check_args(args);
+  if (args.elements > 0) update(stream, args);
+  if (args.end.advance.state) step_state::enqueue_advance(stream, args.end.advance);
 }
 
 }  // namespace
@@ -104,9 +110,7 @@ __global__ void sgd_run_vector_kernel(std::size_t elements, float* __restrict__ 
   }
 }
 
-void run(Stream& stream, const Args& args) {
-  check_args(args);
-  if (args.elements == 0) return;
+void update(Stream& stream, const Args& args) {
   lib::with_element(args.copy ? args.copy_dtype : DType::f32, [&]<class Copy>(lib::Element<Copy>) {
     const bool wide = lib::is_pack_aligned(args.weights) && lib::is_pack_aligned(args.gradients) &&
                       lib::is_pack_aligned(args.momentum_buffer) && lib::is_pack_aligned(static_cast<Copy*>(args.copy));
@@ -118,6 +122,12 @@ void run(Stream& stream, const Args& args) {
       });
     });
   });
+}
+
+void run(Stream& stream, const Args& args) {
+  check_args(args);
+  if (args.elements > 0) update(stream, args);
+  if (args.end.advance.state) step_state::enqueue_advance(stream, args.end.advance);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <string>
+#include <string_view>
 
 #include "kernels/base/error.h"
 #include "kernels/lib/reference.h"
@@ -13,6 +14,13 @@ namespace {
 template <class Args>
 double learning_rate_of(const Args& args) {
   return args.learning_rate ? *args.learning_rate : args.state->learning_rate;
+}
+
+void check_end(std::string_view op, const step_state::StepState* state, const StepEnd& end) {
+  if (!end.advance.state) return;
+  step_state::check_args(end.advance);
+  lib::check_pointer(op, "arrivals", end.arrivals);
+  check(end.advance.state == state, [&] { return std::string(op) + ": the state that advances is another one"; });
 }
 
 }  // namespace
@@ -33,14 +41,15 @@ void check_args(const Args& args) {
   check(args.hyper.weight_decay >= 0,
         [&] { return "adam: weight_decay is " + std::to_string(args.hyper.weight_decay) + ", expected 0 or more"; });
   lib::check_pointer("adam", "state", args.state);
+  check_end("adam", args.state, args.end);
   if (args.elements == 0) return;
   lib::check_pointers("adam", {{"weights", args.weights}, {"gradients", args.gradients}, {"m", args.m}, {"v", args.v}});
   lib::check_weight_copy("adam", args.copy_dtype, args.copy, args.weights, args.elements);
 }
 
-void reference_run(const Args& args) {
-  check_args(args);
-  if (args.state->non_finite) return;
+namespace {
+
+void update(const Args& args) {
   const Hyper& h = args.hyper;
   const double lr = learning_rate_of(args);
   const double t = args.state->applied_steps + 1;
@@ -64,6 +73,14 @@ void reference_run(const Args& args) {
     lib::write_values(args.copy_dtype, args.copy, lib::read_values(DType::f32, args.weights, args.elements));
 }
 
+}  // namespace
+
+void reference_run(const Args& args) {
+  check_args(args);
+  if (!args.state->non_finite) update(args);
+  if (args.end.advance.state) step_state::reference_advance(args.end.advance);
+}
+
 }  // namespace gradring::kernels::adam
 
 namespace gradring::kernels::sgd {
@@ -78,15 +95,16 @@ void check_args(const Args& args) {
            std::to_string(h.dampening) + ", expected a momentum above 0 and no dampening";
   });
   lib::check_pointer("sgd", "state", args.state);
+  check_end("sgd", args.state, args.end);
   if (args.elements == 0) return;
   lib::check_pointers("sgd", {{"weights", args.weights}, {"gradients", args.gradients}});
   if (h.momentum > 0) lib::check_pointer("sgd", "momentum_buffer", args.momentum_buffer);
   lib::check_weight_copy("sgd", args.copy_dtype, args.copy, args.weights, args.elements);
 }
 
-void reference_run(const Args& args) {
-  check_args(args);
-  if (args.state->non_finite) return;
+namespace {
+
+void update(const Args& args) {
   const Hyper& h = args.hyper;
   const double lr = learning_rate_of(args);
   const bool first = args.state->applied_steps == 0;
@@ -106,6 +124,14 @@ void reference_run(const Args& args) {
   }
   if (args.copy)
     lib::write_values(args.copy_dtype, args.copy, lib::read_values(DType::f32, args.weights, args.elements));
+}
+
+}  // namespace
+
+void reference_run(const Args& args) {
+  check_args(args);
+  if (!args.state->non_finite) update(args);
+  if (args.end.advance.state) step_state::reference_advance(args.end.advance);
 }
 
 }  // namespace gradring::kernels::sgd

@@ -11,13 +11,22 @@
 /// Shapes    arrays: [elements], f32; copy, the weights rounded to copy_dtype that mixed precision computes with: f16
 ///           or bf16, or null. learning_rate: one number in device memory, that of these weights; null: the state's.
 /// Aliasing  the arrays do not overlap.
-/// Order     enqueued on the stream; reads *state there, does not advance it; returns at once. If state->non_finite,
-///           nothing changes.
+/// Order     enqueued on the stream; reads *state there; returns at once. If state->non_finite, no array changes.
 /// Errors    InvalidArgument if a pointer is null, a hyperparameter is out of its range, or a copy is neither f16 nor
-///           bf16: in f32 it would be the weights again.
+///           bf16: in f32 it would be the weights again; or the end of a step is of another state, or lacks `arrivals`.
 /// Numerics  deterministic, element by element: the same bits wherever a run of elements begins. The copy is the weight
 ///           that was written, rounded to nearest, ties to even.
 /// Example   tests/kernels/ops/optimizers_test.cpp
+namespace gradring::kernels {
+
+/// What the last update of a step does besides: it advances the state, as step_state's `advance` after it would.
+struct StepEnd {
+  step_state::AdvanceArgs advance{};  ///< of the update's state; a null state: the update is not the last
+  unsigned* arrivals = nullptr;       ///< a word of device memory: 0, and 0 again afterwards
+};
+
+}  // namespace gradring::kernels
+
 namespace gradring::kernels::adam {
 
 /// What stays the same from step to step. Doubles, because 1 - 0.999 in f32 is already off by a hundred-thousandth.
@@ -52,6 +61,7 @@ struct Args {
   Hyper hyper;
   DType copy_dtype = DType::f32;
   void* copy = nullptr;
+  StepEnd end{};
 };
 
 void check_args(const Args& args);
@@ -95,6 +105,7 @@ struct Args {
   Hyper hyper;
   DType copy_dtype = DType::f32;
   void* copy = nullptr;
+  StepEnd end{};
 };
 
 void check_args(const Args& args);

@@ -19,6 +19,10 @@ void check_args(const PrepareArgs& args) {
 
 void check_args(const AdvanceArgs& args) {
   lib::check_pointer("step_state", "state", args.state);
+  if (args.reports.ring) {
+    lib::check_pointers("step_state", {{"written", args.reports.written}, {"loss_sum", args.reports.loss_sum}});
+    lib::check_at_least("step_state", 1, {{"reports", args.reports.count}});
+  }
   if (!args.dynamic) return;
   const LossScalePolicy& policy = args.policy;
   check(policy.growth_factor > 1 && std::isfinite(policy.growth_factor), [&] {
@@ -50,6 +54,8 @@ void reference_advance(const AdvanceArgs& args) {
   check_args(args);
   StepState& state = *args.state;
   const LossScalePolicy& policy = args.policy;
+  const Reports& reports = args.reports;
+  if (reports.ring) reports.ring[(*reports.written)++ % reports.count] = {state, *reports.loss_sum};
   if (state.non_finite)
     ++state.skipped_steps;
   else

@@ -53,6 +53,20 @@ struct PrepareArgs {
   float* rates = nullptr;  ///< [groups]; null with one group: not written
 };
 
+/// What a step tells the host.
+struct Report {
+  StepState state;  ///< before it advanced
+  float loss_sum = 0;
+};
+
+/// Where reports go: the n-th, from 0 on, to ring[n % count].
+struct Reports {
+  Report* ring = nullptr;  ///< device memory, or pinned memory that the host reads; null: nothing is reported
+  std::uint32_t count = 0;
+  std::uint32_t* written = nullptr;  ///< n, in device memory
+  const float* loss_sum = nullptr;   ///< of the step, in device memory
+};
+
 /// How loss_scale follows the gradients: it falls when they overflow, and rises when they have not for a while.
 struct LossScalePolicy {
   float growth_factor = 2;
@@ -64,12 +78,13 @@ struct LossScalePolicy {
 ///   step: non_finite:  loss_scale *= backoff_factor,  growth_tracker = 0
 ///   otherwise:   ++growth_tracker; at growth_interval: growth_tracker = 0, and loss_scale *= growth_factor, unless the
 ///                product is infinite
-/// Enqueue it after the optimizer's kernels of the step.
+/// Before that, it reports the step. Enqueue it after the optimizer's kernels of the step, or let the last of them do
+/// it (optimizers.h).
 ///
 /// Aliasing  *state is device memory; its other fields stay as they are, and without `dynamic` so does the loss scale.
 /// Order     enqueued on the stream; returns at once.
-/// Errors    InvalidArgument if state is null; if dynamic, also unless growth_factor is above 1 and finite,
-///           backoff_factor in (0, 1), and growth_interval at least 1.
+/// Errors    InvalidArgument if state is null, or reports lack a pointer or count; if dynamic, also unless growth_factor
+///           is above 1 and finite, backoff_factor in (0, 1), and growth_interval at least 1.
 /// Numerics  deterministic; for factors that f32 holds, the bits of PyTorch's GradScaler. As there, loss_scale has no
 ///           lower bound.
 /// Cost      one thread.
@@ -79,6 +94,7 @@ struct AdvanceArgs {
   StepState* state = nullptr;
   LossScalePolicy policy{};
   bool dynamic = false;
+  Reports reports{};
 };
 
 void check_args(const PrepareArgs& args);

@@ -130,13 +130,15 @@ TEST(GradientStatistics, TotalsMoreBlocksThanItsThreadsLoadAtOnce) {
   for_each_variant(kernel_set().gradient_statistics, DType::f32, [&](const Variant& variant, Stream& stream) {
     const auto total = [&] {
       Results results;
-      variant.total(stream, {.blocks = blocks.data(),
-                             .notes = notes.data(),
-                             .count = kCount,
-                             .sum = &results.sum,
-                             .non_finite = &results.non_finite,
-                             .first_non_finite = &results.first,
-                             .tiny_count = &results.tiny});
+      unsigned arrivals = 0;
+      variant.finish(stream, {.blocks = blocks.data(),
+                              .notes = notes.data(),
+                              .count = kCount,
+                              .sum = &results.sum,
+                              .non_finite = &results.non_finite,
+                              .first_non_finite = &results.first,
+                              .tiny_count = &results.tiny,
+                              .arrivals = &arrivals});
       finish(stream);
       return results;
     };
@@ -222,7 +224,7 @@ TEST(GradientStatistics, GivesTheSameBitsInPieces) {
   const std::vector<double> values = random_values(20 * kBlock + 17, 4);
   const std::vector<float> x(values.begin(), values.end());
   for_each_variant(kernel_set().gradient_statistics, DType::f32, [&](const Variant& variant, Stream& stream) {
-    const Blocks whole = blocks_of(variant, stream, x, {21});
+    Blocks whole = blocks_of(variant, stream, x, {21});
     EXPECT_EQ(blocks_of(variant, stream, x, {1, 8, 13, 21}), whole);
     std::vector<float> longer(x);
     longer.resize(21 * kBlock, 0.0f);
@@ -234,13 +236,15 @@ TEST(GradientStatistics, GivesTheSameBitsInPieces) {
       EXPECT_NEAR(whole.sums[b], exact, exact * 1e-6) << "block " << b;
     }
     Results results;
-    variant.total(stream, {.blocks = whole.sums.data(),
-                           .notes = whole.notes.data(),
-                           .count = whole.sums.size(),
-                           .sum = &results.sum,
-                           .non_finite = &results.non_finite,
-                           .first_non_finite = &results.first,
-                           .tiny_count = &results.tiny});
+    unsigned arrivals = 0;
+    variant.finish(stream, {.blocks = whole.sums.data(),
+                            .notes = whole.notes.data(),
+                            .count = whole.sums.size(),
+                            .sum = &results.sum,
+                            .non_finite = &results.non_finite,
+                            .first_non_finite = &results.first,
+                            .tiny_count = &results.tiny,
+                            .arrivals = &arrivals});
     finish(stream);
     const Results at_once = run(variant, stream, TypedArray(DType::f32, values), 0.125f);
     EXPECT_EQ(results.sum, at_once.sum);
@@ -285,11 +289,20 @@ TEST(GradientStatistics, RejectsNullAndOtherTypes) {
   rejects(blocks, [](BlocksArgs& args) { args.blocks = nullptr; });
   rejects(blocks, [](BlocksArgs& args) { args.notes = nullptr; });
   rejects(blocks, [](BlocksArgs& args) { args.dtype = DType::i64; });
-  const TotalArgs total{&number, &number, 1, &number, &flag, &index, &index};
-  EXPECT_NO_THROW(check_args(total));
-  rejects(total, [](TotalArgs& args) { args.blocks = nullptr; });
-  rejects(total, [](TotalArgs& args) { args.notes = nullptr; });
-  rejects(total, [](TotalArgs& args) { args.tiny_count = nullptr; });
+  unsigned arrivals = 0;
+  const FinishArgs finishing{.blocks = &number,
+                             .notes = &number,
+                             .count = 1,
+                             .sum = &number,
+                             .non_finite = &flag,
+                             .first_non_finite = &index,
+                             .tiny_count = &index,
+                             .arrivals = &arrivals};
+  EXPECT_NO_THROW(check_args(finishing));
+  rejects(finishing, [](FinishArgs& args) { args.blocks = nullptr; });
+  rejects(finishing, [](FinishArgs& args) { args.notes = nullptr; });
+  rejects(finishing, [](FinishArgs& args) { args.tiny_count = nullptr; });
+  rejects(finishing, [](FinishArgs& args) { args.arrivals = nullptr; });
 }
 
 }  // namespace
