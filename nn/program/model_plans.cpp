@@ -202,17 +202,17 @@ std::vector<std::size_t> ModelPlans::last_readers() const {
   return last;
 }
 
-void ModelPlans::place_partial_sums(std::size_t most_bytes) {
+void ModelPlans::assign_partial_sums(std::size_t most_bytes) {
   constexpr std::size_t kAlignment = ActivationLayout::kAlignment;
-  const auto place = [&](std::size_t bytes) -> std::optional<std::size_t> {
+  const auto assign = [&](std::size_t bytes) -> std::optional<std::size_t> {
     if (bytes == 0 || partial_sum_bytes + bytes > most_bytes) return std::nullopt;
     const std::size_t offset = partial_sum_bytes;
     partial_sum_bytes += (bytes + kAlignment - 1) / kAlignment * kAlignment;
     return offset;
   };
-  head.partial_sums = place(head.plan->partial_sum_bytes());
+  head.partial_sums = assign(head.plan->partial_sum_bytes());
   for (auto stage = stages.rbegin(); stage != stages.rend(); ++stage)
-    if (!stage->trained.empty()) stage->partial_sums = place(stage->plan->partial_sum_bytes());
+    if (!stage->trained.empty()) stage->partial_sums = assign(stage->plan->partial_sum_bytes());
 }
 
 std::size_t ModelPlans::first_of_backward() const {

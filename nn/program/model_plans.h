@@ -52,7 +52,7 @@ struct ModelPlans {
 
   /// Lets plans leave partial sums: those whose memory fits into `most_bytes`, from the loss on. Regions do not overlap,
   /// since all partial sums of a pass may wait for one addition.
-  void place_partial_sums(std::size_t most_bytes);
+  void assign_partial_sums(std::size_t most_bytes);
   /// Of each stage's output, the last stage that reads it; stages.size() for the head.
   std::vector<std::size_t> last_readers() const;
   /// The first stage with a backward pass; 0 in evaluation. Backward ends there.

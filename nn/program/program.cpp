@@ -138,7 +138,7 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
       static_cast<std::size_t>(activations_of(model, shards_.size).front().shape.elements()) * kernels::size_of(dtype);
   cut_input_ = devices.activations.allocate(shards_.count > 1 ? shards_.bytes(input_bytes_) : 0);
   workspace_ = devices.workspace.allocate(plans_.workspace_bytes);
-  if (trains && shards_.count == 1) plans_.place_partial_sums(most_partial_sum_bytes);
+  if (trains && shards_.count == 1) plans_.assign_partial_sums(most_partial_sum_bytes);
   partial_sums_ = devices.workspace.allocate(plans_.partial_sum_bytes);
 }
 
@@ -370,33 +370,16 @@ void Program::enqueue_head(kernels::Stream& stream, const Weights& weights, cons
   });
 }
 
-const void* Program::logits() const {
-  return logits_.size() > 0 ? logits_.data() : static_cast<const void*>(output_of(plans_.stages.size() - 1, 0));
-}
-
 void Program::check_type_of(const Weights& weights) const {
   check(weights.dtype == dtype_, [&] {
     return "weights have type " + std::string(name_of(weights.dtype)) + ", expected " + std::string(name_of(dtype_));
   });
 }
 
-ProgramMemory Program::memory() const {
-  return {.activations = activations_.size() + logits_.size() + cut_input_.size(),
-          .activation_gradients = gradients_.size(),
-          .workspace = workspace_.size() + partial_sums_.size()};
-}
-
 std::vector<PlanDescription> Program::description() const {
   std::vector<PlanDescription> all;
   for (const PlannedStage& stage : plans_.stages) all.push_back({stage.layers, stage.plan->description()});
   all.push_back({plans_.head.layers, plans_.head.plan->description()});
-  return all;
-}
-
-std::vector<std::vector<int>> Program::parameters_of_plans() const {
-  std::vector<std::vector<int>> all;
-  for (const PlannedStage& stage : plans_.stages) all.push_back(stage.trained);
-  all.push_back(plans_.head.parameters);
   return all;
 }
 

@@ -194,19 +194,30 @@ class Program final : public StepProgram {
 
   /// Logits [batch, classes] on the device, in the program's type; valid after forward in evaluation mode, after
   /// forward and backward in training mode. Of several shards those of the first.
-  const void* logits() const;
+  const void* logits() const {
+    return logits_.size() > 0 ? logits_.data() : static_cast<const void*>(output_of(plans_.stages.size() - 1, 0));
+  }
   kernels::DType dtype() const { return dtype_; }
   /// Whether a batch in f32 need not be rounded to dtype() before: the plans that read it do that.
   bool reads_f32() const {
     return dtype_ == kernels::DType::f32 || (shards_.count == 1 && plans_.read_input_as(kernels::DType::f32));
   }
   std::int64_t max_batch() const { return max_batch_; }
-  ProgramMemory memory() const;
+  ProgramMemory memory() const {
+    return {.activations = activations_.size() + logits_.size() + cut_input_.size(),
+            .activation_gradients = gradients_.size(),
+            .workspace = workspace_.size() + partial_sums_.size()};
+  }
   /// The segments of checkpointing: one if nothing is recomputed.
   const Segmentation& segments() const { return segments_; }
 
   /// The trained parameters of each plan, first layer first; may be empty.
-  std::vector<std::vector<int>> parameters_of_plans() const;
+  std::vector<std::vector<int>> parameters_of_plans() const {
+    std::vector<std::vector<int>> all;
+    for (const PlannedStage& stage : plans_.stages) all.push_back(stage.trained);
+    all.push_back(plans_.head.parameters);
+    return all;
+  }
 
   /// The plans, first layer first, the loss last.
   std::vector<PlanDescription> description() const;
