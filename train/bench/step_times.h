@@ -99,9 +99,10 @@ class TimedOptimizer final : public Optimizer {
     inner_->enqueue_begin(stream, slices);
   }
   void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
-                    const kernels::step_state::StepState* state, const float* learning_rates) override {
+                    const kernels::step_state::StepState* state, const float* learning_rates,
+                    const kernels::StepEnd& end) override {
     const TimedPart timed(times_, "optimizer");
-    inner_->enqueue_step(stream, slices, state, learning_rates);
+    inner_->enqueue_step(stream, slices, state, learning_rates, end);
   }
   std::size_t bytes() const override { return inner_->bytes(); }
   std::vector<OptimizerState> states() override { return inner_->states(); }

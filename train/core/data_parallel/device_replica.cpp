@@ -90,6 +90,7 @@ void DeviceReplica::enqueue_backward(const nn::Program::LossTarget& target) {
   }
   here.loss_sum = gradients_.piggyback().data();
   here.correct = correct_.as<std::int32_t>();
+  here.arrivals = nullptr;  // that word is the first device's
   if (target.loss_scale) {
     stream_->enqueue_copy(loss_scale_.data(), target.loss_scale, sizeof(float));
     here.loss_scale = loss_scale_.as<float>();

@@ -24,8 +24,9 @@ DistributedDataParallel::DistributedDataParallel(comm::ProcessGroup& group, cons
     if (!layout.is_frozen(parameter)) ++tensors_[static_cast<std::size_t>(layout.bucket_of(parameter))];
 }
 
-void DistributedDataParallel::begin_backward(SumBucket sum_bucket) {
+void DistributedDataParallel::begin_backward(SumBucket sum_bucket, std::function<void()> complete_bucket) {
   sum_bucket_ = std::move(sum_bucket);
+  complete_bucket_ = std::move(complete_bucket);
   missing_ = tensors_;
   next_bucket_ = 0;
 }
@@ -34,6 +35,7 @@ void DistributedDataParallel::gradient_ready(int parameter) {
   --missing_[static_cast<std::size_t>(layout_.bucket_of(parameter))];
   while (next_bucket_ < layout_.buckets() && missing_[static_cast<std::size_t>(next_bucket_)] == 0) {
     const int bucket = next_bucket_++;
+    complete_bucket_();
     enqueue_after_compute(*ready_[static_cast<std::size_t>(bucket)],
                           [this, bucket](kernels::Stream& communication) { enqueue_sum(bucket, communication); });
   }

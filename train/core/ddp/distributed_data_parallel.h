@@ -38,8 +38,10 @@ class DistributedDataParallel {
                           kernels::Stream& compute,
                           kernels::StreamMode communication = kernels::StreamMode::asynchronous);
 
-  /// Begins a backward pass whose buckets are summed by `sum_bucket`, in order, on all ranks alike.
-  void begin_backward(SumBucket sum_bucket);
+  /// Begins a backward pass whose buckets are summed by `sum_bucket`, in order, on all ranks alike. Before that,
+  /// `complete_bucket` enqueues on the compute stream what the gradients of a bucket still lack.
+  void begin_backward(
+      SumBucket sum_bucket, std::function<void()> complete_bucket = [] {});
   void gradient_ready(int parameter);
   /// Buckets of this pass whose sums are enqueued.
   int buckets_enqueued() const { return next_bucket_; }
@@ -89,7 +91,8 @@ class DistributedDataParallel {
   comm::ProcessGroup& group_;
   const nn::ArenaLayout& layout_;
   kernels::Stream& compute_;
-  SumBucket sum_bucket_;                                // of this pass
+  SumBucket sum_bucket_;  // of this pass
+  std::function<void()> complete_bucket_;
   std::vector<std::unique_ptr<kernels::Event>> ready_;  // one per bucket, recorded on the compute stream
   std::unique_ptr<kernels::Event> done_;                // recorded on the communication stream after the last bucket
   std::vector<int> tensors_;                            // in each bucket

@@ -11,6 +11,32 @@ namespace {
 
 using kernels::DType;
 
+/// Adds up what backward has left of the gradients, before ranks sum them.
+class PartialSumReduction {
+ public:
+  explicit PartialSumReduction(const ReducerParts& parts)
+      : kernel_(kernels::pick_variant(parts.kernels.gradient_statistics, parts.device, DType::f32)),
+        stream_(parts.stream),
+        sums_(parts.partial_sums) {}
+
+  /// `gradients`, where backward may leave some.
+  nn::Gradients into(nn::Gradients gradients) const {
+    gradients.partial_sums = &sums_;
+    return gradients;
+  }
+  /// Forgets those of a pass that has failed.
+  void begin_backward() { sums_.clear(); }
+  void enqueue() {
+    if (!sums_.empty()) kernel_.add_up(stream_, sums_);
+    sums_.clear();
+  }
+
+ private:
+  kernels::gradient_statistics::Variant kernel_;
+  kernels::Stream& stream_;
+  kernels::PartialSums& sums_;
+};
+
 /// Sums in the memory that backward wrote: every rank gets all sums, or with ZeRO 1 those of its shards.
 class ReplicatedReducer final : public GradientReducer {
  public:
@@ -20,7 +46,10 @@ class ReplicatedReducer final : public GradientReducer {
                           .gradients = parts.gradients,
                           .shards = parts.shards,
                           .cast = kernels::pick_variant(parts.kernels.cast, parts.device, wire.dtype)}),
-        gradients_(gradients_within(parts.gradients, reduction_.loss_slot())) {}
+        partial_sums_(parts),
+        // Alone, a rank leaves them to the check.
+        complete_(parts.group.world_size() > 1 || wire.dtype != DType::f32),
+        gradients_(partial_sums_.into(gradients_within(parts.gradients, reduction_.loss_slot()))) {}
 
   const nn::Gradients& begin(Pass pass) override {
     check(pass.first && pass.last, "a step has several passes, but its gradients are not accumulated");
@@ -28,8 +57,12 @@ class ReplicatedReducer final : public GradientReducer {
   }
   const nn::Gradients& gradients() const override { return gradients_; }
   void before_backward() override {
+    partial_sums_.begin_backward();
     parts_.ddp.begin_backward(
-        [this](int bucket, kernels::Stream& communication) { reduction_.enqueue_sum(bucket, communication); });
+        [this](int bucket, kernels::Stream& communication) { reduction_.enqueue_sum(bucket, communication); },
+        [this] {
+          if (complete_) partial_sums_.enqueue();
+        });
   }
   void gradient_ready(int parameter) override { parts_.ddp.gradient_ready(parameter); }
   void enqueue_end() override { parts_.ddp.enqueue_join(); }
@@ -41,6 +74,8 @@ class ReplicatedReducer final : public GradientReducer {
  private:
   ReducerParts parts_;
   BucketReduction reduction_;
+  PartialSumReduction partial_sums_;
+  bool complete_;
   nn::Gradients gradients_;
 };
 
@@ -59,7 +94,8 @@ class ShardedReducer final : public GradientReducer {
                           .loss_in_bucket = false}),
         rotation_(parts.device, parts.stream, parts.gradients, parts.ddp),
         accumulate_(kernels::pick_variant(parts.kernels.accumulate, parts.device, DType::f32)),
-        gradients_(gradients_within(parts.gradients, reduction_.loss_slot())),
+        partial_sums_(parts),
+        gradients_(partial_sums_.into(gradients_within(parts.gradients, reduction_.loss_slot()))),
         sums_(parts.device.allocate(parts.shards.elements() * sizeof(float))),
         loss_(parts.device.allocate(parts.shards.layout().piggyback().elements * sizeof(float))) {}
 
@@ -70,8 +106,10 @@ class ShardedReducer final : public GradientReducer {
   const nn::Gradients& gradients() const override { return gradients_; }
   void before_backward() override {
     rotation_.begin_backward();
+    partial_sums_.begin_backward();
     parts_.ddp.begin_backward(
-        [this](int bucket, kernels::Stream& communication) { enqueue_sum(bucket, communication); });
+        [this](int bucket, kernels::Stream& communication) { enqueue_sum(bucket, communication); },
+        [this] { partial_sums_.enqueue(); });
   }
   void gradients_begin(std::span<const int> parameters) override { rotation_.enqueue_open(parameters); }
   void gradient_ready(int parameter) override { parts_.ddp.gradient_ready(parameter); }
@@ -104,6 +142,7 @@ class ShardedReducer final : public GradientReducer {
   BucketReduction reduction_;
   SlotRotation rotation_;
   kernels::accumulate::Variant accumulate_;
+  PartialSumReduction partial_sums_;
   nn::Gradients gradients_;
   kernels::Buffer sums_;  // of this rank's shards, packed
   kernels::Buffer loss_;

@@ -54,7 +54,8 @@ class GradientReducer : public nn::StepObserver {
   /// The factor of all gradients, in device memory; called once, before the first pass.
   virtual void set_loss_scale(const float* /*loss_scale*/) {}
 
-  /// The sums of this rank's shards, and of the losses.
+  /// The sums of this rank's shards, and of the losses. On one rank, some may still be in ReducerParts::partial_sums:
+  /// the check adds them up (NonFiniteCheck), with all else that it finds of them in one launch.
   virtual ShardPointers sums() const = 0;
   virtual const float* loss_sum() const = 0;
   virtual ReducerBytes bytes() const = 0;
@@ -76,6 +77,7 @@ struct ReducerParts {
   const BucketMemory& gradients;  ///< where backward writes; with a slot per bucket unless sharded
   const Shards& shards;
   DistributedDataParallel& ddp;
+  kernels::PartialSums& partial_sums;  ///< that backward has left, and nobody has added up yet
 };
 
 /// Collective.

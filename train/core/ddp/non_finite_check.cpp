@@ -44,9 +44,9 @@ NonFiniteCheck::NonFiniteCheck(const Parts& parts, const ShardPointers& gradient
     const Shards::Slice shard = parts.shards.in_bucket(bucket);
     check(shard.offset % gradient_statistics::kBlock == 0, "a shard of the gradients does not begin at a block");
     if (shard.offset < content)
-      add({.data = gradients[static_cast<std::size_t>(bucket)],
-           .block = first_block + shard.offset / gradient_statistics::kBlock,
-           .elements = std::min(shard.elements, content - shard.offset)});
+      add({.x = gradients[static_cast<std::size_t>(bucket)],
+           .elements = std::min(shard.elements, content - shard.offset),
+           .first_block = first_block + shard.offset / gradient_statistics::kBlock});
     first_of_bucket_.push_back(static_cast<std::int64_t>(first_block * gradient_statistics::kBlock));
     padding_ += static_cast<std::int64_t>(content);
     first_block += gradient_statistics::block_count(content);
@@ -76,37 +76,43 @@ double NonFiniteCheck::share_of(std::int64_t tiny_gradients) const {
 /// Merges neighbours.
 void NonFiniteCheck::add(const Run& run) {
   Run* const last = runs_.empty() ? nullptr : &runs_.back();
-  if (last && last->data + last->elements == run.data && last->elements % gradient_statistics::kBlock == 0 &&
-      last->block + last->elements / gradient_statistics::kBlock == run.block)
+  if (last && last->x + last->elements == run.x && last->elements % gradient_statistics::kBlock == 0 &&
+      last->first_block + last->elements / gradient_statistics::kBlock == run.first_block)
     last->elements += run.elements;
   else
     runs_.push_back(run);
 }
 
-void NonFiniteCheck::enqueue(kernels::Stream& stream, kernels::step_state::StepState* found) {
-  auto* const blocks = blocks_->as<float>();
-  if (!parts_.shards.whole()) stream.enqueue_zero(blocks, blocks_->size());  // other ranks' blocks
-  for (const Run& run : runs_)
-    parts_.kernel.blocks(stream, {.dtype = kernels::DType::f32,
-                                  .x = run.data,
-                                  .elements = run.elements,
-                                  .tiny = kTiny,
-                                  .blocks = blocks + run.block,
-                                  .notes = notes() + run.block});
-  if (!parts_.shards.whole()) enqueue_exchange();
-  parts_.kernel.total(stream, {.blocks = blocks,
-                               .notes = notes(),
-                               .count = block_count_,
-                               .sum = sum_.as<float>(),
-                               .non_finite = &found->non_finite,
-                               .first_non_finite = &found->first_non_finite,
-                               .tiny_count = &found->tiny_gradients});
+void NonFiniteCheck::enqueue(kernels::Stream& stream, const Results& results) {
+  if (!parts_.shards.whole()) enqueue_shards(stream);
+  parts_.kernel.finish(stream, {.runs = parts_.shards.whole() ? runs_ : std::span<const Run>(),
+                                .partial_sums = parts_.partial_sums,
+                                .tiny = kTiny,
+                                .blocks = blocks_->as<float>(),
+                                .notes = notes(),
+                                .count = block_count_,
+                                .sum = sum_.as<float>(),
+                                .non_finite = &results.found->non_finite,
+                                .first_non_finite = &results.found->first_non_finite,
+                                .tiny_count = &results.found->tiny_gradients,
+                                .prepare = results.prepare,
+                                .arrivals = results.arrivals});
+  parts_.partial_sums.clear();
 }
 
-/// Each block's results are on one rank, and 0 on the others.
-void NonFiniteCheck::enqueue_exchange() {
-  parts_.ddp.enqueue_in_line([this](kernels::Stream& stream) {
-    parts_.group.all_reduce({.segment = blocks_.get(), .slice = {0, kNumbersPerBlock * block_count_}}, stream);
+/// Each block's results are on one rank, and 0 on the others, until they are exchanged.
+void NonFiniteCheck::enqueue_shards(kernels::Stream& stream) {
+  auto* const blocks = blocks_->as<float>();
+  stream.enqueue_zero(blocks, blocks_->size());
+  for (const Run& run : runs_)
+    parts_.kernel.blocks(stream, {.dtype = kernels::DType::f32,
+                                  .x = run.x,
+                                  .elements = run.elements,
+                                  .tiny = kTiny,
+                                  .blocks = blocks + run.first_block,
+                                  .notes = notes() + run.first_block});
+  parts_.ddp.enqueue_in_line([this](kernels::Stream& here) {
+    parts_.group.all_reduce({.segment = blocks_.get(), .slice = {0, kNumbersPerBlock * block_count_}}, here);
   });
 }
 

@@ -12,8 +12,8 @@
 
 namespace gradring::train {
 
-/// Checks a step's summed gradients: whether all are finite, which is the first non-finite one in the order of
-/// backward, their squared norm, and how many are too small for f16. Each rank checks what it has: everything, or its
+/// Completes and checks a step's summed gradients: whether all are finite, which is the first non-finite one in the order
+/// of backward, their squared norm, and how many are too small for f16. Each rank checks what it has: everything, or its
 /// shards, whose partial results are then all-reduced. The loss is not checked: it may be infinite where no gradient
 /// is.
 ///
@@ -31,14 +31,22 @@ class NonFiniteCheck {
     DistributedDataParallel& ddp;
     const Shards& shards;
     kernels::gradient_statistics::Variant kernel;
+    kernels::PartialSums& partial_sums;  ///< of the gradients, that are still to be added up
   };
   /// Checks gradients whose shards are at `gradients`. Collective.
   ///
   /// Errors    InvalidArgument if a shard is not a multiple of a block.
   NonFiniteCheck(const Parts& parts, const ShardPointers& gradients);
 
-  /// Writes the results to *found and sum_of_squares(), on the compute stream.
-  void enqueue(kernels::Stream& stream, kernels::step_state::StepState* found);
+  /// What it writes, in device memory.
+  struct Results {
+    kernels::step_state::StepState* found = nullptr;
+    unsigned* arrivals = nullptr;                ///< of FinishArgs
+    kernels::step_state::PrepareArgs prepare{};  ///< of *found, whose norm is checked; a null state: not done
+  };
+  /// Completes the gradients, writes the results to *found and sum_of_squares(), and prepares the state for the
+  /// optimizer, on the compute stream: on a GPU by one launch, unless shards are exchanged.
+  void enqueue(kernels::Stream& stream, const Results& results);
   /// The parameter that StepState::first_non_finite belongs to; -1 if all gradients are finite.
   int parameter_at(std::int64_t first_non_finite) const;
   /// StepState::tiny_gradients as a share of all gradients.
@@ -48,14 +56,9 @@ class NonFiniteCheck {
   std::size_t bytes() const { return blocks_->size(); }
 
  private:
-  /// Contiguous gradients with contiguous blocks.
-  struct Run {
-    const float* data = nullptr;
-    std::size_t block = 0;  // the first, counted over all buckets
-    std::size_t elements = 0;
-  };
+  using Run = kernels::gradient_statistics::Run;
   void add(const Run& run);
-  void enqueue_exchange();
+  void enqueue_shards(kernels::Stream& stream);
   float* notes() const { return blocks_->as<float>() + block_count_; }
 
   Parts parts_;

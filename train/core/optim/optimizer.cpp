@@ -38,7 +38,8 @@ class GroupedOptimizer final : public Optimizer {
                    kernels::Device& device, std::size_t elements)
       : groups_(groups.begin(), groups.end()),
         adam_(kernels::pick_variant(kernels.adam, device, kernels::DType::f32)),
-        sgd_(kernels::pick_variant(kernels.sgd, device, kernels::DType::f32)) {
+        sgd_(kernels::pick_variant(kernels.sgd, device, kernels::DType::f32)),
+        step_state_(kernels::pick_variant(kernels.step_state, device, kernels::DType::f32)) {
     const bool any_adam = std::ranges::any_of(groups_, [](const ParameterGroup& group) { return is_adam(group); });
     if (any_adam || std::ranges::any_of(groups_, has_momentum)) first_ = make_state(device, elements);
     if (any_adam) second_ = make_state(device, elements);
@@ -46,14 +47,18 @@ class GroupedOptimizer final : public Optimizer {
   }
 
   void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices, const StepState* state,
-                    const float* learning_rates) override {
+                    const float* learning_rates, const kernels::StepEnd& end) override {
+    const UpdateSlice* const last = muon_ ? nullptr : last_update(slices);
     for (const UpdateSlice& slice : slices) {
       const ParameterGroup& group = groups_[static_cast<std::size_t>(slice.group)];
-      if (group.frozen || is_muon(group)) continue;
-      is_adam(group) ? enqueue_adam(stream, slice, state, learning_rates + slice.group)
-                     : enqueue_sgd(stream, slice, state, learning_rates + slice.group);
+      if (!has_kernel(group)) continue;
+      const kernels::StepEnd end_of_slice = &slice == last ? end : kernels::StepEnd{};
+      const float* const rate = learning_rates + slice.group;
+      is_adam(group) ? enqueue_adam(stream, slice, {state, rate, end_of_slice})
+                     : enqueue_sgd(stream, slice, {state, rate, end_of_slice});
     }
     if (muon_) muon_->enqueue_step(stream, slices, groups_, first_.as<float>(), state, learning_rates);
+    if (!last && end.advance.state) step_state_.advance(stream, end.advance);
   }
   std::vector<OptimizerState> states() override {
     std::vector<OptimizerState> states;
@@ -78,43 +83,59 @@ class GroupedOptimizer final : public Optimizer {
   const OptimizerSpec& options(const UpdateSlice& slice) const {
     return groups_[static_cast<std::size_t>(slice.group)].options;
   }
-  void enqueue_adam(kernels::Stream& stream, const UpdateSlice& slice, const StepState* state, const float* rate) {
+  /// What updates of a step have in common.
+  struct Update {
+    const StepState* state;
+    const float* rate;
+    kernels::StepEnd end;
+  };
+  static bool has_kernel(const ParameterGroup& group) { return !group.frozen && !is_muon(group); }
+  const UpdateSlice* last_update(std::span<const UpdateSlice> slices) const {
+    const UpdateSlice* last = nullptr;
+    for (const UpdateSlice& slice : slices)
+      if (has_kernel(groups_[static_cast<std::size_t>(slice.group)])) last = &slice;
+    return last;
+  }
+  void enqueue_adam(kernels::Stream& stream, const UpdateSlice& slice, const Update& update) {
     const OptimizerSpec& spec = options(slice);
     adam_.run(stream, {.elements = slice.elements,
                        .weights = slice.weights,
                        .gradients = slice.gradients,
                        .m = first_.as<float>() + slice.state_offset,
                        .v = second_.as<float>() + slice.state_offset,
-                       .state = state,
-                       .learning_rate = rate,
+                       .state = update.state,
+                       .learning_rate = update.rate,
                        .hyper = {.beta1 = spec.betas.first,
                                  .beta2 = spec.betas.second,
                                  .epsilon = spec.epsilon,
                                  .weight_decay = spec.weight_decay,
                                  .decoupled = spec.kind == OptimizerKind::adamw},
                        .copy_dtype = slice.copy.dtype,
-                       .copy = slice.copy.data});
+                       .copy = slice.copy.data,
+                       .end = update.end});
   }
-  void enqueue_sgd(kernels::Stream& stream, const UpdateSlice& slice, const StepState* state, const float* rate) {
+  void enqueue_sgd(kernels::Stream& stream, const UpdateSlice& slice, const Update& update) {
     const OptimizerSpec& spec = options(slice);
     sgd_.run(stream, {.elements = slice.elements,
                       .weights = slice.weights,
                       .gradients = slice.gradients,
                       .momentum_buffer = spec.momentum != 0 ? first_.as<float>() + slice.state_offset : nullptr,
-                      .state = state,
-                      .learning_rate = rate,
+                      .state = update.state,
+                      .learning_rate = update.rate,
                       .hyper = {.momentum = spec.momentum,
                                 .dampening = spec.dampening,
                                 .weight_decay = spec.weight_decay,
                                 .nesterov = spec.nesterov,
                                 .decoupled = spec.kind == OptimizerKind::sgdw},
                       .copy_dtype = slice.copy.dtype,
-                      .copy = slice.copy.data});
+                      .copy = slice.copy.data,
+                      .end = update.end});
   }
 
   std::vector<ParameterGroup> groups_;
   kernels::adam::Variant adam_;
   kernels::sgd::Variant sgd_;
+  kernels::step_state::Variant step_state_;
   kernels::Buffer first_;   // exp_avg or momentum_buffer
   kernels::Buffer second_;  // exp_avg_sq
   std::optional<Muon> muon_;
@@ -130,9 +151,13 @@ struct EmaSpec {
 /// AveragedModel does.
 class Ema final : public Optimizer {
  public:
-  Ema(std::unique_ptr<Optimizer> inner, const EmaSpec& spec, const kernels::ema::Variant& kernel,
-      kernels::Device& device, std::size_t elements)
-      : inner_(std::move(inner)), spec_(spec), kernel_(kernel), average_(make_state(device, elements)) {}
+  Ema(std::unique_ptr<Optimizer> inner, const EmaSpec& spec, const kernels::KernelSet& kernels, kernels::Device& device,
+      std::size_t elements)
+      : inner_(std::move(inner)),
+        spec_(spec),
+        kernel_(kernels::pick_variant(kernels.ema, device, kernels::DType::f32)),
+        step_state_(kernels::pick_variant(kernels.step_state, device, kernels::DType::f32)),
+        average_(make_state(device, elements)) {}
 
   void enqueue_begin(kernels::Stream& stream, std::span<const UpdateSlice> slices) override {
     inner_->enqueue_begin(stream, slices);
@@ -140,14 +165,15 @@ class Ema final : public Optimizer {
       stream.enqueue_copy(average_.as<float>() + slice.state_offset, slice.weights, slice.elements * sizeof(float));
   }
   void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices, const StepState* state,
-                    const float* learning_rates) override {
-    inner_->enqueue_step(stream, slices, state, learning_rates);
+                    const float* learning_rates, const kernels::StepEnd& end) override {
+    inner_->enqueue_step(stream, slices, state, learning_rates, {});
     for (const UpdateSlice& slice : slices)
       kernel_.run(stream, {.elements = slice.elements,
                            .weights = slice.weights,
                            .average = average_.as<float>() + slice.state_offset,
                            .state = state,
                            .decay = spec_.decay});
+    if (end.advance.state) step_state_.advance(stream, end.advance);
   }
   std::vector<OptimizerState> states() override {
     std::vector<OptimizerState> states = inner_->states();
@@ -160,6 +186,7 @@ class Ema final : public Optimizer {
   std::unique_ptr<Optimizer> inner_;
   EmaSpec spec_;
   kernels::ema::Variant kernel_;
+  kernels::step_state::Variant step_state_;
   kernels::Buffer average_;
 };
 
@@ -212,8 +239,7 @@ std::unique_ptr<Optimizer> make_optimizer(std::span<const ParameterGroup> groups
                                           std::size_t elements) {
   auto optimizer = std::make_unique<GroupedOptimizer>(groups, muon, kernels, device, elements);
   if (ema == 0) return optimizer;
-  const auto kernel = kernels::pick_variant(kernels.ema, device, kernels::DType::f32);
-  return std::make_unique<Ema>(std::move(optimizer), EmaSpec{ema, groups.size()}, kernel, device, elements);
+  return std::make_unique<Ema>(std::move(optimizer), EmaSpec{ema, groups.size()}, kernels, device, elements);
 }
 
 double learning_rate_at(const ScheduleSpec& spec, double peak, std::int64_t steps, std::int64_t step) {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/ops/kernel_set.h"
+#include "kernels/ops/optimizers/optimizers.h"
 #include "kernels/ops/step_state/step_state.h"
 #include "kernels/runtime/device.h"
 #include "kernels/runtime/dtype.h"
@@ -58,10 +59,11 @@ class Optimizer {
   /// To be called after weights were initialized or loaded.
   virtual void enqueue_begin(kernels::Stream& /*stream*/, std::span<const UpdateSlice> /*slices*/) {}
   /// weights -= update(gradients * state->gradient_scale), and copy = weights, unless state->non_finite. `state` is in
-  /// device memory; the caller advances its count of applied steps afterwards. So are `learning_rates`, one for each
-  /// parameter group.
+  /// device memory. So are `learning_rates`, one for each parameter group. Then the step ends as `end` says: in the
+  /// launch of the last update where that is Adam's or SGD's, else in a launch of its own.
   virtual void enqueue_step(kernels::Stream& stream, std::span<const UpdateSlice> slices,
-                            const kernels::step_state::StepState* state, const float* learning_rates) = 0;
+                            const kernels::step_state::StepState* state, const float* learning_rates,
+                            const kernels::StepEnd& end = {}) = 0;
   /// All state, in device memory: to be saved or overwritten between steps.
   virtual std::vector<OptimizerState> states() = 0;
   /// Device memory of the state.

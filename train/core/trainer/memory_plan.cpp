@@ -90,7 +90,8 @@ ProgramMemories plan_programs(const MemoryPlanSpec& spec, const MemoryPlanWorld&
   comm::ProcessGroup group = dry_run_group(device, spec.world_size);
   GatheredStatistics statistics(group, replica.shards);
   const nn::Program training(model, replica.batch_of_device(), nn::ProgramMode::training, world.backend, device,
-                             replica.precision, replica.checkpointing, replica.sync_batch_norm ? &statistics : nullptr);
+                             replica.precision, replica.checkpointing, replica.sync_batch_norm ? &statistics : nullptr,
+                             most_partial_sum_bytes(replica, device));
   const nn::Program evaluation(model, spec.eval_batch, nn::ProgramMode::evaluation, world.backend, device,
                                replica.precision);
   const nn::ArenaLayout layout = replica_layout(replica, model, nn::parameters_of(model), spec.world_size);

@@ -125,6 +125,12 @@ Shards replica_shards(int zero, const nn::ArenaLayout& layout, int world_size, i
   return zero > 0 ? Shards(layout, world_size, rank) : Shards(layout, 1, 0);
 }
 
+std::size_t most_partial_sum_bytes(const ReplicaSpec& spec, const kernels::Device& device) {
+  constexpr std::size_t kMost = 64 * 1024 * 1024;
+  const bool reads_gradients_before = spec.accumulates || spec.devices > 1 || spec.exact_terms > 0;
+  return device.id().kind == kernels::DeviceKind::cuda && !reads_gradients_before ? kMost : 0;
+}
+
 int slots_for(const nn::ArenaLayout& layout, const nn::Program& program) {
   return buckets_at_once(layout, program.parameters_of_plans()) + 1;
 }
@@ -150,14 +156,16 @@ ReplicaBuffers::ReplicaBuffers(const ReplicaSpec& spec, const Parts& parts)
                                      .stream = parts.stream,
                                      .gradients = gradients,
                                      .shards = parts.shards,
-                                     .ddp = ddp})),
+                                     .ddp = ddp,
+                                     .partial_sums = partial_sums})),
       weights(make_weights(spec, parts, ddp, frozen, of_model.data())),
       check({.device = parts.ledger.on(MemoryClass::step),
              .group = parts.group,
              .ddp = ddp,
              .shards = parts.shards,
              .kernel = kernels::pick_variant(parts.kernels.gradient_statistics, parts.ledger.on(MemoryClass::step),
-                                             kernels::DType::f32)},
+                                             kernels::DType::f32),
+             .partial_sums = partial_sums},
             reducer->sums()) {
   const auto hold = [&](MemoryClass memory_class, std::size_t bytes) {
     held.push_back(parts.ledger.hold(memory_class, bytes));
@@ -185,7 +193,8 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
       statistics_(world.group, spec.shards),
       program_(model_, spec.batch_of_device(), nn::ProgramMode::training, world.backend,
                {memory_.on(MemoryClass::activations), memory_.on(MemoryClass::workspace)}, spec.precision,
-               spec.checkpointing, spec.sync_batch_norm ? &statistics_ : nullptr),
+               spec.checkpointing, spec.sync_batch_norm ? &statistics_ : nullptr,
+               most_partial_sum_bytes(spec, world.device)),
       stream_(decorated(decorators.stream, world.device.make_stream(kernels::StreamMode::in_place))),
       buffers_(spec, {.kernels = world.kernels,
                       .group = world.group,

@@ -84,6 +84,11 @@ StepSpec for_groups(StepSpec step, const ParameterGroups& groups);
 /// This rank's shards of the optimizer state: everything without ZeRO.
 Shards replica_shards(int zero, const nn::ArenaLayout& layout, int world_size, int rank);
 
+/// Memory in which backward may leave partial sums of gradients, for one launch that adds them up. On GPUs alone, where
+/// a launch costs more than that; not where passes or devices add to gradients before (--accumulate, --data-parallel),
+/// or to shards of them (--reproducible).
+std::size_t most_partial_sum_bytes(const ReplicaSpec& spec, const kernels::Device& device);
+
 /// Slots for buckets that share them: for those that a plan uses at once, and one that is in transfer meanwhile.
 int slots_for(const nn::ArenaLayout& layout, const nn::Program& program);
 
@@ -109,6 +114,7 @@ struct ReplicaBuffers {
   ModelBuffers of_model;
   FrozenWeights frozen;
   DistributedDataParallel ddp;
+  kernels::PartialSums partial_sums;  ///< that backward has left
   std::unique_ptr<GradientReducer> reducer;
   std::unique_ptr<ComputeWeights> weights;
   NonFiniteCheck check;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "kernels/base/error.h"
-#include "kernels/lib/variant.h"
 
 namespace gradring::train {
 namespace {
@@ -34,27 +33,27 @@ std::size_t bytes_of_rates(const StepSpec& spec) {
 TrainStep::TrainStep(StepSpec spec, const StepParts& parts)
     : spec_(std::move(spec)),
       parts_(parts),
-      counter_(kernels::pick_variant(parts.kernels.step_state, parts.device, DType::f32)),
       correct_(parts.device.allocate(sizeof(std::int32_t))),
       state_(parts.device.allocate(sizeof(StepState))),
-      report_(parts.device.allocate(sizeof(Report))),
+      counters_(parts.device.allocate(sizeof(Counters))),
       host_state_(parts.device.allocate(sizeof(StepState), MemoryKind::pinned)),
       host_rates_(parts.device.allocate(bytes_of_rates(spec_), MemoryKind::pinned)),
       rates_(parts.device.allocate(bytes_of_rates(spec_))),
       group_rates_(parts.device.allocate(spec_.groups * sizeof(float))),
-      host_reports_(parts.device.allocate(kSlots * sizeof(Report), MemoryKind::pinned)),
+      reports_(parts.device.allocate(kSlots * sizeof(Report), MemoryKind::pinned)),
       clock_(parts.ddp) {
   for (std::size_t i = 0; i < kSlots; ++i)
-    slots_.push_back({.report = host_reports_.as<Report>() + i, .done = parts.device.make_event()});
+    slots_.push_back({.report = reports_.as<Report>() + i, .done = parts.device.make_event()});
   *host_state_.as<StepState>() = {.loss_scale = spec_.loss_scaling.first()};
   parts_.stream.enqueue_copy(state_.data(), host_state_.data(), sizeof(StepState));
+  parts_.stream.enqueue_zero(counters_.data(), sizeof(Counters));
   std::ranges::copy(spec_.learning_rates, host_rates_.as<float>());
   parts_.stream.enqueue_copy(rates_.data(), host_rates_.data(), rates_.size());
   parts_.reducer.set_loss_scale(&device_state()->loss_scale);
 }
 
 std::size_t TrainStep::memory_bytes(const StepSpec& spec) {
-  return sizeof(std::int32_t) + sizeof(StepState) + sizeof(Report) +
+  return sizeof(std::int32_t) + sizeof(StepState) + sizeof(Counters) +
          (spec.learning_rates.size() + spec.groups) * sizeof(float);
 }
 
@@ -106,7 +105,8 @@ void TrainStep::enqueue_backward(DeviceBatch& batch, const Shape& shape, const n
                                    .scale = 1.0f / static_cast<float>(shape.divisor),
                                    .loss_scale = &device_state()->loss_scale,
                                    .loss_sum = gradients.piggyback,
-                                   .correct = correct_.as<std::int32_t>()},
+                                   .correct = correct_.as<std::int32_t>(),
+                                   .arrivals = &counters_.as<Counters>()->arrivals},
                                   observer);
   parts_.reducer.enqueue_end();
   clock_.end(phases_.backward);
@@ -115,23 +115,29 @@ void TrainStep::enqueue_backward(DeviceBatch& batch, const Shape& shape, const n
 void TrainStep::enqueue_update() {
   const TraceScope traced(trace_, TraceCategory::optimizer, "optimizer");
   kernels::Stream& stream = parts_.stream;
-  parts_.check.enqueue(stream, device_state());
-  counter_.prepare(stream, {.state = device_state(),
-                            .learning_rates = rates_.as<float>(),
-                            .count = static_cast<std::int32_t>(spec_.learning_rates.size() / spec_.groups),
-                            .sum_of_squares = parts_.check.sum_of_squares(),
-                            .most_norm = spec_.clip_norm > 0 ? static_cast<float>(spec_.clip_norm) : kInfinity,
-                            .groups = static_cast<std::int32_t>(spec_.groups),
-                            .rates = group_rates_.as<float>()});
-  parts_.optimizer.enqueue_step(stream, parts_.slices, device_state(), group_rates_.as<float>());
+  auto* const counters = counters_.as<Counters>();
+  parts_.check.enqueue(stream,
+                       {.found = device_state(),
+                        .arrivals = &counters->arrivals,
+                        .prepare = {.state = device_state(),
+                                    .learning_rates = rates_.as<float>(),
+                                    .count = static_cast<std::int32_t>(spec_.learning_rates.size() / spec_.groups),
+                                    .sum_of_squares = parts_.check.sum_of_squares(),
+                                    .most_norm = spec_.clip_norm > 0 ? static_cast<float>(spec_.clip_norm) : kInfinity,
+                                    .groups = static_cast<std::int32_t>(spec_.groups),
+                                    .rates = group_rates_.as<float>()}});
+  parts_.optimizer.enqueue_step(stream, parts_.slices, device_state(), group_rates_.as<float>(),
+                                {.advance = {.state = device_state(),
+                                             .policy = spec_.loss_scaling.policy,
+                                             .dynamic = spec_.loss_scaling.dynamic,
+                                             .reports = {.ring = reports_.as<Report>(),
+                                                         .count = kSlots,
+                                                         .written = &counters->reports,
+                                                         .loss_sum = parts_.reducer.loss_sum()}},
+                                 .arrivals = &counters->arrivals});
   parts_.ddp.enqueue_in_line([this](auto& line) { parts_.weights.enqueue_gather(line); });
   clock_.end(phases_.optimizer);
   parts_.ddp.enqueue_end_of_step();
-  auto* report = report_.as<Report>();
-  stream.enqueue_copy(&report->state, device_state(), sizeof(StepState));  // before `advance` changes it
-  stream.enqueue_copy(&report->loss_sum, parts_.reducer.loss_sum(), sizeof(float));
-  counter_.advance(
-      stream, {.state = device_state(), .policy = spec_.loss_scaling.policy, .dynamic = spec_.loss_scaling.dynamic});
 }
 
 std::unique_ptr<kernels::Recording> TrainStep::record(DeviceBatch& batch, const Shape& shape) {
@@ -150,9 +156,9 @@ void TrainStep::enqueue_recorded(DeviceBatch& batch, const Shape& shape) {
   parts_.ddp.replay([this, &recording] { recording->enqueue(parts_.stream); });
 }
 
-void TrainStep::enqueue_report(std::int64_t global_samples) {
+/// After a step: its report is in the next slot once the stream has reached this point.
+void TrainStep::mark_report(std::int64_t global_samples) {
   Slot& slot = slots_[next_slot_++ % kSlots];
-  parts_.stream.enqueue_copy(slot.report, report_.data(), sizeof(Report));
   parts_.stream.record(*slot.done);
   slot.global_samples = global_samples;
   const StepPhases phases = std::exchange(phases_, {});
@@ -172,7 +178,7 @@ void TrainStep::enqueue(const Input& input) {
                     .first = input.first,
                     .stride = input.stride};
   spec_.recorded ? enqueue_recorded(input.batch, shape) : enqueue_work(input.batch, shape);
-  if (input.pass.last) enqueue_report(input.global_samples);
+  if (input.pass.last) mark_report(input.global_samples);
 }
 
 bool TrainStep::full() const { return in_flight_.size() == kSlots; }

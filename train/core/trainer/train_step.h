@@ -180,13 +180,14 @@ class TrainStep {
 
  private:
   using StepState = kernels::step_state::StepState;
-  /// What a step reports: in device memory until the next step, in pinned memory until it is taken.
-  struct Report {
-    StepState state;
-    float loss_sum = 0;
+  using Report = kernels::step_state::Report;
+  /// What kernels count.
+  struct Counters {
+    unsigned arrivals = 0;      // of blocks of a launch
+    std::uint32_t reports = 0;  // written
   };
   struct Slot {
-    Report* report = nullptr;  // in host_reports_
+    const Report* report = nullptr;  // in reports_
     std::unique_ptr<kernels::Event> done;
     std::int64_t global_samples = 0;
     std::optional<StepPhases> phases{};
@@ -214,23 +215,22 @@ class TrainStep {
   void enqueue_update();
   std::unique_ptr<kernels::Recording> record(DeviceBatch& batch, const Shape& shape);
   void enqueue_recorded(DeviceBatch& batch, const Shape& shape);
-  void enqueue_report(std::int64_t global_samples);
+  void mark_report(std::int64_t global_samples);
   StepResult take_oldest();
 
   StepSpec spec_;
   StepParts parts_;
-  kernels::step_state::Variant counter_;
   kernels::Buffer correct_;
   kernels::Buffer state_;       // StepState
-  kernels::Buffer report_;      // Report, of the newest step
+  kernels::Buffer counters_;    // Counters
   kernels::Buffer host_state_;  // pinned: staging
   kernels::Buffer host_rates_;
-  kernels::Buffer rates_;         // learning rates: tables of the groups, one an applied step
-  kernels::Buffer group_rates_;   // of this step, one a group
-  kernels::Buffer host_reports_;  // pinned: one Report per slot
+  kernels::Buffer rates_;        // learning rates: tables of the groups, one an applied step
+  kernels::Buffer group_rates_;  // of this step, one a group
+  kernels::Buffer reports_;      // pinned: one Report per slot, written by the device
   std::vector<Slot> slots_;
   std::deque<Slot*> in_flight_;  // oldest first
-  std::size_t next_slot_ = 0;
+  std::size_t next_slot_ = 0;    // as many as Counters::reports will be
   kernels::TraceTrack* trace_ = nullptr;
   PhaseClock clock_;
   StepPhases phases_;      // of the current step

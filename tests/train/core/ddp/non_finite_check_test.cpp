@@ -26,7 +26,9 @@ struct Rank {
   std::unique_ptr<kernels::Stream> stream = device.make_stream(kernels::StreamMode::in_place);
   train::DistributedDataParallel ddp;
   train::BucketMemory gradients;
+  kernels::PartialSums partial_sums;
   train::NonFiniteCheck check;
+  unsigned arrivals = 0;
   kernels::step_state::StepState found;
 
   Rank(comm::ProcessGroup& group, bool sharded)
@@ -39,7 +41,8 @@ struct Rank {
                .group = group,
                .ddp = ddp,
                .shards = shards,
-               .kernel = kernels::kernel_set().gradient_statistics.front()},
+               .kernel = kernels::kernel_set().gradient_statistics.front(),
+               .partial_sums = partial_sums},
               train::shards_within(shards, gradients)) {}
 
   std::span<float> of(int parameter) {
@@ -49,7 +52,7 @@ struct Rank {
     for (const int parameter : kBackward) std::ranges::fill(of(parameter), value);
   }
   void look() {
-    check.enqueue(*stream, &found);
+    check.enqueue(*stream, {.found = &found, .arrivals = &arrivals});
     stream->synchronize(Deadline::after(std::chrono::minutes(1)));
   }
 };
