@@ -159,5 +159,33 @@ class Dots {
   float rest_[kRows] = {};
 };
 
+/// Sums of a strip of columns.
+template <int kStrip>
+struct StripSums {
+#ifdef __CUDACC__
+  float sum = 0;
+
+  template <class T>
+  __device__ void add(const T* row, int /*width*/) {
+    sum += to_f32(*row);
+  }
+  __device__ void add(const StripSums& other) { sum += other.sum; }
+  __device__ float operator[](int) const { return sum; }
+#else
+  static constexpr int kParts = kStrip / kLanes;
+  Lanes parts[kParts] = {};
+
+  template <class T, class Width>
+  void add(const T* row, Width width) {
+    for (int p = 0; p < kParts; ++p)
+      if (p * kLanes < width) lib::add(parts[p], load_lanes(row + p * kLanes, width - p * kLanes));
+  }
+  void add(const StripSums& other) {
+    for (int p = 0; p < kParts; ++p) lib::add(parts[p], other.parts[p]);
+  }
+  float operator[](int j) const { return parts[j / kLanes][j % kLanes]; }
+#endif
+};
+
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::lib

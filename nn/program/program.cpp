@@ -151,8 +151,7 @@ void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, c
   batch_ = batch.samples;
   random_ = batch.random;
   input_dtype_ = batch.x_dtype == dtype_ ? std::nullopt : batch.x_dtype;
-  check(!input_dtype_ || (*input_dtype_ == kernels::DType::f32 && reads_f32()),
-        "a batch has another type than its program, and the plans that read it take no other: pass that type");
+  check(!input_dtype_ || (input_dtype_ == kernels::DType::f32 && reads_f32()), "a batch has a type that no plan reads");
   enqueue_cut(stream, batch.x);
   observer.before_forward();
   for (std::size_t i = 0; i < plans_.stages.size(); ++i) {

@@ -33,40 +33,13 @@ __global__ void bias_add_rows_kernel(const T* x, const T* __restrict__ bias, T* 
   }
 }
 
-/// Sums of a strip of columns.
-struct StripSums {
-#ifdef __CUDACC__
-  float sum = 0;
-
-  template <class T>
-  __device__ void add(const T* row, int /*width*/) {
-    sum += lib::to_f32(*row);
-  }
-  __device__ void add(const StripSums& other) { sum += other.sum; }
-  __device__ float operator[](int) const { return sum; }
-#else
-  static constexpr int kParts = kStrip / lib::kLanes;
-  lib::Lanes parts[kParts] = {};
-
-  template <class T, class Width>
-  void add(const T* row, Width width) {
-    for (int p = 0; p < kParts; ++p)
-      if (p * lib::kLanes < width) lib::add(parts[p], lib::load_lanes(row + p * lib::kLanes, width - p * lib::kLanes));
-  }
-  void add(const StripSums& other) {
-    for (int p = 0; p < kParts; ++p) lib::add(parts[p], other.parts[p]);
-  }
-  float operator[](int j) const { return parts[j / lib::kLanes][j % lib::kLanes]; }
-#endif
-};
-
 /// Of `width` columns from `from` on. Where the width is known when this is compiled, no part of a strip is asked for it.
 template <class T, class Width>
-__device__ inline StripSums sum_strip(const T* from, Width width, std::int64_t rows, int channels) {
-  StripSums sums;
+__device__ inline lib::StripSums<kStrip> sum_strip(const T* from, Width width, std::int64_t rows, int channels) {
+  lib::StripSums<kStrip> sums;
   for (std::int64_t batch = 0; batch < rows; batch += kBatch) {
     const std::int64_t end = rows - batch < kBatch ? rows : batch + kBatch;
-    StripSums chains[kChains];
+    lib::StripSums<kStrip> chains[kChains];
     std::int64_t row = batch;
     for (; row + kChains <= end; row += kChains)
       for (auto& chain : chains) {
@@ -74,7 +47,7 @@ __device__ inline StripSums sum_strip(const T* from, Width width, std::int64_t r
         from += channels;
       }
     for (; row < end; ++row, from += channels) chains[0].add(from, width);
-    for (const StripSums& chain : chains) sums.add(chain);
+    for (const lib::StripSums<kStrip>& chain : chains) sums.add(chain);
   }
   return sums;
 }
@@ -85,9 +58,9 @@ __global__ void bias_grad_strips_kernel(const T* __restrict__ dy, float* __restr
   for (std::size_t strip : simt::grid_range(static_cast<std::size_t>(lib::strips(channels, kStrip)))) {
     const int first = static_cast<int>(strip) * kStrip;
     const int width = lib::strip_width(channels, static_cast<std::int64_t>(strip), kStrip);
-    const StripSums sums = width == kStrip
-                               ? sum_strip(dy + first, std::integral_constant<int, kStrip>(), rows, channels)
-                               : sum_strip(dy + first, width, rows, channels);
+    const lib::StripSums<kStrip> sums =
+        width == kStrip ? sum_strip(dy + first, std::integral_constant<int, kStrip>(), rows, channels)
+                        : sum_strip(dy + first, width, rows, channels);
     for (int j = 0; j < width; ++j) db[first + j] = accumulate ? db[first + j] + sums[j] : sums[j];
   }
 }

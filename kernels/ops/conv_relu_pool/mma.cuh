@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/lib/half_pairs.h"
 #include "kernels/ops/conv2d/products.cuh"
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
 
@@ -72,23 +73,6 @@ inline conv2d::Patches::Outputs pooled_outputs(const Geometry& g) {
 /// Eight times the code `element`, as the codes of eight channels are in 32 bits.
 __device__ inline std::uint32_t eight_codes(int element) { return static_cast<std::uint32_t>(element) * 0x11111111u; }
 
-/// Four bytes that repeat the highest bits of bytes of a (0 to 3) and b (4 to 7): nibble i of `selector` is 8 plus the
-/// number of that for byte i.
-template <std::uint32_t kSelector>
-__device__ inline std::uint32_t repeated_signs(std::uint32_t a, std::uint32_t b) {
-#ifdef __CUDACC__
-  std::uint32_t bytes;
-  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "n"(kSelector));
-  return bytes;
-#else
-  const std::uint64_t both = std::uint64_t{b} << 32 | a;
-  std::uint32_t bytes = 0;
-  for (unsigned i = 0; i < 4; ++i)
-    if (both >> (8 * (kSelector >> 4 * i & 7) + 7) & 1) bytes |= 0xffu << 8 * i;
-  return bytes;
-#endif
-}
-
 /// dz, the gradient of the convolution's output: dy where the code names the element, 0 elsewhere. It exists in shared
 /// memory only, one k-tile at a time.
 template <class T>
@@ -123,11 +107,12 @@ struct PooledGradient {
     std::uint32_t differs = vector.differences | vector.differences >> 2;
     differs |= differs >> 1;                            // the lowest bit of a channel's four: any of them
     const std::uint32_t kept = ~differs & 0x11111111u;  // of channel 2 i bit 8 i, of channel 2 i + 1 bit 8 i + 4
-    const std::uint32_t even = kept << 7;
+    const std::uint32_t even = kept << 7;               // the highest bits of bytes, of which permute_bytes makes masks
     const std::uint32_t odd = kept << 3;
     const uint4& dy = vector.dy;
-    simt::store_as(to, uint4{dy.x & repeated_signs<0xcc88>(even, odd), dy.y & repeated_signs<0xdd99>(even, odd),
-                             dy.z & repeated_signs<0xeeaa>(even, odd), dy.w & repeated_signs<0xffbb>(even, odd)});
+    simt::store_as(to,
+                   uint4{dy.x & lib::permute_bytes<0xcc88>(even, odd), dy.y & lib::permute_bytes<0xdd99>(even, odd),
+                         dy.z & lib::permute_bytes<0xeeaa>(even, odd), dy.w & lib::permute_bytes<0xffbb>(even, odd)});
   }
 };
 
