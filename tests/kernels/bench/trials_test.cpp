@@ -71,6 +71,7 @@ TEST(Trials, FindASumOfMoreRowsThanThereAre) {
   const KernelCase c = with_planted(make, "gradient_statistics", [](const KernelCase& first, KernelCase& own) {
     const auto run = first.variants.front().run;
     own.variants = {{"planted", run}};
+    own.emulated = {};
   });
   const WrongElement wrong = wrong_in(c, world);
   EXPECT_EQ(wrong.trial, Trial::tail);
