@@ -58,7 +58,8 @@ constexpr const char* kDiffExamples =
     "  gradring bench diff old.json new.json\n"
     "  gradring bench diff old.json new.json --threshold 5\n"
     "  gradring bench diff shm.json tcp.json --ignore comm\n"
-    "  gradring bench kernels --device cuda --simulate-gpu h100 --op gemm --dtype fp16 --counters -J gemm.json\n"
+    "  gradring bench kernels --device cuda --simulate-gpu h100 --op gemm \\\n"
+    "    --counters -J gemm.json\n"
     "  gradring bench diff gemm.json\n";
 
 constexpr double kPercent = 100;
