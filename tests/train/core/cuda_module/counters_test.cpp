@@ -111,7 +111,7 @@ TEST_F(BenchCounters, NeedASimulatedGpu) {
   for (const char* benchmark : {"kernels", "step"}) {
     const ProgramEnd end = bench({benchmark, "--device", "cpu"}, false);
     EXPECT_EQ(end.code, 2) << benchmark;
-    EXPECT_THAT(end.err, HasSubstr("--counters needs --simulate-gpu")) << benchmark;
+    EXPECT_THAT(end.err, HasSubstr("--counters and --annotate need --simulate-gpu")) << benchmark;
   }
   EXPECT_EQ(place_.run({"bench", "step", "--counters-exclude", "NCCL"}).code, 2);
 }
