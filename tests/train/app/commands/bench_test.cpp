@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 
@@ -98,13 +99,17 @@ TEST(BenchKernels, MeasuresALibraryBesideOurs) {
   ASSERT_EQ(end.code, 0) << end.err;
   EXPECT_THAT(end.out, AllOf(HasSubstr("onednn"), HasSubstr("x peer")));
   const auto results = json_of(place);  // outlives the loop over its parts
+  int with_peer = 0;
   for (const auto& c : results.at("cases")) {
     const auto& variants = c.at("variants");
-    EXPECT_EQ(variants.back().at("name"), "onednn");
-    EXPECT_EQ(variants.back().at("kind"), "peer");
-    EXPECT_EQ(variants.back().at("times_peer"), 1);
+    const auto peer = std::ranges::find_if(variants, [](const auto& variant) { return variant.at("kind") == "peer"; });
+    if (peer == variants.end()) continue;  // of an epilogue that the library lacks
+    ++with_peer;
+    EXPECT_EQ(peer->at("name"), "onednn");
+    EXPECT_EQ(peer->at("times_peer"), 1);
     EXPECT_GT(variants.at(0).at("times_peer"), 0);
   }
+  EXPECT_GE(with_peer, 3) << "y, dx and dw of a linear layer";
   const ProgramEnd alone =
       place.run({"bench", "kernels", "--op", "gemm", "--shape", "batch=3,in=5,out=7", "--seconds", "0", "--no-peers"});
   EXPECT_EQ(alone.code, 0) << alone.err;
