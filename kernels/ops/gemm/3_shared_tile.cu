@@ -4,8 +4,8 @@
 //   threadIdx.x follows memory: along K where the operand is K-major, else along M or N.
 // Traffic and bound: each number is loaded from memory once per tile of C: 2 loads for 32 multiply-adds of a thread,
 //   whatever the layouts. From shared memory it is still two loads for each multiply-add: a_tile's number is the same
-//   for all threads of a warp, b_tile's are neighbours. A row of 33 numbers lets a K-major operand be stored
-//   transposed without bank conflicts. Bound by the loads from shared memory.
+//   for all threads of a warp, b_tile's are neighbours. A row of 33 numbers lets a transposed operand (M-major A,
+//   K-major B) be stored without bank conflicts. Bound by the loads from shared memory.
 // Gains over the step before: sectors of memory: a 32nd.
 // Still slow because: a thread keeps nothing in registers but its sum.
 // Limits: as before.

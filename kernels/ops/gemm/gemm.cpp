@@ -24,21 +24,32 @@ void check_args(const Args& args) {
   lib::check_apart("gemm", args.a, lib::bytes_of(args.m * args.k, args.dtype), args.c, c_bytes);
   lib::check_apart("gemm", args.b, lib::bytes_of(args.k * args.n, args.dtype), args.c, c_bytes);
   lib::check_apart("gemm", args.bias, lib::bytes_of(args.n, args.dtype), args.c, c_bytes);
-  lib::check_apart("gemm", args.row_sums, lib::bytes_of(args.m, DType::f32), args.c, c_bytes);
+  const std::size_t row_bytes = lib::bytes_of(args.m, DType::f32);
+  lib::check_apart("gemm", args.c, c_bytes, args.row_sums, row_bytes);
+  lib::check_apart("gemm", args.a, lib::bytes_of(args.m * args.k, args.dtype), args.row_sums, row_bytes);
+  lib::check_apart("gemm", args.b, lib::bytes_of(args.k * args.n, args.dtype), args.row_sums, row_bytes);
+  lib::check_apart("gemm", args.bias, lib::bytes_of(args.n, args.dtype), args.row_sums, row_bytes);
+}
+
+void reject_row_sums(std::string_view variant, const Args& args) {
+  check(!args.row_sums, [&] {
+    return "gemm: row_sums is not null, but variant " + std::string(variant) +
+           " does not compute the row sums of this product; use bias grad";
+  });
 }
 
 namespace {
 
-/// A factor row by row, as the product sees it.
+/// An operand row by row, as the product reads it.
 std::vector<double> read_rows(DType dtype, const void* from, std::size_t rows, std::size_t columns,
                               bool is_transposed) {
   std::vector<double> values = lib::read_values(dtype, from, rows * columns);
   if (!is_transposed) return values;
-  std::vector<double> turned(values.size());
+  std::vector<double> transposed(values.size());
   for (std::size_t row = 0; row < rows; ++row)
     for (std::size_t column = 0; column < columns; ++column)
-      turned[row * columns + column] = values[column * rows + row];
-  return turned;
+      transposed[row * columns + column] = values[column * rows + row];
+  return transposed;
 }
 
 }  // namespace

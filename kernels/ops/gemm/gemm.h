@@ -48,10 +48,12 @@ struct Args {
   bool relu = false;
   float* row_sums = nullptr;
   void* workspace = nullptr;            ///< Variant::workspace_bytes bytes, aligned to 64
-  PartialSums* partial_sums = nullptr;  ///< of an f32 C without bias and ReLU
+  PartialSums* partial_sums = nullptr;  ///< of an f32 C without accumulate, bias and ReLU
 };
 
 void check_args(const Args& args);
+/// For variants that do not compute them.
+void reject_row_sums(std::string_view variant, const Args& args);
 void reference_run(const Args& args);
 
 struct Variant {

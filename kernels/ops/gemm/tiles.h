@@ -258,13 +258,5 @@ void with_slices(Stream& stream, const Args& args, const Problem<T>& problem, in
   sum_slices(stream, static_cast<const float*>(args.workspace), slices, c);
 }
 
-/// For variants that do not compute them.
-inline void reject_row_sums(std::string_view variant, const Args& args) {
-  check(!args.row_sums, [&] {
-    return "gemm: row_sums is not null, but variant " + std::string(variant) +
-           " does not compute the row sums of this " + "product; use bias grad";
-  });
-}
-
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::gemm
