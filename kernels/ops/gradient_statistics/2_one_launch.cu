@@ -4,7 +4,7 @@
 //   backward and the optimizer.
 // Mapping: 16 threads have 64 neighbouring elements, four each. A block of 256 threads has 1024 elements; where there
 //   are many slices to add up, fewer (down to 64): then several groups of threads share the slices of an element, and
-//   their sums meet in shared memory, in a fixed order. The arrays of partial sums, and the gradients between them that
+//   their sums are added up in shared memory, in a fixed order. The arrays of partial sums, and the gradients between them that
 //   are complete, are a list of segments, an argument of the kernel; a block finds its segment by bisection.
 // Traffic and bound: reads each slice once, and each complete gradient; writes the sums, and an eighth of a byte for
 //   each element. Bound by memory.
@@ -182,10 +182,10 @@ __device__ void take_tile(const Work& work) {
   if (tile.parts_log2 > 0) {
     sums[thread] = four;
     __syncthreads();  // the sums of all parts are there
-    if (part == 0)
-      for (int other = thread + blocks * kBlockThreads; other < kThreads; other += blocks * kBlockThreads)
-        SIMT_UNROLL_ON_GPU
-    for (int j = 0; j < kElements; ++j) four.values[j] += sums[other].values[j];
+    for (int other = thread + blocks * kBlockThreads; part == 0 && other < kThreads; other += blocks * kBlockThreads) {
+      SIMT_UNROLL_ON_GPU
+      for (int j = 0; j < kElements; ++j) four.values[j] += sums[other].values[j];
+    }
   }
   if (part == 0) mine.store(four);
   if constexpr (kStatistics)

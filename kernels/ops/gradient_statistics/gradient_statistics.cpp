@@ -76,8 +76,12 @@ void check_args(const FinishArgs& args) {
   check_results(args);
   lib::check_pointer("gradient_statistics", "arrivals", args.arrivals);
   if (args.prepare.state) step_state::check_args(args.prepare);
-  for (const Run& run : args.runs)
-    if (run.elements > 0) lib::check_pointer("gradient_statistics", "x of a run", run.x);
+  for (const Run& run : args.runs) {
+    if (run.elements == 0) continue;
+    lib::check_pointer("gradient_statistics", "x of a run", run.x);
+    check(run.first_block + block_count(run.elements) <= args.count,
+          "gradient_statistics: a run has blocks beyond count");
+  }
   const float* end = nullptr;
   for (const PartialSum& sum : sorted(args.partial_sums)) {
     if (sum.elements == 0) continue;

@@ -80,9 +80,9 @@ struct Run {
 ///
 /// Shapes    partial_sums: each within a run, from a multiple of kAlignment elements on; in any order.
 /// Aliasing  as for Args; `arrivals` is a word of device memory: 0, and 0 again afterwards.
-/// Errors    also InvalidArgument if partial sums are not within a run, or overlap.
-/// Numerics  deterministic: the order of each sum follows from the arguments alone. Each gradient within count * 2^-24
-///           * sum of |partial sums|. The rest as for Args.
+/// Errors    also InvalidArgument if a run has blocks beyond count, or partial sums are not within a run, or overlap.
+/// Numerics  deterministic: the order of each sum follows from the arguments alone. Each gradient within (its number of
+///           slices) * 2^-24 * sum of |partial sums|. The rest as for Args.
 struct FinishArgs {
   std::span<const Run> runs;
   std::span<const PartialSum> partial_sums;

@@ -175,6 +175,9 @@ TEST(FinishedGradients, RejectsPartialSumsOutsideOfRunsAndOverlapping) {
   Gradients gradients;
   const FinishArgs good = gradients.args();
   EXPECT_NO_THROW(check_args(good));
+  FinishArgs short_of_blocks = good;
+  --short_of_blocks.count;
+  EXPECT_THROW(check_args(short_of_blocks), InvalidArgument) << "of a run's blocks";
   PartialSum sum = gradients.last();
   FinishArgs args = good;
   args.partial_sums = {&sum, 1};
