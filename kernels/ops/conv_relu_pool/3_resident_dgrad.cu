@@ -46,10 +46,7 @@ __device__ void store_rows(const float (&sums)[2][kInputs / 8][4], T* dx, int fi
     for (int half = 0; half < 2; ++half) {
       std::uint32_t words[kInputs / 8];
       SIMT_UNROLL_ON_GPU
-      for (int j = 0; j < kInputs / 8; ++j) {
-        const Pair<T> pair{{lib::from_f32<T>(sums[i][j][2 * half]), lib::from_f32<T>(sums[i][j][2 * half + 1])}};
-        words[j] = simt::load_as<std::uint32_t>(&pair);
-      }
+      for (int j = 0; j < kInputs / 8; ++j) words[j] = lib::pair_of<T>(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
       transpose_of_four(words, lane);
       if (first + 16 * i + 8 * half + lane / 4 < s.positions && input < s.inputs)
         simt::store_as(to + (16 * i + 8 * half) * s.inputs, uint4{words[0], words[1], words[2], words[3]});

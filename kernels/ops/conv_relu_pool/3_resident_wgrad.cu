@@ -36,6 +36,19 @@ struct Shape {
   int taps, positions;                               // of dz
 };
 
+/// Calls visit(row, column, pair) for a lane's pairs of neighbouring sums of 16 x 32.
+template <class Visit>
+__device__ void for_each_pair(const float (&sums)[kInputs / 8][4], int lane, Visit visit) {
+  SIMT_UNROLL_ON_GPU
+  for (int j = 0; j < kInputs / 8; ++j) {
+    SIMT_UNROLL_ON_GPU
+    for (int e = 0; e < 4; e += 2) {
+      const simt::Position at = simt::mma_position_in_c(lane, e);
+      visit(at.row, 8 * j + at.column, sums[j][e], sums[j][e + 1]);
+    }
+  }
+}
+
 template <class T>
 __global__ void __launch_bounds__(32 * kMostTaps)
     conv_relu_pool_resident_wgrad_kernel(SIMT_GRID_CONST(Shape) s, SIMT_GRID_CONST(PooledGradient<T>) dz,
@@ -62,8 +75,7 @@ __global__ void __launch_bounds__(32 * kMostTaps)
   const lib::MatrixRow first_a(memory + in_a.row * kPitch + in_a.column);
   const lib::MatrixRow b_row(pixels + (kernel_row * s.line + kernel_column) * kInputPitch + in_b.column);
   const bool sums_bias = tap == 0 && blockIdx.y == 0;
-  const Pair<T> pair_of_ones{{lib::from_f32<T>(1.0f), lib::from_f32<T>(1.0f)}};
-  const auto ones = simt::load_as<std::uint32_t>(&pair_of_ones);
+  const std::uint32_t ones = lib::pair_of<T>(1.0f, 1.0f);
   float sums[kFilters / 16][kInputs / 8][4] = {};
   float bias_sums[kFilters / 16][4] = {};
   const int begin = static_cast<int>(blockIdx.x) * s.images_of_slice;

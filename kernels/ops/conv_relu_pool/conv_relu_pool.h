@@ -77,7 +77,7 @@ struct ForwardArgs {
 /// Types     x, w, dy, dx: f32, f16 or bf16, all equal; dw, db: f32, added to if `accumulate`; sums in f32.
 /// Aliasing  nothing overlaps.
 /// Numerics  deterministic for one variant, number of workers and alignment of the arrays; error as for conv2d's
-///           gradients.
+///           gradients. An infinity or NaN in x, w or dy may make further gradients NaN, by products with zeros.
 /// Cost      at most 4 * out_elements * filter_elements floating-point operations: a quarter (2x2 windows) of those of
 ///           an unpooled convolution's gradients, and nothing for outputs that are cut off.
 /// The rest  as for ForwardArgs.

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include "kernels/lib/async_copy.h"
@@ -27,8 +28,8 @@ std::size_t wgrad_workspace_bytes(const Geometry& g);
 inline constexpr int kVector = lib::kVectorElements;
 inline constexpr int kInputs = 32;  // of a block
 inline constexpr std::int64_t kMostSharedBytes = 96 << 10;
-inline constexpr int kKernel = 3;  // rows and columns of a filter in dgrad
-inline constexpr int kWindow = 2;  // rows and columns in backward
+inline constexpr int kKernel = 3;  // rows and columns of a filter, forward and in dgrad
+inline constexpr int kWindow = 2;  // the same of a window
 
 /// Elements of a row of `channels`, a multiple of 16, in shared memory: an odd number of vectors, so that eight rows hit
 /// no bank twice.
@@ -79,19 +80,6 @@ __device__ void for_each_constant(Visit visit) {
   [&]<int... i>(std::integer_sequence<int, i...>) {
     (visit(std::integral_constant<int, i>()), ...);
   }(std::make_integer_sequence<int, kCount>());
-}
-
-/// Calls visit(row, column, pair) for a lane's pairs of neighbouring sums of 16 x 32.
-template <class Visit>
-__device__ void for_each_pair(const float (&sums)[kInputs / 8][4], int lane, Visit visit) {
-  SIMT_UNROLL_ON_GPU
-  for (int j = 0; j < kInputs / 8; ++j) {
-    SIMT_UNROLL_ON_GPU
-    for (int e = 0; e < 4; e += 2) {
-      const simt::Position at = simt::mma_position_in_c(lane, e);
-      visit(at.row, 8 * j + at.column, sums[j][e], sums[j][e + 1]);
-    }
-  }
 }
 
 /// sums += a b for 16 of K and 32 columns; `b` is the lane's row of them, N-major.

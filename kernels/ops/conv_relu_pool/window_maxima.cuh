@@ -32,7 +32,7 @@ struct WindowMaxima {
 
   using Bias = float[kTiles][2];
 
-  /// Of the same channels; 0 where there is none.
+  /// That of the same channels; 0 beyond the last one.
   template <class T>
   __device__ static void load(Bias& bias, const T* b, int channel, int channels) {
     SIMT_UNROLL_ON_GPU

@@ -202,11 +202,11 @@ TEST(ConvReluPool, LeavesPartialSumsThatAddUpToTheGradients) {
         TypedArray db = TypedArray::unwritten(DType::f32, c.db.elements());
         BackwardArgs args = c.backward_args(dx, dw, db);
         PartialSums left;
-        args.workspace = workspace.data();
-        args.partial_sums = &left;
+        args.workspace = workspace.data(), args.partial_sums = &left;
         if (c.dx.elements() == 0) args.dx = nullptr;
         variant.backward(stream, args);
         finish(stream);
+        EXPECT_TRUE(variant.name != "mma" || c.dw.elements() == 0 || left.size() == 2) << "dw and db";
         add_up(left);
         expect_equal(dw.values(), c.dw.values());
         expect_equal(db.values(), c.db.values());
