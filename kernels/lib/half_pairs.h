@@ -56,6 +56,15 @@ __device__ inline std::uint32_t relu_pair(float lower, float upper) {
 #endif
 }
 
+#ifndef __CUDACC__
+/// f(x, y) of the lower halves, and of the upper ones.
+template <class F>
+std::uint32_t of_halves(std::uint32_t a, std::uint32_t b, const F& f) {
+  return f(a & 0xffffu, b & 0xffffu) | f(a >> 16, b >> 16) << 16;
+}
+constexpr std::uint32_t kInfinity = 0x7c00;  // of f16
+#endif
+
 /// The larger elements; NaN where either is above 0x7c00. Not for negative elements.
 __device__ inline std::uint32_t larger_of_pairs(std::uint32_t a, std::uint32_t b) {
 #ifdef __CUDACC__
@@ -63,11 +72,9 @@ __device__ inline std::uint32_t larger_of_pairs(std::uint32_t a, std::uint32_t b
   asm("max.NaN.f16x2 %0, %1, %2;" : "=r"(larger) : "r"(a), "r"(b));
   return larger;
 #else
-  const auto larger = [&](std::uint32_t half) {
-    const std::uint32_t x = a & half, y = b & half, infinity = 0x7c007c00u & half;
-    return x > infinity || y > infinity ? 0x7fff7fffu & half : x > y ? x : y;
-  };
-  return larger(0xffffu) | larger(0xffff0000u);
+  return of_halves(a, b, [](std::uint32_t x, std::uint32_t y) {
+    return x > kInfinity || y > kInfinity ? 0x7fffu : x > y ? x : y;
+  });
 #endif
 }
 
@@ -78,11 +85,7 @@ __device__ inline std::uint32_t where_greater(std::uint32_t a, std::uint32_t b) 
   asm("set.gt.u32.f16x2 %0, %1, %2;" : "=r"(mask) : "r"(a), "r"(b));
   return mask;
 #else
-  const auto mask = [&](std::uint32_t half) {
-    const std::uint32_t x = a & half, y = b & half, infinity = 0x7c007c00u & half;
-    return x > y && x <= infinity && y <= infinity ? half : 0;
-  };
-  return mask(0xffffu) | mask(0xffff0000u);
+  return of_halves(a, b, [](std::uint32_t x, std::uint32_t y) { return x > y && x <= kInfinity ? 0xffffu : 0u; });
 #endif
 }
 

@@ -68,16 +68,9 @@ __device__ inline void ldmatrix_x4_trans(std::uint32_t (&to)[4], const void* row
 /// instruction, and cost none.
 class MatrixRow {
  public:
-  __device__ explicit MatrixRow(const void* row)
-#ifdef __CUDACC__
-      : row_(static_cast<std::uint32_t>(__cvta_generic_to_shared(row))){}
-#else
-      : row_(static_cast<const char*>(row)) {
-  }
-#endif
+  __device__ explicit MatrixRow(const void* row) : row_(address_of(row)) {}
 
-        __device__ friend MatrixRow
-        operator+(MatrixRow row, int bytes) {
+  __device__ friend MatrixRow operator+(MatrixRow row, int bytes) {
     row.row_ += bytes;
     return row;
   }
@@ -110,10 +103,14 @@ class MatrixRow {
 
  private:
 #ifdef __CUDACC__
-  std::uint32_t row_;  // a shared address
+  using Address = std::uint32_t;  // in shared memory
+  __device__ static Address address_of(const void* row) { return static_cast<Address>(__cvta_generic_to_shared(row)); }
 #else
-  const char* row_;
+  using Address = const char*;
+  static Address address_of(const void* row) { return static_cast<Address>(row); }
 #endif
+
+  Address row_;
 };
 
 /// d = a b + c for one fragment each: a [16, 16], b [16, 8], c and d [16, 8]; T is __half or __nv_bfloat16, sums are in

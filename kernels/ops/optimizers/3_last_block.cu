@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // adam and sgd.
-// Idea: one thread of a block computes what all weights have in common (Adam's two powers above all), while the others
-//   wait for their weights. And the last block that finishes advances the state and reports the step, so that nothing
+// Idea: adam: one thread of a block computes what all weights have in common (two powers above all), while the others
+//   wait for their weights. Both: the last block that finishes advances the state and reports the step, so that nothing
 //   follows the update.
 // Mapping: each thread handles two packs of four weights, each block 512 packs: a warp's accesses are 512 bytes in one
 //   piece. The remainder after the last pack is the last block's.

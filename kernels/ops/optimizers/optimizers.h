@@ -6,6 +6,16 @@
 #include "kernels/lib/variant.h"
 #include "kernels/ops/step_state/step_state.h"
 
+namespace gradring::kernels {
+
+/// What the last update of a step does besides: it advances the state, as step_state's `advance` after it would.
+struct StepEnd {
+  step_state::AdvanceArgs advance{};  ///< of the update's state; a null state: the update is not the last
+  unsigned* arrivals = nullptr;       ///< a word of device memory: 0, and 0 again afterwards
+};
+
+}  // namespace gradring::kernels
+
 /// One step of each optimizer over an arena of all parameters, and the average of the weights. Common to all:
 ///
 /// Shapes    arrays: [elements], f32; copy, the weights rounded to copy_dtype that mixed precision computes with: f16
@@ -17,16 +27,6 @@
 /// Numerics  deterministic, element by element: the same bits wherever a run of elements begins. The copy is the weight
 ///           that was written, rounded to nearest, ties to even.
 /// Example   tests/kernels/ops/optimizers_test.cpp
-namespace gradring::kernels {
-
-/// What the last update of a step does besides: it advances the state, as step_state's `advance` after it would.
-struct StepEnd {
-  step_state::AdvanceArgs advance{};  ///< of the update's state; a null state: the update is not the last
-  unsigned* arrivals = nullptr;       ///< a word of device memory: 0, and 0 again afterwards
-};
-
-}  // namespace gradring::kernels
-
 namespace gradring::kernels::adam {
 
 /// What stays the same from step to step. Doubles, because 1 - 0.999 in f32 is already off by a hundred-thousandth.
