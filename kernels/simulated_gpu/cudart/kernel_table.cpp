@@ -178,6 +178,8 @@ const LoadedKernel& KernelTable::load(const void* host, int compute_capability) 
     if (const auto own = code->kernels.find(found.name); own != code->kernels.end()) {
       loaded.code = own->second;
       loaded.cubin = code->embedded.elf;
+      // Its lines are those of the PTX that it was compiled from.
+      if (code->compute_capability != text->compute_capability) loaded.code->instructions.clear();
     }
   return found.loaded.emplace(compute_capability, std::move(loaded)).first->second;
 } catch (const Error& error) {  // of PTX, or an instruction that is not simulated

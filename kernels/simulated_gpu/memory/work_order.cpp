@@ -35,8 +35,8 @@ std::optional<BlockUses::Race> BlockUses::note(std::size_t offset, std::size_t b
     const bool is_behind_reader = check.is_in_order(reader_[word]);
     if (is_write && !is_behind_reader) return Race{word * kWordBytes, true, false, reader_[word]};
     next = end_of_run(word, end);
-    if (is_write) std::fill(&writer_[word], &writer_[next], entry);
-    if (is_write || is_behind_reader) std::fill(&reader_[word], &reader_[next], is_write ? 0 : entry);
+    if (is_write) std::fill(writer_.get() + word, writer_.get() + next, entry);
+    if (is_write || is_behind_reader) std::fill(reader_.get() + word, reader_.get() + next, is_write ? 0 : entry);
   }
   return std::nullopt;
 }
