@@ -66,8 +66,8 @@ std::string disassembled(const std::string& cubin) {
   if (file.get() < 0 || write_all(file.get(), cubin) != 0)
     throw EnvironmentError("cannot hand machine code to nvdisasm: no memory for a file");
   constexpr auto kTimeout = std::chrono::minutes(2);
-  std::string output;
   for (const char* program : {"nvdisasm", "/usr/local/cuda/bin/nvdisasm"}) {
+    std::string output;
     ChildProcess child({.words = {program, "-c", path_of_descriptor(file)}});
     char bytes[1 << 16];
     while (const std::size_t count = child.read(bytes, Deadline::after(kTimeout))) output.append(bytes, count);
@@ -78,8 +78,18 @@ std::string disassembled(const std::string& cubin) {
       "it to PATH, or leave out sass");
 }
 
-/// By kernel and offset; kernels of one file are disassembled together.
+/// The instructions of kernels by their offset, by kernel.
 using Disassembly = std::map<std::string, std::map<std::size_t, std::string>>;
+
+const std::string& instruction_at(const Disassembly& disassembly, const std::string& kernel, std::size_t offset) {
+  const auto of_kernel = disassembly.find(kernel);
+  if (of_kernel != disassembly.end())
+    if (const auto found = of_kernel->second.find(offset); found != of_kernel->second.end()) return found->second;
+  throw EnvironmentError(fmt::format(
+      "nvdisasm printed no instruction at {:#x} of {}: install that of the CUDA version that compiled it, or leave out "
+      "sass",
+      offset, kernel));
+}
 
 std::string source_line(const std::vector<std::string>& source, unsigned line) {
   return line <= source.size() ? source[line - 1] : "";
@@ -100,7 +110,8 @@ void add_instructions(std::string& text, const std::vector<Occurrence>& occurren
     for (const auto& [offset, executions] : instruction->machine) {
       Counts counts;
       counts.machine = executions;
-      text += fmt::format("{}      |   sass {:04x}  {}\n", counts.text(), offset, disassembly.at(*kernel).at(offset));
+      text += fmt::format("{}      |   sass {:04x}  {}\n", counts.text(), offset,
+                          instruction_at(disassembly, *kernel, offset));
     }
   }
 }
@@ -149,11 +160,15 @@ void AnnotatedSource::add(const LaunchCounts& launch) {
 std::string AnnotatedSource::text() const {
   std::map<std::string, Lines> files;
   Disassembly disassembly;
+  std::map<std::string, std::string> outputs;  // of nvdisasm, by machine code: many kernels share a file
   std::string text;
   for (const auto& [mangled, kernel] : kernels_) {
     text += fmt::format("{}: {} launch{}\n", kernel.name, kernel.launches, kernel.launches == 1 ? "" : "es");
-    if (spec_.sass && !kernel.listing.cubin.empty())
-      disassembly[mangled] = disassembly_of(mangled, disassembled(kernel.listing.cubin));
+    if (const std::string& cubin = kernel.listing.cubin; spec_.sass && !cubin.empty()) {
+      const auto [output, is_new] = outputs.try_emplace(cubin);
+      if (is_new) output->second = disassembled(cubin);
+      disassembly[mangled] = disassembly_of(mangled, output->second);
+    }
     for (const ListedInstruction& instruction : kernel.listing.instructions)
       if (instruction.line > 0) files[instruction.file][instruction.line].push_back({&mangled, &instruction});
   }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <filesystem>
 #include <map>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "kernels/simulated_gpu/counters/launch_counts.h"
 
@@ -13,7 +13,7 @@ namespace gradring::train::bench {
 
 /// What is written beside the source of counted kernels.
 struct AnnotationSpec {
-  std::filesystem::path file;               ///< that is written; empty: none
+  std::filesystem::path file;               ///< that is written; empty: not written
   std::filesystem::path source_root = ".";  ///< the folder that has kernels/ and the other files that kernels name
   bool ptx = false;                         ///< below each line the PTX that it became
   bool sass = false;                        ///< the machine code, too, as nvdisasm prints it

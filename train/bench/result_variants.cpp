@@ -25,7 +25,7 @@ MeasurementKey members(const MeasurementKey& key, bool of_work) {
   return found;
 }
 
-/// The element for which `is_it` holds; `made` is appended if there is none.
+/// The element for which `is_it` holds; `made` is appended if it is missing.
 template <class T, class IsIt>
 T& found_or(std::vector<T>& all, const IsIt& is_it, T made) {
   const auto found = std::ranges::find_if(all, is_it);

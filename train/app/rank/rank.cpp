@@ -118,12 +118,12 @@ Rank::Rank(const TrainConfig& config, const WorkerEnvironment& environment)
 std::string Rank::keep_plans(const Checkpoint& resumed) {
   resumed_plans_ = plans_by_layer(*resumed.about);
   const std::string there = resumed.about->value(kDevice, std::string()), here = compute_.device->description();
-  if (resumed_plans_.empty() || there.empty() || there == here) return {};
+  if (resumed_plans_.empty() || there.empty()) return {};
   return fmt::format(
       "the kernels of each layer stay those that were chosen on {}, as far as {} has them, so that results round "
-      "alike; "
-      "--no-autotune, or --conv and --gemm, choose others",
-      there, here);
+      "alike, "
+      "and none is measured; --no-autotune, or --conv and --gemm, choose others",
+      there, there == here ? "this device" : here);
 }
 
 comm::ProcessGroup& Rank::join(const TrainConfig& config, const WorkerEnvironment& environment) {

@@ -46,7 +46,7 @@ struct KernelsBenchOptions {
   kernels::DType dtype = kernels::DType::f32;
   kernels::bench::Effort effort;
   CommonBenchOptions common;
-  std::string bounds;     ///< file with counted bounds; empty: none
+  std::string bounds;     ///< file with counted bounds; empty: not checked
   bool no_peers = false;  ///< measure no libraries
   bool ncu = false;       ///< print the profiler's command instead of measuring
 };
@@ -105,9 +105,10 @@ CommandLine command_line(KernelsBenchOptions& options) {
                             options.dtype),
                value_option("seconds", "F", "seconds per variant, hot and flushed (default 0.3)", parse_seconds,
                             options.effort.seconds),
-               text_option("bounds", "FILE",
-                           "result of --counters on a simulated card like this one: times below its bounds are wrong",
-                           options.bounds),
+               text_option(
+                   "bounds", "FILE",
+                   "result of --counters on a simulated card like this one; a time below 0.9 of its bound is an error",
+                   options.bounds),
                switch_option("no-peers", "no measurement of libraries", options.no_peers),
                switch_option("ncu", "print the Nsight Compute command line that profiles --op on a GPU; no measurement",
                              options.ncu)},

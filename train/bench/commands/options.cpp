@@ -84,8 +84,10 @@ void check_counters(const SimulatedGpuOptions& options) {
   if (options.counts() && !is_simulated(options.card))
     throw UsageError(
         "--counters and --annotate need --simulate-gpu, because only a simulated GPU counts what kernels execute: add "
-        "--device cuda "
-        "--simulate-gpu h100, or profile a real GPU with Nsight Compute (gradring bench kernels --ncu)");
+        "--device cuda --simulate-gpu h100, or profile a real GPU with Nsight Compute (gradring bench kernels --ncu)");
+  const auto& annotation = options.annotation;
+  if (!annotation.is_wanted() && (annotation.ptx || annotation.source_root != bench::AnnotationSpec().source_root))
+    throw UsageError("--annotate-with and --source-root need --annotate FILE: add it, or leave them out");
 }
 
 std::optional<int> gpu_of(const Compute& compute) {

@@ -90,7 +90,7 @@ struct TrainConfig {
   BackendKind backend{};
   std::string conv = "auto";    ///< convolution kernel: auto, or a name that the backend knows
   std::string gemm = "auto";    ///< the same for matrix products
-  bool autotune = false;        ///< measure kernels and libraries instead of taking the first choice
+  bool autotune = false;        ///< measure kernels and libraries; a resumed run keeps those of its checkpoint
   bool reproducible = false;    ///< bitwise equal results in every run
   bool sync_batchnorm = false;  ///< batch normalization by the batches of all ranks
   bool cuda_graph = true;       ///< a step on a GPU is one CUDA graph
