@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstddef>
 #include <numeric>
+#include <string_view>
 #include <vector>
 
 #include "kernels/base/error.h"
@@ -140,6 +141,18 @@ TEST(Gemm, StaysWithinItsBoundOverManyTiles) {
         SCOPED_TRACE(testing::Message() << expected.args.m << "x" << expected.args.n << "x" << expected.args.k);
         run_and_expect(expected, variant, stream);
       }
+    });
+  }
+}
+
+// The step wgmma has 128 x 128 tiles for C that has enough of them to fill a device.
+TEST(Gemm, MultipliesInLargeTilesWhereTheyFillADevice) {
+  for (DType dtype : {DType::f16, DType::bf16}) {
+    std::vector<Case> cases;
+    add_all_storages({1800, 1128, 72}, dtype, cases);
+    for_each_variant(kernel_set().gemm, dtype, [&](const Variant& variant, Stream& stream) {
+      if (variant.name != std::string_view("wgmma")) return;
+      for (const Case& expected : cases) run_and_expect(expected, variant, stream);
     });
   }
 }
