@@ -47,9 +47,9 @@ inline Coefficients coefficients(const Hyper& hyper) {
 /// What all weights have in common in one step.
 struct Step {
   float scale, beta1, rest1, beta2, rest2;
-  float step_size;       // lr / (1 - beta1^t)
-  float root2, epsilon;  // root2 = sqrt(1 - beta2^t)
-  float shrink, decay;   // of AdamW (L2: 1); of L2 (AdamW: 0)
+  float step_size;           // lr / (1 - beta1^t)
+  float per_root2, epsilon;  // per_root2 = 1 / sqrt(1 - beta2^t)
+  float shrink, decay;       // of AdamW (L2: 1); of L2 (AdamW: 0)
 };
 
 __device__ inline Step step_of(const step_state::StepState& state, float lr, const Coefficients& k) {
@@ -63,7 +63,7 @@ __device__ inline Step step_of(const step_state::StepState& state, float lr, con
           .beta2 = k.beta2,
           .rest2 = k.rest2,
           .step_size = lr / correction1,
-          .root2 = sqrtf(correction2),
+          .per_root2 = 1 / sqrtf(correction2),
           .epsilon = k.epsilon,
           .shrink = k.decoupled ? 1.0f - lr * k.weight_decay : 1.0f,
           .decay = k.decoupled ? 0.0f : k.weight_decay};
@@ -74,7 +74,7 @@ __device__ inline float updated(const Step& s, float weight, float gradient, flo
   const float g = fmaf(gradient, s.scale, s.decay * weight);
   m = fmaf(s.beta1, m, s.rest1 * g);
   v = fmaf(s.beta2, v, s.rest2 * g * g);
-  return fmaf(weight, s.shrink, -(s.step_size * m / (sqrtf(v) / s.root2 + s.epsilon)));
+  return fmaf(weight, s.shrink, -(s.step_size * m / fmaf(sqrtf(v), s.per_root2, s.epsilon)));
 }
 
 }  // namespace GRADRING_KERNEL_COPY
