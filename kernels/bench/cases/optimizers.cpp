@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // exact_sum, gradient_statistics, step_state, adam, sgd, ema, muon: what ends a step.
+#include <algorithm>
+#include <array>
 #include <cmath>
+#include <memory>
 
 #include "kernels/bench/kernel_case.h"
 #include "kernels/bench/plain_loops.h"
@@ -202,11 +205,7 @@ KernelCase muon_apply(CaseMaker& make) {
   return c;
 }
 
-}  // namespace
-
-Cases exact_sum_cases(CaseMaker& make) { return cases_of(make, exact_sum_add, exact_sum_read); }
-
-Cases gradient_statistics_cases(CaseMaker& make) {
+KernelCase gradient_statistics_run(CaseMaker& make) {
   const std::int64_t n = make.extent("elements", kSeedParameters);
   KernelCase c = make.make("gradient_statistics");
   BenchArray& x = make.input(c, make.dtype(), n);
@@ -231,7 +230,62 @@ Cases gradient_statistics_cases(CaseMaker& make) {
            });
   if (make.has_plain_loops())
     c.plain_loop = [&x, &sum] { *sum.floats() = plain().sum_of_squares(x.floats(), x.elements()); };
-  return only(std::move(c));
+  return c;
+}
+
+/// The first gradients exist as partial sums, whose sums are exact in any order.
+KernelCase gradient_statistics_finish(CaseMaker& make) {
+  const std::int64_t n = make.extent("elements", kSeedParameters);
+  const std::int64_t summed = std::min(n, make.extent("summed", 18432));
+  const std::int64_t count = make.extent("slices", 16);
+  KernelCase c = make.make("gradient_statistics finish");
+  BenchArray& x = make.input(c, DType::f32, n, -1, 1, 0x1p-10);
+  BenchArray& slices = make.input(c, DType::f32, count * summed, -1, 1, 0x1p-10);
+  CaseMaker::also_output(c, "x", x, exact());
+  BenchArray& sum = make.output(c, "sum", DType::f32, 1, roundings(DType::f32, static_cast<double>(n) / 65536 + 301));
+  BenchArray& non_finite = make.output(c, "non_finite", DType::i32, 1, exact());
+  BenchArray& first = make.output(c, "first", DType::i64, 1, exact());
+  BenchArray& tiny = make.output(c, "tiny", DType::i64, 1, exact());
+  const std::size_t blocks = gradient_statistics::block_count(x.elements());
+  BenchArray& scratch = make.workspace(c, 2 * blocks * sizeof(float));
+  BenchArray& arrivals = make.object(c, 0U);
+  c.bytes = static_cast<double>(x.bytes() + slices.bytes());  // what is written of x is not read
+  c.flops = 2 * static_cast<double>(n) + static_cast<double>(slices.elements());
+  struct Lists {
+    gradient_statistics::Run run;
+    PartialSum sum;
+  };
+  const auto lists = std::make_shared<std::array<Lists, 2>>();  // of each side; arguments only refer to them
+  make.run(c, make.kernels().gradient_statistics, &gradient_statistics::Variant::finish,
+           gradient_statistics::reference_finish, [&](Side side) {
+             Lists& own = lists->at(side == Side::host ? 0 : 1);
+             own = {{x.as<float>(side), x.elements(), 0},
+                    {slices.as<float>(side), count, summed, summed, x.as<float>(side)}};
+             return gradient_statistics::FinishArgs{.runs = {&own.run, 1},
+                                                    .partial_sums = {&own.sum, 1},
+                                                    .tiny = 0x1p-8f,
+                                                    .blocks = scratch.as<float>(side),
+                                                    .notes = scratch.as<float>(side) + blocks,
+                                                    .count = blocks,
+                                                    .sum = sum.as<float>(side),
+                                                    .non_finite = non_finite.as<std::int32_t>(side),
+                                                    .first_non_finite = first.as<std::int64_t>(side),
+                                                    .tiny_count = tiny.as<std::int64_t>(side),
+                                                    .arrivals = arrivals.as<unsigned>(side)};
+           });
+  c.reference = [reference = std::move(c.reference), lists] { reference(); };  // the lists live as long as the case
+  return c;
+}
+
+}  // namespace
+
+Cases exact_sum_cases(CaseMaker& make) { return cases_of(make, exact_sum_add, exact_sum_read); }
+
+Cases gradient_statistics_cases(CaseMaker& make) {
+  Cases cases;
+  cases.push_back(gradient_statistics_run(make));
+  if (make.dtype() == DType::f32) cases.push_back(gradient_statistics_finish(make));
+  return cases;
 }
 
 Cases step_state_cases(CaseMaker& make) { return cases_of(make, step_state_prepare, step_state_advance); }

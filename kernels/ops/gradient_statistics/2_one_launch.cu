@@ -2,10 +2,11 @@
 // Idea: whoever adds up partial sums has the gradients in registers: their squares cost no further read. And the last
 //   block that finishes adds up what all blocks found, then makes the step's state ready. So one launch stands between
 //   backward and the optimizer.
-// Mapping: 16 threads have 64 neighbouring elements, four each. A block of 256 threads has 1024 elements; where there
-//   are many slices to add up, fewer (down to 64): then several groups of threads share the slices of an element, and
-//   their sums are added up in shared memory, in a fixed order. The arrays of partial sums, and the gradients between them that
-//   are complete, are a list of segments, an argument of the kernel; a block finds its segment by bisection.
+// Mapping: 8 threads have a block of 64 elements, each of them four of both halves; so a warp's accesses are whole rows of
+//   128 bytes. A tile is what 256 threads have: 2048 elements; where there are many slices to add up, fewer (down to
+//   128): then several groups of threads share the slices of an element, and their sums are added up in shared memory, in
+//   a fixed order. The arrays of partial sums, and the gradients between them that are complete, are a list of segments,
+//   an argument of the kernel; a table says in which segment a tile begins.
 // Traffic and bound: reads each slice once, and each complete gradient; writes the sums, and an eighth of a byte for
 //   each element. Bound by memory.
 // Gains over the step before: one launch instead of one for each array, one for each run, and two; sums are not read
@@ -30,43 +31,46 @@ namespace gradring::kernels::gradient_statistics {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-constexpr int kThreads = 256;
+constexpr unsigned kThreads = 256;
 constexpr int kBlock = gradient_statistics::kBlock;
-constexpr int kElements = 4;                       // of a thread
-constexpr int kBlockThreads = kBlock / kElements;  // that share a block of elements
-constexpr int kGroupsLog2 = 4;
+constexpr int kHalf = kAlignment;  // of a block: arrays begin at none but its halves
+constexpr int kFour = 4;           // elements of an access
+constexpr unsigned kBlockThreads = kHalf / kFour;
+constexpr int kGroupsLog2 = 5;
 constexpr int kGroups = kThreads / kBlockThreads;  // of so many threads
-constexpr int kSlicesOfThread = 8;                 // wanted, so that all groups have some
-constexpr int kSegments = 32;                      // a power of two, for the bisection
-static_assert(kGroups == 1 << kGroupsLog2);
+constexpr int kPartsLog2 = 4;                      // of the slices of an array, at most
+constexpr int kSegments = 32;
+constexpr int kTileTable = 64;
+static_assert(kBlock == 2 * kHalf && kGroups == 1 << kGroupsLog2);
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-struct alignas(kElements * sizeof(float)) Four {
-  float values[kElements];
+struct alignas(kFour * sizeof(float)) Four {
+  float values[kFour];
 };
 
 /// Neighbouring gradients: partial sums of an array, or complete. It has the blocks of elements that begin in it, the
 /// last of which may end in the next segment.
 struct Segment {
   float* x = nullptr;
-  const float* slices = nullptr;  // null: complete
+  const float* slices = nullptr;  // of complete ones x, as if it were one slice
   std::int64_t stride = 0;        // of the slices
   std::int64_t first_block = 0;   // among those of all gradients
   int blocks = 0;
   int first = 0;  // element of the first block
   int elements = 0;
-  int summed = 0;           // of them, from slices; the others, after the end of an array, are complete
-  int count = 0;            // of slices
-  int parts_log2 = 0;       // of the parts that the slices are divided into, for as many groups of threads
-  unsigned first_tile = 0;  // blocks of threads of the segments before
-  bool wide = false;        // x and slices allow accesses of 16 bytes
-  bool continues = false;   // the next segment begins where this one ends
+  int summed = 0;      // of them, from slices; the others, after the end of an array, are complete
+  int wide = 0;        // of them, in accesses of 16 bytes
+  int count = 0;       // of slices
+  int parts_log2 = 0;  // of the parts that the slices are divided into, for as many groups of threads
+  unsigned first_tile = std::numeric_limits<unsigned>::max();  // number of tiles of the segments before
+  bool continues = false;                                      // the next segment begins where this one ends
 };
 
 /// Of a launch.
 struct Work {
-  Segment segments[kSegments] = {};
-  int count = 0;
+  Segment segments[kSegments] = {};           // the last one's successor has no tiles
+  unsigned char segment_of[kTileTable] = {};  // of the first of each 2^tiles_log2 tiles
+  int tiles_log2 = 0;
   float tiny = 0;
   float* blocks = nullptr;
   float* notes = nullptr;
@@ -79,78 +83,80 @@ struct Ending {
   unsigned* arrivals;  // null: nothing
 };
 
-/// The segment that this block of threads begins in.
-__device__ int segment_of_tile(const Work& work) {
-  int at = 0;
-  SIMT_UNROLL
-  for (int step = kSegments / 2; step > 0; step /= 2)
-    if (at + step < work.count && work.segments[at + step].first_tile <= blockIdx.x) at += step;
+__device__ int segment_of_tile(const Work& work, unsigned tile) {
+  int at = work.segment_of[tile >> work.tiles_log2];
+  while (work.segments[at + 1].first_tile <= tile) ++at;
   return at;
 }
 
-/// Some elements of a segment: from `i` on; at most four, none if it ends before.
+/// What a thread has of a block: four neighbouring elements of each half.
 struct Elements {
-  const Segment& of;
-  int i;
-  int there;   // of the segment
-  int summed;  // of those, from slices
-  bool whole;  // there are four, in one access
+  Four halves[2];
 
-  __device__ Elements(const Segment& segment, int first)
-      : of(segment),
-        i(first),
-        there(segment.elements - first),
-        summed(segment.summed - first),
-        whole(segment.wide && (segment.slices ? summed : there) >= kElements) {}
-
-  /// Every 2^parts_log2-th slice, from `part` on. Of complete elements, part 0 has all.
-  __device__ Four load(int part, int parts_log2) const {
-    Four sum{};
-    const int slices = of.slices ? of.count : 1;
-    const float* from = (of.slices ? of.slices + part * of.stride : of.x) + i;
-    const std::int64_t step = of.stride << parts_log2;
-    if (whole) {
-      for (int s = part; s < slices; s += 1 << parts_log2, from += step) {
-        const Four four = simt::load_as<Four>(from);
-        SIMT_UNROLL
-        for (int j = 0; j < kElements; ++j) sum.values[j] += four.values[j];
-      }
-      return sum;
+  __device__ void add(const Elements& other) {
+    SIMT_UNROLL
+    for (int h = 0; h < 2; ++h) {
+      SIMT_UNROLL
+      for (int j = 0; j < kFour; ++j) halves[h].values[j] += other.halves[h].values[j];
     }
-    for (int j = 0; j < kElements && j < there; ++j) {
-      if (of.slices && j < summed)
-        for (int s = part; s < slices; s += 1 << parts_log2) sum.values[j] += from[j + (s - part) * of.stride];
-      else if (part == 0)
-        sum.values[j] = of.x[i + j];
-    }
-    return sum;
   }
-  __device__ void store(const Four& sum) const {
-    if (!of.slices) return;
-    if (whole) return simt::store_as<Four>(of.x + i, sum);
-    for (int j = 0; j < kElements && j < summed; ++j) of.x[i + j] = sum.values[j];
+  /// In two accesses; `from` is of the first half.
+  static __device__ Elements load(const float* from) {
+    return {simt::load_as<Four>(from), simt::load_as<Four>(from + kHalf)};
+  }
+  __device__ void store(float* to) const {
+    simt::store_as<Four>(to, halves[0]);
+    simt::store_as<Four>(to + kHalf, halves[1]);
   }
 };
 
-/// Writes what a block of elements adds up to. A whole warp calls it; 16 threads have the block, `there` elements each.
-__device__ void write_block(const Work& work, std::int64_t block, bool writes, int there, const Four& four) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int half = lane & kBlockThreads;  // bits of a word that both blocks of a warp count in
+/// Element i of a segment, which may be in a later one.
+struct Element {
+  const Segment* of;
+  int i;
+
+  __device__ Element(const Segment& first, int at) : of(&first), i(at) {
+    for (; i >= of->elements && of->continues; ++of) i -= of->elements;
+  }
+  __device__ bool exists() const { return i < of->elements; }
+  /// The sum of slices part, part + parts and so on; part 0 has what has no slices.
+  __device__ float load(int part, int parts) const {
+    float sum = 0;
+    if (i < of->summed)
+      for (int s = part; s < of->count; s += parts) sum += of->slices[s * of->stride + i];
+    else if (exists() && part == 0)
+      sum = of->x[i];
+    return sum;
+  }
+  __device__ void store(float sum) const {
+    if (i < of->summed && of->x != of->slices) of->x[i] = sum;
+  }
+};
+
+/// Writes what a block of elements adds up to. A whole warp calls it; 8 threads have the block, each of them `missing`
+/// elements that do not exist, and are 0.
+__device__ void write_block(const Work& work, std::int64_t block, bool writes, int missing, const Elements& mine) {
+  const unsigned lane = threadIdx.x % 32;
+  const unsigned byte = lane / kBlockThreads * 8;  // of a word that the four blocks of a warp count in
   float sum = 0;
-  int tiny = 0;
+  int tiny = work.tiny > 0 ? -missing : 0;
   SIMT_UNROLL
-  for (int j = 0; j < kElements; ++j) {
-    sum = fmaf(four.values[j], four.values[j], sum);
-    tiny += fabsf(four.values[j]) < work.tiny && j < there ? 1 : 0;
+  for (int h = 0; h < 2; ++h) {
+    SIMT_UNROLL
+    for (int j = 0; j < kFour; ++j) {
+      sum = fmaf(mine.halves[h].values[j], mine.halves[h].values[j], sum);
+      tiny += fabsf(mine.halves[h].values[j]) < work.tiny ? 1 : 0;
+    }
   }
   SIMT_UNROLL
-  for (int other = kBlockThreads / 2; other > 0; other /= 2) sum += __shfl_xor_sync(~0u, sum, other);
-  tiny = __reduce_add_sync(~0u, tiny << half) >> half & 0xffff;
+  for (unsigned other = kBlockThreads / 2; other > 0; other /= 2) sum += __shfl_xor_sync(~0u, sum, other);
+  tiny = __reduce_add_sync(~0u, tiny << byte) >> byte & 0xff;
   // Searched only if the sum is not finite: an element is not, or the sum has overflowed.
   int first = kBlock;
   if (__any_sync(~0u, !isfinite(sum))) {
-    for (int j = kElements - 1; j >= 0; --j)
-      if (!isfinite(four.values[j])) first = lane % kBlockThreads * kElements + j;
+    for (int h = 1; h >= 0; --h)
+      for (int j = kFour - 1; j >= 0; --j)
+        if (!isfinite(mine.halves[h].values[j])) first = h * kHalf + static_cast<int>(lane % kBlockThreads) * kFour + j;
     for (int other = kBlockThreads / 2; other > 0; other /= 2) {
       const int of_other = __shfl_xor_sync(~0u, first, other);
       first = of_other < first ? of_other : first;
@@ -165,32 +171,50 @@ __device__ void write_block(const Work& work, std::int64_t block, bool writes, i
 /// A block of threads has a tile: some blocks of elements.
 template <bool kStatistics>
 __device__ void take_tile(const Work& work) {
-  SIMT_SHARED(Four[kThreads], sums);
-  const int thread = static_cast<int>(threadIdx.x);
-  int at = segment_of_tile(work);
-  const Segment& tile = work.segments[at];
-  const int blocks = kGroups >> tile.parts_log2;
-  const int group = thread / kBlockThreads;
-  const int part = group >> (kGroupsLog2 - tile.parts_log2);
-  const int block = static_cast<int>(blockIdx.x - tile.first_tile) * blocks + (group & (blocks - 1));
+  SIMT_SHARED(Four[2][kThreads], sums);
+  const unsigned thread = threadIdx.x;
+  const Segment& tile = work.segments[segment_of_tile(work, blockIdx.x)];
+  const int blocks_log2 = kGroupsLog2 - tile.parts_log2;
+  const unsigned group = thread / kBlockThreads;
+  const int parts = 1 << tile.parts_log2;
+  const int part = static_cast<int>(group >> blocks_log2);
+  const int block = static_cast<int>(((blockIdx.x - tile.first_tile) << blocks_log2) + group) - (part << blocks_log2);
+  const int i = tile.first + block * kBlock + static_cast<int>(thread % kBlockThreads * kFour);
   const bool exists = block < tile.blocks;
-  int i = tile.first + block * kBlock + thread % kBlockThreads * kElements;
-  for (; exists && i >= work.segments[at].elements && work.segments[at].continues; ++at)
-    i -= work.segments[at].elements;
-  const Elements mine(work.segments[at], exists ? i : work.segments[at].elements);
-  Four four = mine.load(part, tile.parts_log2);
-  if (tile.parts_log2 > 0) {
-    sums[thread] = four;
-    __syncthreads();  // the sums of all parts are there
-    for (int other = thread + blocks * kBlockThreads; part == 0 && other < kThreads; other += blocks * kBlockThreads) {
-      SIMT_UNROLL_ON_GPU
-      for (int j = 0; j < kElements; ++j) four.values[j] += sums[other].values[j];
+  const bool whole = i + kHalf + kFour <= tile.wide;
+  Elements mine{};
+  int missing = 0;
+  if (whole) {
+    const float* from = tile.slices + part * tile.stride + i;
+    const std::int64_t step = parts * tile.stride;
+    mine = Elements::load(from);
+    for (int s = part + parts; s < tile.count; s += parts) mine.add(Elements::load(from += step));
+  } else if (exists) {
+    for (int e = 0; e < 2 * kFour; ++e) {
+      const Element element(tile, i + e / kFour * kHalf + e % kFour);
+      sums[e / kFour][thread].values[e % kFour] = element.load(part, parts);
+      missing += element.exists() ? 0 : 1;
     }
+    mine = {sums[0][thread], sums[1][thread]};
   }
-  if (part == 0) mine.store(four);
+  if (tile.parts_log2 > 0) {
+    for (int h = 0; h < 2; ++h) sums[h][thread] = mine.halves[h];
+    __syncthreads();  // the sums of all parts are there
+    const unsigned stride = kBlockThreads << blocks_log2;
+    if (part == 0)
+      for (unsigned other = thread + stride; other < kThreads; other += stride)
+        mine.add({sums[0][other], sums[1][other]});
+  }
+  if (part == 0 && whole) {
+    if (tile.x != tile.slices) mine.store(tile.x + i);
+  } else if (part == 0 && exists) {
+    for (int h = 0; h < 2; ++h) sums[h][thread] = mine.halves[h];
+    for (int e = 0; e < 2 * kFour; ++e)
+      Element(tile, i + e / kFour * kHalf + e % kFour).store(sums[e / kFour][thread].values[e % kFour]);
+  }
   if constexpr (kStatistics)
-    if (thread / 32 * 32 < blocks * kBlockThreads)
-      write_block(work, tile.first_block + block, exists && part == 0, mine.there, four);
+    if (thread / 32 * 32 < kBlockThreads << blocks_log2)
+      write_block(work, tile.first_block + block, exists && part == 0, missing, mine);
 }
 
 __global__ void __launch_bounds__(kThreads) gradient_statistics_add_up_kernel(SIMT_GRID_CONST(Work) work) {
@@ -199,7 +223,7 @@ __global__ void __launch_bounds__(kThreads) gradient_statistics_add_up_kernel(SI
 
 __global__ void __launch_bounds__(kThreads)
     gradient_statistics_finish_kernel(SIMT_GRID_CONST(Work) work, SIMT_GRID_CONST(Ending) ending) {
-  if (work.count > 0) take_tile<true>(work);
+  take_tile<true>(work);
   if (!ending.arrivals || !lib::is_last_block(ending.arrivals)) return;
   write_total<kThreads>(ending.total);
   if (threadIdx.x == 0 && ending.prepare.state) step_state::prepare_step(ending.prepare);
@@ -218,20 +242,23 @@ class Segments {
   void add_complete(float* x, std::int64_t begin, std::int64_t elements) {
     constexpr std::int64_t kMost = std::int64_t{1} << 30;  // of a segment, whole blocks
     for (; elements > kMost; x += kMost, begin += kMost, elements -= kMost) add_complete(x, begin, kMost);
-    add({.x = x, .elements = static_cast<int>(elements), .wide = is_wide(x)}, begin);
+    const int all = static_cast<int>(elements);
+    add({.x = x, .slices = x, .elements = all, .summed = all, .wide = is_wide(x) ? all : 0, .count = 1}, begin);
   }
-  /// `elements`: with those after the end of the array.
+  /// `elements`: with those after the end of the array. There are at least as many parts as slices of a part, so that
+  /// neither sum is long.
   void add_sum(const PartialSum& sum, std::int64_t begin, std::int64_t elements) {
     int parts_log2 = 0;
-    while (parts_log2 < kGroupsLog2 && kSlicesOfThread << parts_log2 < sum.count) ++parts_log2;
+    while (parts_log2 < kPartsLog2 && std::int64_t{1} << 2 * parts_log2 < sum.count) ++parts_log2;
+    const bool wide = is_wide(sum.to) && is_wide(sum.slices) && sum.stride % kFour == 0;
     add({.x = sum.to,
          .slices = sum.slices,
          .stride = sum.stride,
          .elements = narrow("elements", elements),
          .summed = narrow("elements", sum.elements),
+         .wide = wide && sum.count > 0 ? narrow("elements", sum.elements) : 0,
          .count = narrow("slices", sum.count),
-         .parts_log2 = parts_log2,
-         .wide = is_wide(sum.to) && is_wide(sum.slices) && sum.stride % kElements == 0},
+         .parts_log2 = parts_log2},
         begin);
   }
   /// Calls launch(work, tiles) for as many segments as a launch takes, so often until all are taken; the last time with
@@ -240,18 +267,17 @@ class Segments {
   void launch(Work work, const Launch& launch) const {
     std::size_t taken = 0;
     do {
+      std::ranges::fill(work.segments, Segment{});
       unsigned tiles = 0;
-      work.count = 0;
-      while (taken < all_.size() && work.count + 1 < kSegments) {
-        Segment& segment = work.segments[work.count++] = all_[taken++];
+      int count = 0;
+      for (; taken < all_.size() && count + 1 < kSegments; ++count) {
+        Segment& segment = work.segments[count] = all_[taken++];
         segment.first_tile = tiles;
         tiles += tiles_of(segment);
       }
       // The last block of elements may end in the segment of the next launch.
-      if (taken < all_.size()) {
-        work.segments[work.count] = all_[taken];
-        work.segments[work.count++].first_tile = std::numeric_limits<unsigned>::max();
-      }
+      if (taken < all_.size()) work.segments[count] = all_[taken];
+      fill_table(work, tiles);
       launch(work, tiles, taken == all_.size());
     } while (taken < all_.size());
   }
@@ -263,6 +289,15 @@ class Segments {
   static unsigned tiles_of(const Segment& segment) {
     return static_cast<unsigned>((segment.blocks + (kGroups >> segment.parts_log2) - 1) /
                                  (kGroups >> segment.parts_log2));
+  }
+  static void fill_table(Work& work, unsigned tiles) {
+    work.tiles_log2 = 0;
+    while (tiles >> work.tiles_log2 >= kTileTable) ++work.tiles_log2;
+    unsigned char at = 0;
+    for (unsigned entry = 0; entry < kTileTable; ++entry) {
+      while (work.segments[at + 1].first_tile <= entry << work.tiles_log2) ++at;
+      work.segment_of[entry] = at;
+    }
   }
   void add(Segment segment, std::int64_t begin) {
     if (segment.elements == 0) return;
@@ -319,7 +354,7 @@ void add_up(Stream& stream, std::span<const PartialSum> sums) {
     segments.add_sum(sum, begin, sum.elements);
     begin = rounded_up(begin + sum.elements, kBlock);
   }
-  segments.launch({}, [&](const Work& some, unsigned tiles, bool) {
+  segments.launch(Work{}, [&](const Work& some, unsigned tiles, bool) {
     const simt::Config config{.grid = dim3(tiles), .block = dim3(kThreads)};
     simt::launch<gradient_statistics_add_up_kernel>(stream, config, some);
   });

@@ -24,7 +24,7 @@ using namespace gradring::tests;
 class Gradients {
  public:
   Gradients() {
-    for (const std::int64_t count : {1, 3, 9, 40, 300})
+    for (const std::int64_t count : {0, 1, 3, 9, 40, 300})
       for (const std::int64_t elements : {1, 10, 32, 33, 64, 100, 1031})
         sums_.push_back({.count = count, .elements = elements});
     x_.resize(2 * kRun, 0.0f);
