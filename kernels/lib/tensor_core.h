@@ -64,7 +64,7 @@ __device__ inline void ldmatrix_x4_trans(std::uint32_t (&to)[4], const void* row
 #endif
 }
 
-/// A lane's row of matrices in shared memory, for loops whose offsets are known to the compiler: they are part of the
+/// A lane's row of matrices in shared memory, aligned to 16 bytes, for loops whose offsets are known to the compiler: they are part of the
 /// instruction, and cost none.
 class MatrixRow {
  public:
@@ -98,6 +98,18 @@ class MatrixRow {
                  : "memory");
 #else
     simt::detail::load_matrices("MatrixRow::load_trans", to, row_ + kBytes, true, site);
+#endif
+  }
+
+  /// Eight elements to the row kBytes after this one.
+  template <int kBytes>
+  __device__ void store(const uint4& elements) const {
+#ifdef __CUDACC__
+    asm volatile("st.shared.v4.b32 [%0+%1], {%2, %3, %4, %5};" ::"r"(row_), "n"(kBytes), "r"(elements.x),
+                 "r"(elements.y), "r"(elements.z), "r"(elements.w)
+                 : "memory");
+#else
+    simt::store_as(const_cast<char*>(row_) + kBytes, elements);
 #endif
   }
 

@@ -81,7 +81,7 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   const lib::MatrixRow b_row(filters + of_lane.row * kTaps * kInputPitch + of_lane.column);
   for (int image = static_cast<int>(blockIdx.x); image < s.batch; image += static_cast<int>(gridDim.x)) {
     __syncthreads();  // margins are cleared, and no warp still reads the image before
-    store_gradient<kChannels>(memory, g, dz, image, 0);
+    store_gradient<kChannels>(memory, g, dz, image, 0, static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x));
     async_wait<0>();
     __syncthreads();  // dz and w are complete
     for (int first = kRows * warp; first < s.positions; first += static_cast<int>(blockDim.x)) {

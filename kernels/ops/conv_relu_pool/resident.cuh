@@ -47,31 +47,12 @@ struct GradientImage {
   int cells;              // positions of y
 };
 
-__device__ inline void clear(void* to, int vectors) {
-  for (int i = static_cast<int>(threadIdx.x); i < vectors; i += static_cast<int>(blockDim.x))
-    static_cast<uint4*>(to)[i] = uint4{};
+/// By `threads` threads, of which this one is number `thread`.
+__device__ inline void clear(void* to, int vectors, int thread, int threads) {
+  for (int i = thread; i < vectors; i += threads) static_cast<uint4*>(to)[i] = uint4{};
 }
-
-/// Of `image`, kChannels from `first_channel` on.
-template <int kChannels, class T>
-__device__ void store_gradient(T* to, const GradientImage& g, const PooledGradient<T>& dz, int image,
-                               int first_channel) {
-  constexpr int kPitch = pitch_of(kChannels);
-  constexpr int kVectors = kChannels / kVector;
-  for (int i = static_cast<int>(threadIdx.x); i < g.cells * kVectors; i += static_cast<int>(blockDim.x)) {
-    const int channel = i % kVectors * kVector;
-    const int cell = i / kVectors;
-    if (first_channel + channel >= dz.channels) continue;
-    const auto [down, across] = g.width.divide(cell);
-    auto eight = dz.fetch({image * g.cells + cell, 0}, first_channel + channel);
-    T* here = to + (g.first + (down * g.line + across) * kWindow) * kPitch + channel;
-    const std::uint32_t codes = eight.differences;
-    SIMT_UNROLL_ON_GPU
-    for (int element = 0; element < kWindow * kWindow; ++element) {
-      eight.differences = codes ^ eight_codes(element);
-      PooledGradient<T>::store(here + (element / kWindow * g.line + element % kWindow) * kPitch, eight);
-    }
-  }
+__device__ inline void clear(void* to, int vectors) {
+  clear(to, vectors, static_cast<int>(threadIdx.x), static_cast<int>(blockDim.x));
 }
 
 /// Calls visit(i) for i from 0 to kCount - 1, each a constant.
@@ -80,6 +61,49 @@ __device__ void for_each_constant(Visit visit) {
   [&]<int... i>(std::integer_sequence<int, i...>) {
     (visit(std::integral_constant<int, i>()), ...);
   }(std::make_integer_sequence<int, kCount>());
+}
+
+/// dz of eight channels in the four elements of a window: dy in the one that a channel's code names, 0 in the others.
+/// Elements of the second row are `row` bytes after those of the first.
+template <int kPitch>
+__device__ void store_window(lib::MatrixRow to, int row, const uint4& dy, std::uint32_t codes) {
+  using lib::kBitsOfA, lib::kBitsOfB, lib::kBitsOfC;
+  const std::uint32_t by2 = codes >> 1;  // to the lowest of a code's four bits: the second,
+  const std::uint32_t by8 = codes >> 3;  // the highest
+  const std::uint32_t names[kWindow][kWindow] = {
+      {lib::combine_bits<~(kBitsOfA | kBitsOfB | kBitsOfC) & 0xffu>(codes, by2, by8),
+       lib::combine_bits<kBitsOfA & ~kBitsOfB>(codes, by2, by8)},
+      {lib::combine_bits<~kBitsOfA & kBitsOfB>(codes, by2, by8),
+       lib::combine_bits<kBitsOfA & kBitsOfB & ~kBitsOfC>(codes, by2, by8)}};
+  for_each_constant<kWindow>([&](auto i) {
+    for_each_constant<kWindow>([&](auto j) {
+      const std::uint32_t even = names[i][j] << 7;  // the highest bits of bytes, of which permute_bytes makes masks
+      const std::uint32_t odd = names[i][j] << 3;
+      to.template store<2 * j * kPitch>(
+          uint4{dy.x & lib::permute_bytes<0xcc88>(even, odd), dy.y & lib::permute_bytes<0xdd99>(even, odd),
+                dy.z & lib::permute_bytes<0xeeaa>(even, odd), dy.w & lib::permute_bytes<0xffbb>(even, odd)});
+    });
+    to = to + row;
+  });
+}
+
+/// Of `image`, kChannels from `first_channel` on, by `threads` threads, of which this one is number `thread`.
+template <int kChannels, class T>
+__device__ void store_gradient(T* to, const GradientImage& g, const PooledGradient<T>& dz, int image, int first_channel,
+                               int thread, int threads) {
+  constexpr int kPitch = pitch_of(kChannels);
+  constexpr unsigned kVectors = kChannels / kVector;
+  const auto first = static_cast<unsigned>(thread);
+  const int channel = static_cast<int>(first % kVectors) * kVector;  // of a thread always the same
+  if (first_channel + channel >= dz.channels) return;
+  const int row = 2 * g.line * kPitch;  // bytes
+  const int step = static_cast<int>(static_cast<unsigned>(threads) / kVectors);
+  const lib::MatrixRow first_cell(to + g.first * kPitch + channel);
+  for (int cell = static_cast<int>(first / kVectors); cell < g.cells; cell += step) {
+    const auto [down, across] = g.width.divide(cell);
+    const auto eight = dz.fetch({image * g.cells + cell, 0}, first_channel + channel);
+    store_window<kPitch>(first_cell + kWindow * (down * row + across * (2 * kPitch)), row, eight.dy, eight.differences);
+  }
 }
 
 /// sums += a b for 16 of K and 32 columns; `b` is the lane's row of them, N-major.
@@ -123,6 +147,9 @@ inline GradientImage gradient_image(const Geometry& g, std::int64_t line, std::i
           .width = conv2d::Divisor(as_int(g.out_width())),
           .cells = as_int(g.out_height() * g.out_width())};
 }
+
+/// One block for each multiprocessor of a large GPU.
+inline constexpr std::int64_t kMultiprocessors = 132;
 
 inline std::int64_t input_blocks(const Geometry& g) { return lib::ceil_div(g.conv.in_channels, kInputs); }
 
