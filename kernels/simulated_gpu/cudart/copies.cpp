@@ -99,7 +99,7 @@ void count(CountedWork* counted, std::size_t bytes, double bytes_per_second) {
 
 /// Copies a row; returns the bytes per second of the way that it takes.
 double copy_row(Runtime& rt, const char* name, void* to, const void* from, std::size_t bytes, const Card& card) {
-  rt.copy_targets.end(address_of(to), bytes);
+  rt.host_uses.end(address_of(to), bytes);
   const GlobalMemory::Block* const source = block_of(rt, from, bytes, name, " reads ");
   const GlobalMemory::Block* const target = block_of(rt, to, bytes, name, " writes ");
   if (overlap(address_of(to), address_of(from), bytes))
@@ -269,8 +269,8 @@ void copy(Call& call, cudaStream_t handle, const CopySpec& spec) {
   }
   if (rt.options.checks_races && is_on_host(rt, spec.to) && !to_pageable && spec.shape.is_range() && !waits)
     work.enqueued = [&rt, to = spec.to,
-                     target = CopyTargets::Target{address_of(spec.to), spec.shape.bytes, stream.device}] {
-      if (rt.addresses.state_of(to) == MappedRanges::State::live) rt.copy_targets.begin(target);
+                     target = HostUses::Target{address_of(spec.to), spec.shape.bytes, stream.device}] {
+      if (rt.addresses.state_of(to) == MappedRanges::State::live) rt.host_uses.begin(target);
     };
   rt.enqueue(stream, std::move(work));
   if (waits) call.wait_for(stream.tail, stream.device);

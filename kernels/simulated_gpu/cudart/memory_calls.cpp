@@ -99,7 +99,7 @@ void free_now(Call& call, void* data, Allocation& block) {
   call.rt.scheduler.wait_for_all();
   call.rt.print_device_output();
   if (freed.kind != Allocation::Kind::device)
-    call.rt.copy_targets.forget(reinterpret_cast<std::uintptr_t>(data), freed.bytes);
+    call.rt.host_uses.forget(reinterpret_cast<std::uintptr_t>(data), freed.bytes);
   call.rt.memory.remove(data);
   if (freed.kind != Allocation::Kind::registered) call.rt.addresses.release(data);
   if (freed.use) give_back(*freed.use, freed.bytes);

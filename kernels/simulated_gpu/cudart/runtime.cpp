@@ -81,12 +81,8 @@ Runtime::Runtime(const SimulationOptions& wanted)
       card(card_of(wanted.card)),
       faults(wanted.findings, &print),
       memory(wanted.checks_races, wanted.pageable),
-      copy_targets([this](const CopyTargets::Target& target) {
-        Device& failing = device(target.device);
-        if (failing.failure() != cudaSuccess) return;
-        failing.fail(cudaErrorIllegalAddress, "the host uses " + memory.describe(target.address, target.bytes) +
-                                                  ", before cudaMemcpyAsync has written them: wait for the copy first");
-      }),
+      host_uses({.uses_target = [this](const HostUses::Target& target) { fail_for_target(target); },
+                 .uses_page = [this](std::uintptr_t address) { note_host_use(address); }}),
       seed(wanted.seed),
       scheduler(wanted.seed, wanted.hold) {
   // As an H100 has them.
@@ -105,7 +101,11 @@ Runtime::Runtime(const SimulationOptions& wanted)
   for (const int number : visible(options.devices))
     devices.emplace_back(card, static_cast<int>(devices.size()), number, faults);
   if (options.counts) counting.begin();
-  if (options.is_strict) return;
+  if (options.is_strict) {  // other programs may give such memory to system calls
+    memory.watch_pinned(
+        [this](std::uint64_t address, std::size_t bytes) { host_uses.add_page_of_kernels(address, bytes); });
+    return;
+  }
   for (Device& each : devices) each.note_host_stacks();
   faults.ask_host_stack([this](const Finding& finding) -> std::vector<std::string> {
     if (finding.kind == FindingKind::misuse || finding.kind == FindingKind::mistake) return HostStack::here().texts();
@@ -113,6 +113,26 @@ Runtime::Runtime(const SimulationOptions& wanted)
       if (const HostStack* const origin = each.origin()) return origin->texts();
     return {};
   });
+}
+
+void Runtime::fail_for_target(const HostUses::Target& target) {
+  Device& failing = device(target.device);
+  if (failing.failure() != cudaSuccess) return;
+  failing.fail(cudaErrorIllegalAddress, "the host uses " + memory.describe(target.address, target.bytes) +
+                                            ", before cudaMemcpyAsync has written them: wait for the copy first");
+}
+
+void Runtime::note_host_use(std::uintptr_t address) {
+  const GlobalMemory::Block* const block = memory.find(address, 1);
+  if (!block) return;
+  const OrderedWork use = scheduler.host_use();
+  current_work = &use;
+  try {
+    memory.note_use(address, 1, false, "the host");
+  } catch (const Fault& fault) {
+    device(block->device).fail(cudaErrorIllegalAddress, fault.what());
+  }
+  current_work = nullptr;
 }
 
 Runtime& runtime() {
@@ -218,7 +238,7 @@ void Runtime::reset(int device) {
   for (auto& [data, allocation] : allocations) {
     if (allocation.is_freed || allocation.device != device) continue;
     allocation.is_freed = true;
-    copy_targets.forget(reinterpret_cast<std::uintptr_t>(data), allocation.bytes);
+    host_uses.forget(reinterpret_cast<std::uintptr_t>(data), allocation.bytes);
     memory.remove(data);
     if (allocation.kind != Allocation::Kind::registered) addresses.release(data);
     if (allocation.use) allocation.use->used = allocation.use->reserved = 0;

@@ -16,12 +16,12 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/simulated_gpu/cudart/copy_targets.h"
 #include "kernels/simulated_gpu/cudart/counting.h"
 #include "kernels/simulated_gpu/cudart/default_streams.h"
 #include "kernels/simulated_gpu/cudart/device.h"
 #include "kernels/simulated_gpu/cudart/device_functions.h"
 #include "kernels/simulated_gpu/cudart/error_text.h"
+#include "kernels/simulated_gpu/cudart/host_uses.h"
 #include "kernels/simulated_gpu/cudart/mapped_ranges.h"
 #include "kernels/simulated_gpu/cudart/module_instances.h"
 #include "kernels/simulated_gpu/cudart/objects.h"
@@ -64,7 +64,7 @@ struct Allocation {
 /// The state behind CUDA's functions, of which a process has one.
 ///
 /// Threads   `mutex`, which Call holds, guards what changes, but for members that guard themselves: faults, memory,
-///           addresses, copy_targets, output, heap, the failure of a device, and scheduler.
+///           addresses, host_uses, output, heap, the failure of a device, and scheduler.
 struct Runtime {
   explicit Runtime(const SimulationOptions& options);
 
@@ -112,7 +112,7 @@ struct Runtime {
   FindingLog faults;
   GlobalMemory memory;
   MappedRanges addresses;
-  CopyTargets copy_targets;
+  HostUses host_uses;
   std::deque<Device> devices;
   Handles<Stream, cudaStream_t> streams{"a stream"};
   Handles<Event, cudaEvent_t> events{"an event"};
@@ -124,7 +124,7 @@ struct Runtime {
   std::vector<std::shared_ptr<Capture>> captures;  ///< those that have not ended
   std::map<int, cudaMemPool_t> default_pools;      ///< by device
   DefaultStreams default_streams;
-  std::map<int, Scheduler::WorkPtr> orphans;       ///< by device: the end of all work of destroyed streams
+  std::map<int, Scheduler::WorkPtr> orphans;  ///< by device: the end of all work of destroyed streams
   ModuleInstances modules{memory, addresses};
   std::map<std::pair<const void*, int>, int>
       allowed_shared;  ///< dynamic bytes by kernel and device, where a program asked
@@ -141,6 +141,9 @@ struct Runtime {
   Scheduler scheduler;  // its threads use the rest until it is destroyed
 
  private:
+  void fail_for_target(const HostUses::Target& target);
+  void note_host_use(std::uintptr_t address);
+
   std::map<int, std::shared_ptr<PoolUse>> malloc_uses_;  // by device
 };
 
@@ -161,7 +164,7 @@ void restart(const SimulationOptions& options);
 class Call {
  public:
   explicit Call(const char* name) : rt(runtime()), lock(rt.mutex), name_(name) {
-    rt.copy_targets.protect_again();
+    rt.host_uses.protect_again();
     this_thread().has_called = this_thread().in_call = true;
   }
   ~Call() { this_thread().in_call = false; }

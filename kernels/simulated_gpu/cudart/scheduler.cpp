@@ -96,6 +96,14 @@ Scheduler::WorkPtr Scheduler::enqueue(Spec spec, std::span<const WorkPtr> after)
   return work;
 }
 
+OrderedWork Scheduler::host_use() {
+  const std::lock_guard lock(mutex_);
+  OrderedWork use{++last_number_, kHostLane, known_to_host_};
+  lanes_.push_back(kHostLane);
+  known_to_host_.add(kHostLane, use.number);
+  return use;
+}
+
 bool Scheduler::is_done(const WorkPtr& work) {
   if (!work) return true;
   if (!work->done.load(std::memory_order_acquire)) return false;

@@ -35,6 +35,8 @@ class Scheduler {
   struct Work;
   /// Null is work that is done.
   using WorkPtr = std::shared_ptr<const Work>;
+  /// Of what the host does itself.
+  static constexpr std::uint64_t kHostLane = 0;
 
   struct Spec {
     /// Performs the work; returns its time on the device in counted seconds. Throws nothing. Empty: work that only
@@ -54,6 +56,8 @@ class Scheduler {
   std::uint64_t new_lanes(std::uint64_t count);
 
   WorkPtr enqueue(Spec spec, std::span<const WorkPtr> after);
+  /// The host itself uses memory now: behind the work that it knows to be done, and before what is enqueued later.
+  OrderedWork host_use();
   /// If so, the host knows it: what is enqueued later is behind that work.
   bool is_done(const WorkPtr& work);
   /// When it was done, by the counted clock: the latest end of what it waited for, and its own time. 0 for null.

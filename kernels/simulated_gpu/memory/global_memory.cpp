@@ -38,6 +38,7 @@ struct GlobalMemory::Parts {
   mutable std::mutex uses_mutex;  ///< of all blocks' uses
   WorkLog log;
   ReportRace report_race;
+  WrotePinned wrote_pinned;
   mutable std::shared_mutex mutex;
   std::map<std::uint64_t, Block> blocks;  ///< by address
   std::map<std::uint64_t, Freed> freed;
@@ -91,6 +92,8 @@ GlobalMemory::GlobalMemory(bool checks_order, PageableMemory* pageable)
 GlobalMemory::~GlobalMemory() = default;
 
 void GlobalMemory::report_races(ReportRace report) { parts_->report_race = std::move(report); }
+
+void GlobalMemory::watch_pinned(WrotePinned wrote) { parts_->wrote_pinned = std::move(wrote); }
 
 void GlobalMemory::add(const void* data, std::size_t bytes, int device, bool is_pinned_host) {
   const std::unique_lock lock(parts_->mutex);
@@ -187,7 +190,10 @@ void GlobalMemory::note_kernel(const AccessLog& accesses, const WorkLog::Describ
       if (generation_now != generation_then || block == nullptr || !block->holds(access.first, bytes))
         block = find(access.first, bytes);
       generation_then = generation_now;
-      parts_->note(*this, block, access.first, bytes, list == &accesses.writes(), entry, check);
+      const bool is_write = list == &accesses.writes();
+      if (is_write && block != nullptr && block->is_pinned_host && parts_->wrote_pinned)
+        parts_->wrote_pinned(access.first, bytes);
+      parts_->note(*this, block, access.first, bytes, is_write, entry, check);
     }
 }
 

@@ -80,9 +80,9 @@ class GlobalMemory {
     std::uint64_t address = 0;
     std::size_t bytes = 0;
     int device = 0;
-    bool is_pinned_host = false;              ///< or pageable
+    bool is_pinned_host = false;        ///< or pageable
     ZeroedArray<std::uint8_t> written;  ///< a byte for each byte, 0: not written
-    std::unique_ptr<BlockUses> uses;          ///< null: nobody looks for races
+    std::unique_ptr<BlockUses> uses;    ///< null: nobody looks for races
 
     bool holds(std::uint64_t first, std::size_t count) const {
       const std::uint64_t offset = first - address;
@@ -133,6 +133,10 @@ class GlobalMemory {
   /// addresses. To be called before any work.
   using ReportRace = std::function<void(const std::string& users, const std::string& text)>;
   void report_races(ReportRace report);
+
+  /// Calls `wrote` when a kernel has written memory of the host.
+  using WrotePinned = std::function<void(std::uint64_t address, std::size_t bytes)>;
+  void watch_pinned(WrotePinned wrote);
 
   /// What a kernel that has ended used. `describe` names an instruction by its position; it stays.
   ///

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "kernels/simulated_gpu/cudart/copy_targets.h"
+#include "kernels/simulated_gpu/cudart/host_uses.h"
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -15,7 +15,7 @@
 namespace gradring::simulated_gpu {
 namespace {
 
-std::atomic<CopyTargets*> of_process{nullptr};
+std::atomic<HostUses*> of_process{nullptr};
 struct sigaction action_before;
 
 /// A thread that is performing work, or a call of CUDA's, is the simulated GPU.
@@ -36,7 +36,7 @@ void give_to_handler_before(int number, siginfo_t* info, void* context) {
 
 void on_fault(int number, siginfo_t* info, void* context) {
   const int error = errno;
-  CopyTargets* const targets = of_process;
+  HostUses* const targets = of_process;
   if (!targets || !targets->let_access(reinterpret_cast<std::uintptr_t>(info->si_addr)))
     give_to_handler_before(number, info, context);
   errno = error;
@@ -51,25 +51,26 @@ void install_handler() {
 
 }  // namespace
 
-CopyTargets::CopyTargets(std::function<void(const Target&)> report)
-    : report_(std::move(report)), page_(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE))) {
+HostUses::HostUses(Listener listener)
+    : listener_(std::move(listener)), page_(static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE))) {
   of_process = this;
   static std::once_flag installed;
   std::call_once(installed, install_handler);
 }
 
-CopyTargets::~CopyTargets() {
-  of_process = nullptr;
+HostUses::~HostUses() {
   for (const Target& target : targets_) set(target.address, target.bytes, PROT_READ | PROT_WRITE);
+  for (const std::uintptr_t page : pages_of_kernels_) set(page, page_, PROT_READ | PROT_WRITE);
+  of_process = nullptr;
 }
 
-bool CopyTargets::set(std::uintptr_t address, std::size_t bytes, int protection) const {
+bool HostUses::set(std::uintptr_t address, std::size_t bytes, int protection) const {
   const std::uintptr_t begin = address / page_ * page_;
   const std::uintptr_t end = (address + bytes + page_ - 1) / page_ * page_;
   return ::mprotect(reinterpret_cast<void*>(begin), end - begin, protection) == 0;
 }
 
-void CopyTargets::begin(const Target& target) {
+void HostUses::begin(const Target& target) {
   const std::lock_guard lock(mutex_);
   targets_.push_back(target);
   for (std::uintptr_t page = target.address / page_ * page_; page < target.address + target.bytes; page += page_)
@@ -77,7 +78,7 @@ void CopyTargets::begin(const Target& target) {
   set(target.address, target.bytes, PROT_NONE);
 }
 
-void CopyTargets::end(std::uintptr_t address, std::size_t bytes) {
+void HostUses::end(std::uintptr_t address, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   const auto found = std::ranges::find_if(
       targets_, [&](const Target& target) { return target.address == address && target.bytes == bytes; });
@@ -87,26 +88,40 @@ void CopyTargets::end(std::uintptr_t address, std::size_t bytes) {
   opened_ = true;  // another target may be on the same page
 }
 
-void CopyTargets::protect_again() {
+void HostUses::add_page_of_kernels(std::uintptr_t address, std::size_t bytes) {
+  const std::lock_guard lock(mutex_);
+  for (std::uintptr_t page = address / page_ * page_; page < address + bytes; page += page_) {
+    pages_.insert(page);
+    const bool is_new = pages_of_kernels_.insert(page).second;
+    if (open_pages_.erase(page) > 0 || is_new) set(page, page_, PROT_NONE);
+  }
+}
+
+void HostUses::protect_again() {
   if (!opened_.exchange(false)) return;
   const std::lock_guard lock(mutex_);
   for (const Target& target : targets_) set(target.address, target.bytes, PROT_NONE);
+  for (const std::uintptr_t page : std::exchange(open_pages_, {})) set(page, page_, PROT_NONE);
 }
 
-void CopyTargets::forget(std::uintptr_t address, std::size_t bytes) {
+void HostUses::forget(std::uintptr_t address, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   std::erase_if(targets_, [&](const Target& target) { return target.address - address < bytes; });
-  pages_.erase(pages_.lower_bound(address), pages_.lower_bound(address + bytes));
+  for (auto* const pages : {&pages_, &pages_of_kernels_, &open_pages_})
+    pages->erase(pages->lower_bound(address), pages->lower_bound(address + bytes));
 }
 
-bool CopyTargets::let_access(std::uintptr_t address) {
+bool HostUses::let_access(std::uintptr_t address) {
   std::optional<Target> used;
+  bool is_of_kernels = false;
   {
     const std::lock_guard lock(mutex_);
     const std::uintptr_t page = address / page_ * page_;
     if (!pages_.contains(page)) return false;
     if (!set(page, page_, PROT_READ | PROT_WRITE)) return false;
     opened_ = true;
+    is_of_kernels = pages_of_kernels_.contains(page);
+    if (is_of_kernels) open_pages_.insert(page);
     const auto found =
         std::ranges::find_if(targets_, [&](const Target& target) { return address - target.address < target.bytes; });
     if (found != targets_.end() && is_host()) {
@@ -114,7 +129,10 @@ bool CopyTargets::let_access(std::uintptr_t address) {
       targets_.erase(found);
     }
   }
-  if (used) report_(*used);
+  if (used)
+    listener_.uses_target(*used);
+  else if (is_of_kernels && is_host())
+    listener_.uses_page(address);
   return true;
 }
 
