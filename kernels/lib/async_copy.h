@@ -10,6 +10,24 @@
 namespace gradring::kernels {
 inline namespace GRADRING_KERNEL_COPY {
 
+/// An address in shared memory as instructions take it: found once, and offset as often as needed. On a GPU 32 bits; a
+/// generic pointer is converted for each access.
+struct SharedAddress {
+#ifdef __CUDACC__
+  unsigned address;
+  __device__ explicit SharedAddress(const void* pointer)
+      : address(static_cast<unsigned>(__cvta_generic_to_shared(pointer))) {}
+#else
+  unsigned char* address;
+  explicit SharedAddress(void* pointer) : address(static_cast<unsigned char*>(pointer)) {}
+#endif
+  __device__ SharedAddress operator+(int bytes) const {
+    SharedAddress sum = *this;
+    sum.address += bytes;
+    return sum;
+  }
+};
+
 /// Starts to copy 16 bytes from global to shared memory without a detour through registers. They land some time before
 /// async_wait returns; the CPU lets them land only there, so that a missing wait shows.
 ///
@@ -26,7 +44,26 @@ __device__ inline void async_copy16(void* shared, const void* global) {
       "l"(global)
       : "memory");
 #else
-  simt::detail::start_async_copy16(shared, global);
+  simt::detail::start_async_copy<16>(shared, global);
+#endif
+}
+
+/// The same for 16 bytes or 4, to `shared` + kOffset, a constant of the instruction. Without `exists`, the bytes in
+/// shared memory become 0, and `global` is not read.
+template <int kBytes, int kOffset>
+__device__ inline void async_copy_or_zero(SharedAddress shared, const void* global, bool exists) {
+  static_assert(kBytes == 16 || kBytes == 4);
+#ifdef __CUDACC__
+  if constexpr (kBytes == 16)
+    asm volatile("cp.async.cg.shared.global [%0 + %3], [%1], 16, %2;" ::"r"(shared.address), "l"(global),
+                 "r"(exists ? kBytes : 0), "n"(kOffset)
+                 : "memory");
+  else
+    asm volatile("cp.async.ca.shared.global [%0 + %3], [%1], 4, %2;" ::"r"(shared.address), "l"(global),
+                 "r"(exists ? kBytes : 0), "n"(kOffset)
+                 : "memory");
+#else
+  simt::detail::start_async_copy<kBytes>(shared.address + kOffset, exists ? global : nullptr);
 #endif
 }
 

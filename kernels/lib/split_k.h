@@ -40,6 +40,12 @@ struct KOfBlock {
   __device__ KOfBlock(int k, int k_of_slice) : begin(static_cast<int>(blockIdx.z) * k_of_slice) {
     end = k - begin < k_of_slice ? k : begin + k_of_slice;
   }
+  /// Where blockIdx.z is no slice.
+  __device__ static KOfBlock whole(int k) { return KOfBlock(0, k, {}); }
+
+ private:
+  struct Ends {};
+  __device__ KOfBlock(int first, int last, Ends) : begin(first), end(last) {}
 };
 
 /// Element i of the sum of every `step`-th of `count` slices of so many elements.

@@ -68,6 +68,7 @@ DECLARE(bias, blocks);
 DECLARE(conv2d, tiled);
 DECLARE(conv2d, wmma_tiles);
 DECLARE(conv2d, mma);
+DECLARE(conv2d, wgmma);
 DECLARE(conv_relu_pool, mma_tiles);
 DECLARE(gemm, naive);
 DECLARE(gemm, coalesced);
@@ -109,7 +110,7 @@ KernelSet kernel_set() {
       .batch_norm = table(COPY_TO_RUN(batch_norm, channels), COPY_TO_RUN(batch_norm, native_cpu), batch_norm::vector),
       .bias = table(COPY_TO_RUN(bias, rows), bias::blocks),
       .cast = table(COPY_TO_RUN(cast, flat)),
-      .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma,
+      .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma, conv2d::wgmma,
                       COPY_TO_RUN(conv2d, panels_cpu)),
       .conv_relu_pool = table(COPY_TO_RUN(conv_relu_pool, direct), COPY_TO_RUN(conv_relu_pool, native_cpu),
                               conv_relu_pool::mma_tiles),

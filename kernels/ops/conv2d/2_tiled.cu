@@ -1,133 +1,200 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: implicit GEMM: each pass is a matrix product of views (products.cuh). Tiles of both operands go through shared
-//   memory once and serve every thread of the block; 16 numbers from shared memory serve 64 multiplications.
-// Mapping: each block of 128 threads computes 128 x 64 of C, each thread 8 x 8 elements: thread (t / 8, t % 8) has rows
-//   and columns in fours, 64 rows and 32 columns apart, so that a warp reads neighbouring fours. blockIdx.z: the
-//   split-K slice (wgrad).
-// Traffic and bound: A is read columns / 64 times, B rows / 128 times, mostly from the L2 cache; 21 operations for each
-//   byte of a tile in f32. Bound by the floating-point units, and by shared memory behind them.
+// Idea: implicit GEMM: each pass is a matrix product of views. Tiles of both operands go through shared memory once and
+//   serve every thread of the block, and each thread keeps a register tile: 16 vectors from shared memory serve 256
+//   multiplications. cp.async fills two k-tiles ahead, from addresses that a thread only moves (gather.cuh).
+// Mapping: each block of 128 threads computes 128 x 64, 96 x 32, 64 x 64 or 64 x 32 of C, in k-tiles of 32; thread (t /
+//   8, t % 8) has every 16th row and every 8th column, or fours of them, so that a warp hits no bank twice. blockIdx.z:
+//   the split-K slice (wgrad), or the offset within a stride (dgrad).
+// Traffic and bound: A is read columns / 64 times, B rows / 128 times, mostly from the L2 cache. Bound by the
+//   floating-point units.
 // Gains over the step before: a number that is loaded serves a tile instead of a strip; wgrad fills the GPU.
-// Still slow because: no tensor cores; nothing is loaded while a tile is being multiplied but by other blocks.
-// Limits: those of Patches; 4 million columns.
+// Still slow because: no tensor cores.
+// Limits: f32; those of Patches; 2 million columns. What is not gathered (is_gathered) uses the variant direct.
 
-#include "kernels/ops/conv2d/products.cuh"
+#include "kernels/ops/conv2d/gathered_tile.cuh"
 
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
+
+Variant direct();  // 1_direct.cu
+
 namespace {
 
-constexpr TileShape kTile{.rows = 128, .columns = 64, .k = 16};
 constexpr int kThreads = 128;
-constexpr int kFour = 4;           // neighbours that a thread loads, and multiplies, together
-constexpr int kPad = 4;            // keeps rows of a tile in shared memory apart by other than a multiple of all banks
-constexpr int kSums = 2 * kFour;   // of a thread each way
-constexpr int kThreadColumns = 8;  // threads side by side
+[[maybe_unused]] constexpr int kBlocksOfSlices = 4;  // of a multiprocessor: with more, registers would be spilled
+constexpr int kThreadsDown = 16;
+constexpr int kThreadsAcross = 8;
+constexpr int kFour = 4;
 
-template <class T>
-struct alignas(kFour * sizeof(T)) Four {
-  T values[kFour];
+struct alignas(kFour * sizeof(float)) Four {
+  float values[kFour];
 };
 
-template <class Operand>
-__device__ Four<float> load_four(const Operand& from, const typename Operand::Row& row, int first) {
-  using T = typename Operand::Element;
-  Four<float> four = {};
-  if (from.aligned) {
-    if (const T* here = from.at(row, from.column(first))) {
-      const auto loaded = simt::load_as<Four<T>>(here);
-      for (int i = 0; i < kFour; ++i) four.values[i] = lib::to_f32(loaded.values[i]);
-    }
-    return four;
-  }
-  for (int i = 0; i < kFour; ++i)
-    if (const T* here = from.at(row, from.column(first + i))) four.values[i] = lib::to_f32(*here);
-  return four;
+/// Which rows, or columns, of a tile thread `thread` of `kThreadsInARow` has: of a K-major operand every
+/// kThreadsInARow-th, whose swizzled rows are in different banks; else fours of neighbours, which are vectors.
+template <class Tile, int kThreadsInARow>
+__device__ int index_of(int thread, int i) {
+  return Tile::kKMajor ? thread + i * kThreadsInARow : (i / kFour * kThreadsInARow + thread) * kFour + i % kFour;
 }
 
-/// tile[k][mn], whether the operand is K-major or not.
-template <int kMN, class Operand>
-__device__ void load_tile(float (&tile)[kTile.k][kMN + kPad], const Operand& from, int first_mn, int first_k) {
-  constexpr int kFoursOfRow = (Operand::kKMajor ? kTile.k : kMN) / kFour;
-  for (int i = static_cast<int>(threadIdx.x); i < kMN * kTile.k / kFour; i += kThreads) {
-    const int row = i / kFoursOfRow;
-    const int column = i % kFoursOfRow * kFour;
-    if constexpr (Operand::kKMajor) {
-      const Four<float> four = load_four(from, from.row(first_mn + row), first_k + column);
-      for (int j = 0; j < kFour; ++j) tile[column + j][row] = four.values[j];
-    } else {
-      const Four<float> four = load_four(from, from.row(first_k + row), first_mn + column);
-      simt::store_as(&tile[row][column], four);
-    }
-  }
-}
-
-/// The row (or column) in the tile of a thread's i-th sum, of `extent` rows (or columns) in all.
-__device__ int index_of(int thread, int i, int extent) { return i / kFour * (extent / 2) + thread * kFour + i % kFour; }
-
-template <class C, class P>
-__global__ void __launch_bounds__(kThreads)
-    conv2d_product_tiled_kernel(SIMT_GRID_CONST(P) product, C* __restrict__ c, int k_of_slice) {
-  using TileA = float[kTile.k][kTile.rows + kPad];
-  using TileB = float[kTile.k][kTile.columns + kPad];
-  SIMT_SHARED(TileA, tile_a);
-  SIMT_SHARED(TileB, tile_b);
-  const int thread_row = static_cast<int>(threadIdx.x) / kThreadColumns;
-  const int thread_column = static_cast<int>(threadIdx.x) % kThreadColumns;
-  const int first_row = static_cast<int>(blockIdx.x) * kTile.rows;
-  const int first_column = static_cast<int>(blockIdx.y) * kTile.columns;
-  const lib::KOfBlock k_range(product.k, k_of_slice);
-  float sums[kSums][kSums] = {};
-  for (int first_k = k_range.begin; first_k < k_range.end; first_k += kTile.k) {
-    load_tile<kTile.rows>(tile_a, product.a, first_row, first_k);
-    load_tile<kTile.columns>(tile_b, product.b, first_column, first_k);
-    __syncthreads();  // both tiles are complete
+/// fragment[i][j]: that thread's i-th row, or column, at K = k + j.
+template <int kThreadsInARow, int kCount, class Tile>
+__device__ void load_fragment(float (&fragment)[kCount][kFour], const Tile& tile, int thread, int k) {
+  if constexpr (Tile::kKMajor) {
     SIMT_UNROLL_ON_GPU
-    for (int k = 0; k < kTile.k; ++k) {
-      Four<float> a[kSums / kFour], b[kSums / kFour];
+    for (int i = 0; i < kCount; ++i) {
+      const auto four = simt::load_as<Four>(tile.at(index_of<Tile, kThreadsInARow>(thread, i), k));
       SIMT_UNROLL_ON_GPU
-      for (int f = 0; f < kSums / kFour; ++f) {
-        a[f] = simt::load_as<Four<float>>(&tile_a[k][index_of(thread_row, f * kFour, kTile.rows)]);
-        b[f] = simt::load_as<Four<float>>(&tile_b[k][index_of(thread_column, f * kFour, kTile.columns)]);
-      }
+      for (int j = 0; j < kFour; ++j) fragment[i][j] = four.values[j];
+    }
+  } else {
+    static_assert(kCount % kFour == 0);
+    SIMT_UNROLL_ON_GPU
+    for (int first = 0; first < kCount; first += kFour) {
       SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < kSums; ++i) {
+      for (int j = 0; j < kFour; ++j) {
+        const auto four = simt::load_as<Four>(tile.at(k + j, index_of<Tile, kThreadsInARow>(thread, first)));
         SIMT_UNROLL_ON_GPU
-        for (int j = 0; j < kSums; ++j) sums[i][j] += a[i / kFour].values[i % kFour] * b[j / kFour].values[j % kFour];
+        for (int i = 0; i < kFour; ++i) fragment[first + i][j] = four.values[i];
       }
-    }
-    __syncthreads();  // all reads are done before the next k-tile overwrites them
-  }
-  C* slice = c + std::int64_t{blockIdx.z} * product.rows * product.columns;
-  SIMT_UNROLL_ON_GPU
-  for (int i = 0; i < kSums; ++i) {
-    const int row = first_row + index_of(thread_row, i, kTile.rows);
-    SIMT_UNROLL_ON_GPU
-    for (int j = 0; j < kSums; ++j) {
-      const int column = first_column + index_of(thread_column, j, kTile.columns);
-      if (row < product.rows && column < product.columns)
-        slice[std::int64_t{row} * product.columns + column] = lib::from_f32<C>(sums[i][j]);
     }
   }
 }
 
-struct Step {
-  static void with_type(DType dtype, auto visit) { lib::with_element(dtype, visit); }
-  static TileShape wgrad_tile(const Geometry&) { return kTile; }
+/// A register tile of each thread; A and B say which operand is K-major.
+template <int kRowsOfTile, int kColumnsOfTile>
+struct RegisterTile {
+  static constexpr int kThreads = conv2d::kThreads;
+  static constexpr int kRows = kRowsOfTile;
+  static constexpr int kColumns = kColumnsOfTile;
+  static constexpr int kDown = kRows / kThreadsDown;
+  static constexpr int kAcross = kColumns / kThreadsAcross;
+};
 
-  template <class C, class P>
-  static void enqueue(Stream& stream, const P& product, C* c, int slices) {
-    const simt::Config config{.grid = grid_of(product.rows, product.columns, kTile, slices), .block = dim3(kThreads)};
-    simt::launch<conv2d_product_tiled_kernel<C, P>>(stream, config, product, c, k_of_slice(product.k, kTile, slices));
+/// The multiplier of operands that lie so.
+template <class Tile, class A, class B>
+struct RegisterProduct : Tile {
+  static constexpr int kRun = 1;
+  using TileA = lib::SwizzledTile<float, Tile::kRows, A::kKMajor>;
+  using TileB = lib::SwizzledTile<float, Tile::kColumns, B::kKMajor>;
+  struct Sums {
+    float of[Tile::kDown][Tile::kAcross] = {};
+  };
+
+  __device__ static int down() { return static_cast<int>(threadIdx.x / unsigned{kThreadsAcross}); }
+  __device__ static int across() { return static_cast<int>(threadIdx.x % unsigned{kThreadsAcross}); }
+
+  template <class Stages, class P>
+  __device__ static void multiply(Sums& sums, Stages& stages, const P& product, int k) {
+    for (int left = k; left > 0; left -= kGatheredK<float>) {
+      stages.wait();
+      __syncthreads();  // the stage is complete, and no thread still reads the one before it, which is filled next
+      stages.start_next(product);
+      const auto& stage = stages.stage();
+      const int end = left < kGatheredK<float> ? left : kGatheredK<float>;
+      for (int step = 0; step < end; step += kFour) {
+        float a[Tile::kDown][kFour], b[Tile::kAcross][kFour];
+        load_fragment<kThreadsDown>(a, stage.a, down(), step);
+        load_fragment<kThreadsAcross>(b, stage.b, across(), step);
+        SIMT_UNROLL_ON_GPU
+        for (int j = 0; j < kFour; ++j) {
+          SIMT_UNROLL_ON_GPU
+          for (int row = 0; row < Tile::kDown; ++row) {
+            SIMT_UNROLL_ON_GPU
+            for (int column = 0; column < Tile::kAcross; ++column) sums.of[row][column] += a[row][j] * b[column][j];
+          }
+        }
+      }
+      stages.release();
+    }
+  }
+
+  template <class Visit>
+  __device__ static void for_each_run(Sums& sums, Visit visit) {
+    SIMT_UNROLL_ON_GPU
+    for (int row = 0; row < Tile::kDown; ++row) {
+      SIMT_UNROLL_ON_GPU
+      for (int column = 0; column < Tile::kAcross; ++column)
+        visit(index_of<TileA, kThreadsDown>(down(), row), index_of<TileB, kThreadsAcross>(across(), column),
+              &sums.of[row][column]);
+    }
   }
 };
-using Passes = ProductPasses<Step>;
+
+template <class P, class Tile>
+using Multiplier = RegisterProduct<Tile, decltype(P::a), decltype(P::b)>;
+
+template <class Tile, class P>
+__global__ void __launch_bounds__(kThreads)
+    conv2d_product_tiled_kernel(SIMT_GRID_CONST(Products<P>) products, float* c) {
+  const P& product = products.of[blockIdx.z];
+  compute_tile<Multiplier<P, Tile>>(product, c, lib::KOfBlock::whole(product.k));
+}
+
+template <class Tile, class P>
+__global__ void __launch_bounds__(kThreads, kBlocksOfSlices)
+    conv2d_slice_tiled_kernel(SIMT_GRID_CONST(P) product, float* slices, int k_of_slice) {
+  float* const slice = slices + std::int64_t{blockIdx.z} * product.rows * product.columns;
+  compute_tile<Multiplier<P, Tile>>(product, slice, lib::KOfBlock(product.k, k_of_slice));
+}
+
+/// What takes least, by the sums of the busiest multiprocessor. Single elements are copied to low tiles alone: each of
+/// their rows takes registers of every thread.
+struct FloatTiles {
+  template <int kVectorBytes, class Visit>
+  static void with_tile(std::int64_t rows, std::int64_t columns, int products, Visit visit) {
+    const auto cost = [&](std::int64_t tile_rows, std::int64_t tile_columns) {
+      const std::int64_t blocks = lib::ceil_div(rows, tile_rows) * lib::ceil_div(columns, tile_columns) * products;
+      return lib::ceil_div(blocks, kMultiprocessors) * tile_rows * tile_columns;
+    };
+    if constexpr (kVectorBytes == 16) {
+      const std::int64_t least = std::min({cost(128, 64), cost(64, 64), cost(96, 32), cost(64, 32)});
+      if (cost(128, 64) == least) return visit(lib::Element<RegisterTile<128, 64>>());
+      if (cost(64, 64) == least) return visit(lib::Element<RegisterTile<64, 64>>());
+      if (cost(96, 32) == least) return visit(lib::Element<RegisterTile<96, 32>>());
+    }
+    visit(lib::Element<RegisterTile<64, 32>>());
+  }
+
+  template <int kVectorBytes, class Visit>
+  static void with_wgrad_tile(const Geometry& g, Visit visit) {
+    if constexpr (kVectorBytes == 16)
+      if (g.filter_elements() > 32) return visit(lib::Element<RegisterTile<64, 64>>());
+    visit(lib::Element<RegisterTile<64, 32>>());
+  }
+};
+
+struct Engine {
+  using Tiles = FloatTiles;
+  using Widest = float;
+  static void with_type(DType, auto visit) { visit(lib::Element<float>()); }
+
+  template <class Tile, class P, class C>
+  static void run(Stream& stream, dim3 grid, const Products<P>& products, C* c) {
+    simt::launch<conv2d_product_tiled_kernel<Tile, P>>(stream, gathered_config<Multiplier<P, Tile>, P>(grid), products,
+                                                       c);
+  }
+  template <class Tile, class P>
+  static void run_slices(Stream& stream, dim3 grid, const P& product, float* slices, int k_of_slice) {
+    simt::launch<conv2d_slice_tiled_kernel<Tile, P>>(stream, gathered_config<Multiplier<P, Tile>, P>(grid), product,
+                                                     slices, k_of_slice);
+  }
+  static Variant other() { return direct(); }
+};
+using Passes = GatheredPasses<Engine>;
 
 }  // namespace
 
 Variant tiled() {
-  return {"tiled",         Passes::forward,         Passes::dgrad,
-          Passes::wgrad,   Passes::workspace_bytes, lib::supports_cuda_floating,
-          lib::is_floating};
+  return {"tiled",
+          Passes::forward,
+          Passes::dgrad,
+          Passes::wgrad,
+          Passes::workspace_bytes,
+          [](const Device& device, DType dtype) {
+            return dtype == DType::f32 && lib::supports_cuda_floating(device, dtype);
+          },
+          [](DType dtype) { return dtype == DType::f32; }};
 }
 
 }  // namespace GRADRING_KERNEL_COPY

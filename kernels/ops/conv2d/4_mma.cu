@@ -1,30 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: the tensor cores' own instructions, in a multi-stage pipeline (lib/mma_pipeline.cuh): cp.async copies the next
+// Idea: the tensor cores' own instructions, and addresses that are found once (gather.cuh): cp.async copies the next
 //   two k-tiles into shared memory while this one is multiplied, without a detour through registers; ldmatrix loads
-//   fragments from there, transposing where K is not contiguous; sums go to C from registers.
-// Mapping: each block computes a tile of C, each warp 32 rows of it; blockIdx.z: the split-K slice (wgrad). Tiles are
-//   128 x 64, 128 x 32 for few columns, half as high if that fills idle multiprocessors; in wgrad, where C is
-//   small, 64 x 64, or 32 x 32 for one warp.
-// Traffic and bound: A is read columns / 64 times, B rows / 128 times, from the L2 cache; with 64 columns, 43
-//   operations for each byte that comes to shared memory. Bound by the tensor cores where rows of the operands are
-//   aligned and K is long; by index arithmetic for a first convolution, whose elements come one by one.
-// Gains over the step before: copies overlap products; no bank conflicts; sums go to memory from registers.
+//   fragments from there, transposing where K is not contiguous.
+// Mapping: each block computes 128 x 128, 128 x 64, 64 x 128 or 64 x 64 of C in k-tiles of 64, each warp 64 x 32 of it,
+//   or 32 x 32. blockIdx.z: the split-K slice (wgrad), or the offset within a stride (dgrad). Sums go to C through
+//   shared memory as whole vectors, those of slices, in f32, from registers.
+// Traffic and bound: A is read columns / 128 times, B rows / 128 times, from the L2 cache; 64 operations for each byte
+//   that comes to shared memory. Bound by the wavefronts of ldmatrix: a fragment serves 32 or 64 rows or columns.
+// Gains over the step before: few instructions for addresses; copies overlap products; no bank conflicts.
 // Still slow because: mma.sync cannot keep a Hopper's tensor cores as busy as wgmma does; of 288 columns the last tile
-//   is half empty; elements of rows that are not multiples of 16 bytes come one by one, and are waited for.
+//   is mostly empty.
 // Limits: f16 and bf16; those of Patches; 2 million columns. An infinity in w or dy times the padding's zeros is NaN.
+//   What is not gathered (is_gathered, vector_bytes) has the operands of products.cuh, whose elements come one by one.
 
 #include <type_traits>
 
+#include "kernels/ops/conv2d/gathered_tile.cuh"
 #include "kernels/ops/conv2d/mma_product.cuh"
 
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
-
-template <class C>
-struct alignas(2 * sizeof(C)) Pair {
-  C elements[2];
-};
 
 /// Calls visit(row, column, even, odd) for this thread's pairs of neighbouring sums, which count from the block's tile.
 template <class Tile, class Visit>
@@ -53,14 +49,14 @@ __global__ void __launch_bounds__(Tile::kThreads)
   typename Tile::Accumulators sums;
   add_mma_product<Tile>(sums, product.a, product.b, first_row, first_column, k.begin, k.end);
   C* slice = c + std::int64_t{blockIdx.z} * product.rows * product.columns;
-  const bool in_pairs = product.columns % 2 == 0 && reinterpret_cast<std::uintptr_t>(slice) % sizeof(Pair<C>) == 0;
+  const bool in_pairs = product.columns % 2 == 0 && reinterpret_cast<std::uintptr_t>(slice) % sizeof(Run<C, 2>) == 0;
   for_each_pair<Tile>(sums, [&](int tile_row, int tile_column, float even, float odd) {
     const int row = first_row + tile_row;
     const int column = first_column + tile_column;
     if (row >= product.rows || column >= product.columns) return;
     C* to = slice + std::int64_t{row} * product.columns + column;
     if (in_pairs) {
-      simt::store_as(to, Pair<C>{{lib::from_f32<C>(even), lib::from_f32<C>(odd)}});
+      simt::store_as(to, Run<C, 2>{{lib::from_f32<C>(even), lib::from_f32<C>(odd)}});
       return;
     }
     to[0] = lib::from_f32<C>(even);
@@ -76,16 +72,7 @@ void launch(Stream& stream, const P& product, C* c, int slices) {
                                                       k_of_slice(product.k, Tile::kShape, slices));
 }
 
-using LowNarrow = MmaTile<2, 32, 32>;
-
-/// With low tiles if high ones would leave half of a large GPU's multiprocessors idle.
-template <class High, class Low, class C, class P>
-void launch_high(Stream& stream, const P& product, C* c) {
-  constexpr std::int64_t kMultiprocessors = 132;
-  const std::int64_t blocks = lib::ceil_div(product.rows, High::kRows) * lib::ceil_div(product.columns, High::kColumns);
-  2 * blocks <= kMultiprocessors ? launch<Low>(stream, product, c, 1) : launch<High>(stream, product, c, 1);
-}
-
+/// Of what is not gathered.
 struct Step {
   static void with_type(DType dtype, auto visit) { lib::with_half(dtype, visit); }
 
@@ -100,11 +87,90 @@ struct Step {
       is_small(product.rows, product.columns) ? launch<Small>(stream, product, c, slices)
                                               : launch<Long>(stream, product, c, slices);
     else
-      product.columns <= Narrow::kColumns ? launch_high<Narrow, LowNarrow>(stream, product, c)
-                                          : launch_high<Wide, Long>(stream, product, c);
+      product.columns <= Narrow::kColumns ? launch<Narrow>(stream, product, c, slices)
+                                          : launch<Long>(stream, product, c, slices);
   }
 };
-using Passes = ProductPasses<Step>;
+
+using OtherPasses = ProductPasses<Step>;
+
+/// Each warp multiplies 64 x 32, or 32 x 32, of the block's tile of C.
+template <int kRowsOfTile, int kColumnsOfTile>
+struct GatheredTile {
+  static constexpr int kRows = kRowsOfTile;
+  static constexpr int kColumns = kColumnsOfTile;
+  static constexpr int kWarpRows = kRows * kColumns > 64 * 64 ? 64 : 32;
+  static constexpr int kWarpColumns = 32;
+  static constexpr int kWarpsAcross = kColumns / kWarpColumns;
+  static constexpr int kThreads = 32 * kWarpsAcross * (kRows / kWarpRows);
+  static constexpr int kRun = 2;
+  using Sums = lib::MmaAccumulators<kWarpRows, kWarpColumns>;
+
+  __device__ static int row() { return static_cast<int>(threadIdx.x / 32u) / kWarpsAcross * kWarpRows; }
+  __device__ static int column() { return static_cast<int>(threadIdx.x / 32u) % kWarpsAcross * kWarpColumns; }
+
+  template <class Stages, class P>
+  __device__ static void multiply(Sums& sums, Stages& stages, const P& product, int k) {
+    const int k_tiles = k_tiles_of<typename Stages::T>(k);
+    const int lane = static_cast<int>(threadIdx.x % 32u);
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      stages.wait();
+      __syncthreads();  // the stage is complete, and no thread still reads the one before it, which is filled next
+      stages.start_next(product);
+      SIMT_UNROLL_ON_GPU
+      for (int step = 0; step < kGatheredK<typename Stages::T>; step += 16)
+        sums.multiply_add(stages.stage().a, row(), stages.stage().b, column(), step, lane);
+      stages.release();
+    }
+  }
+
+  template <class Visit>
+  __device__ static void for_each_run(Sums& sums, Visit visit) {
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < kWarpRows / 16; ++i) {
+      SIMT_UNROLL_ON_GPU
+      for (int j = 0; j < kWarpColumns / 8; ++j) {
+        SIMT_UNROLL_ON_GPU
+        for (int e = 0; e < 4; e += 2) {
+          const simt::Position at = simt::mma_position_in_c(static_cast<int>(threadIdx.x % 32u), e);
+          visit(row() + 16 * i + at.row, column() + 8 * j + at.column, &sums.sums[i][j][e]);
+        }
+      }
+    }
+  }
+};
+
+template <class Tile, class C, class P>
+__global__ void __launch_bounds__(Tile::kThreads)
+    conv2d_gathered_mma_kernel(SIMT_GRID_CONST(Products<P>) products, C* c) {
+  const P& product = products.of[blockIdx.z];
+  compute_tile<Tile>(product, c, lib::KOfBlock::whole(product.k));
+}
+
+template <class Tile, class P>
+__global__ void __launch_bounds__(Tile::kThreads)
+    conv2d_gathered_slice_mma_kernel(SIMT_GRID_CONST(P) product, float* slices, int k_of_slice) {
+  float* const slice = slices + std::int64_t{blockIdx.z} * product.rows * product.columns;
+  compute_tile<Tile>(product, slice, lib::KOfBlock(product.k, k_of_slice));
+}
+
+struct Engine {
+  using Tiles = TensorTiles<GatheredTile>;
+  using Widest = __half;  // of the types
+  static void with_type(DType dtype, auto visit) { lib::with_half(dtype, visit); }
+
+  template <class Tile, class P, class C>
+  static void run(Stream& stream, dim3 grid, const Products<P>& products, C* c) {
+    simt::launch<conv2d_gathered_mma_kernel<Tile, C, P>>(stream, gathered_config<Tile, P>(grid), products, c);
+  }
+  template <class Tile, class P>
+  static void run_slices(Stream& stream, dim3 grid, const P& product, float* slices, int k_of_slice) {
+    simt::launch<conv2d_gathered_slice_mma_kernel<Tile, P>>(stream, gathered_config<Tile, P>(grid), product, slices,
+                                                            k_of_slice);
+  }
+  static OtherPasses other() { return {}; }
+};
+using Passes = GatheredPasses<Engine>;
 
 }  // namespace
 

@@ -22,6 +22,7 @@ class Divisor {
     int quotient, remainder;
   };
 
+  constexpr Divisor() : Divisor(1) {}
   /// A divisor of 0, as of an empty array, counts as 1: it is never used.
   explicit constexpr Divisor(int divisor) : divisor_(divisor < 1 ? 1 : divisor) {
     while ((std::int64_t{1} << shift_) < divisor_) ++shift_;

@@ -106,10 +106,18 @@ void store_as(T* address, const Wide& value, Site site = Site::current()) {
 
 namespace gradring::simt::detail {
 
-inline void start_async_copy16(void* shared, const void* global, Site site = Site::current()) {
-  check_aligned<uint4>(shared, site);
-  check_aligned<uint4>(global, site);
-  async_work_of_thread("async_copy16", site).copies.start({shared, global});
+/// Without `global`, the bytes become 0.
+template <int kBytes>
+void start_async_copy(void* shared, const void* global, Site site = Site::current()) {
+  using Wide = std::conditional_t<kBytes == 16, uint4, std::uint32_t>;
+  check_aligned<Wide>(shared, site);
+  check_aligned<Wide>(global, site);
+  async_work_of_thread("async_copy", site).copies.start({shared, global, kBytes});
+}
+
+template <class Wide>
+void land_async_copy(const AsyncCopy& copy) {
+  store_as<Wide>(static_cast<char*>(copy.to), copy.from ? load_as<Wide>(static_cast<const char*>(copy.from)) : Wide{});
 }
 
 inline void commit_async_copies(Site site = Site::current()) {
@@ -118,7 +126,7 @@ inline void commit_async_copies(Site site = Site::current()) {
 
 inline void wait_for_async_copies(unsigned pending, Site site = Site::current()) {
   async_work_of_thread("async_wait", site).copies.land_all_but(pending, [](const AsyncCopy& copy) {
-    store_as<uint4>(static_cast<char*>(copy.to), load_as<uint4>(static_cast<const char*>(copy.from)));
+    copy.bytes == 16 ? land_async_copy<uint4>(copy) : land_async_copy<std::uint32_t>(copy);
   });
 }
 

@@ -89,10 +89,11 @@ class AsyncQueue {
   unsigned groups_ = 0;  // closed so far; the open one has this number
 };
 
-/// 16 bytes on their way from global to shared memory.
+/// Bytes on their way from global to shared memory; zeros if `from` is null.
 struct AsyncCopy {
   void* to = nullptr;
   const void* from = nullptr;
+  int bytes = 16;  ///< or 4
 };
 
 /// A lane's part of a warpgroup's product: what is added to its sums, from two operands that descriptors name.

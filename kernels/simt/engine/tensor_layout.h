@@ -63,6 +63,9 @@ struct MatrixDescriptor {
     return {field(address) | field(leading_bytes) << 16 | field(stride_bytes) << 32 | kSwizzle128 << 62};
   }
 
+  /// The same operand so many bytes later, a multiple of 16.
+  constexpr MatrixDescriptor advanced(std::uint32_t bytes) const { return {bits + (bytes >> 4)}; }
+
   constexpr std::uint32_t address() const { return bytes_at(0); }
   constexpr std::uint32_t leading_bytes() const { return bytes_at(16); }
   constexpr std::uint32_t stride_bytes() const { return bytes_at(32); }

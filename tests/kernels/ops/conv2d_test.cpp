@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <numeric>
 #include <span>
 #include <string>
@@ -12,6 +11,7 @@
 #include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
 #include "kernels/ops/kernel_set.h"
+#include "tests/kernels/ops/conv2d_cases.h"
 #include "tests/support/each_stream.h"
 #include "tests/support/expect_close.h"
 #include "tests/support/kernel_variants.h"
@@ -24,34 +24,6 @@ namespace {
 
 using namespace gradring::tests;
 
-constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
-constexpr Geometry geometry(std::int64_t batch, std::int64_t height, std::int64_t width, std::int64_t in,
-                            std::int64_t out, std::int64_t groups, std::int64_t kernel_height,
-                            std::int64_t kernel_width, std::int64_t stride = 1, std::int64_t padding = 0) {
-  return {.batch = batch,
-          .in_height = height,
-          .in_width = width,
-          .in_channels = in,
-          .out_channels = out,
-          .kernel_height = kernel_height,
-          .kernel_width = kernel_width,
-          .stride = stride,
-          .padding = padding,
-          .groups = groups};
-}
-
-constexpr Geometry depthwise(std::int64_t batch, std::int64_t height, std::int64_t width, std::int64_t channels,
-                             std::int64_t kernel_height, std::int64_t kernel_width, std::int64_t stride = 1,
-                             std::int64_t padding = 0) {
-  return geometry(batch, height, width, channels, channels, channels, kernel_height, kernel_width, stride, padding);
-}
-
-constexpr Geometry dense(std::int64_t batch, std::int64_t height, std::int64_t width, std::int64_t in, std::int64_t out,
-                         std::int64_t kernel_height, std::int64_t kernel_width, std::int64_t stride = 1,
-                         std::int64_t padding = 0) {
-  return geometry(batch, height, width, in, out, 1, kernel_height, kernel_width, stride, padding);
-}
-
 constexpr Geometry kCases[] = {
     dense(1, 14, 14, 1, 32, 3, 3),  // the ConvNet's own two, the first of a smaller image
     dense(1, 13, 13, 32, 64, 3, 3),      dense(0, 5, 5, 2, 3, 3, 3),  // no image
@@ -63,9 +35,14 @@ constexpr Geometry kCases[] = {
     dense(1, 4, 4, 0, 2, 3, 3),           // an empty sum
     dense(4, 9, 7, 32, 72, 3, 2, 1, 1),   // blocks of positions that end within images
     dense(70, 4, 6, 32, 8, 3, 3, 2),      // images of one row
-    dense(3, 53, 54, 8, 40, 1, 1),        // so many positions that mma takes its largest tiles
     dense(1, 5, 258, 32, 8, 3, 3, 2, 1),  // one row more than a panel has room for
     dense(1, 5, 256, 32, 8, 3, 3, 2, 1),
+    dense(3, 7, 5, 3, 7, 3, 3, 1, 1),      // no vectors
+    dense(2, 6, 9, 7, 3, 2, 5, 3, 2),
+    dense(2, 9, 8, 8, 64, 3, 3, 2, 1),     // whole k-tiles of filters, and inputs that a stride skips
+    dense(3, 10, 9, 16, 16, 5, 4, 3, 2),   // more offsets within a stride than products of a launch
+    dense(1, 15, 17, 8, 8, 15, 15, 1, 2),  // as many rows of a kernel as gather.cuh has masks for, and more
+    dense(1, 18, 19, 8, 8, 17, 16),
 };
 
 constexpr Geometry kGroupedCases[] = {
@@ -79,6 +56,7 @@ constexpr Geometry kGroupedCases[] = {
     depthwise(2, 2, 2, 8, 3, 3),            // no output
     depthwise(0, 5, 5, 8, 3, 3),            // no image
     depthwise(1, 3, 3, 8, 5, 5, 1, 4),      // some outputs see padding only
+    depthwise(1, 6, 5, 7, 2, 5, 1, 1),      // one channel a thread
     depthwise(1, 13, 13, 8, 11, 11, 1, 5),  // more kernel positions than a block keeps weights of
     depthwise(1, 13, 12, 3, 12, 11, 1, 5),  // more than the native variant keeps
     geometry(2, 5, 6, 16, 16, 4, 3, 3, 1, 1),
@@ -103,37 +81,6 @@ struct Table {
 
 Table of_one_group() { return {kernel_set().conv2d, kCases}; }
 Table of_groups() { return {kernel_set().grouped_conv2d, kGroupedCases}; }
-
-std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
-
-/// Inputs in [-1, 1), what the reference makes of them, and how far a variant may be from that.
-struct Case {
-  Geometry g;
-  DType dtype;
-  TypedArray x, w, dy, y, dx, dw;
-
-  Case(const Geometry& geometry, DType type)
-      : g(geometry),
-        dtype(type),
-        x(type, random_values(size(g.in_elements()), 1)),
-        w(type, random_values(size(g.weight_elements()), 2)),
-        dy(type, random_values(size(g.out_elements()), 3)),
-        y(TypedArray::unwritten(type, dy.elements())),
-        dx(TypedArray::unwritten(type, x.elements())),
-        dw(DType::f32, random_values(w.elements(), 4)) {
-    reference_forward({g, dtype, x.data(), w.data(), y.data()});
-    reference_dgrad({g, dtype, dy.data(), w.data(), dx.data()});
-  }
-
-  /// `terms` products of numbers below 1, added up in f32, and one rounding to the type.
-  void expect_sums(const TypedArray& actual, const TypedArray& expected, std::int64_t terms) const {
-    const std::vector<double> truth = expected.values();
-    const double sum_error = static_cast<double>((terms + 1) * (terms + 1)) * 0x1p-24;
-    expect_close(actual.values(), truth, [&](std::size_t i) {
-      return sum_error + 2 * rounding(actual.dtype(), std::fabs(truth[i]) + sum_error);
-    });
-  }
-};
 
 void expect_forward(const Table& table) {
   for (DType dtype : kTypes)

@@ -22,8 +22,8 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 /// In the order in which they are measured.
-constexpr const char* kPlansOfAConvolution[] = {"conv_relu_pool/mma", "conv_relu_pool/direct", "conv2d/mma",
-                                                "conv2d/wmma",        "conv2d/tiled",          "conv2d/direct"};
+constexpr const char* kPlansOfAConvolution[] = {"conv_relu_pool/mma", "conv_relu_pool/direct", "conv2d/wgmma",
+                                                "conv2d/mma",         "conv2d/wmma",           "conv2d/direct"};
 
 class PlanChoice : public testing::Test {
  protected:
@@ -151,7 +151,7 @@ TEST_F(PlanChoice, OfALossIsKeptToo) {
 
 TEST_F(PlanChoice, IsMeasuredWhereAResumedRunCannotKeepIt) {
   fastest_ = 3;
-  options_.resumed_choice = [](const std::string&) { return std::string("conv2d/wgmma"); };
+  options_.resumed_choice = [](const std::string&) { return std::string("conv2d/another"); };
   EXPECT_EQ(choice(), kPlansOfAConvolution[3]);
 }
 

@@ -13,9 +13,10 @@ class TablesOfAGpu {
  public:
   TablesOfAGpu() {
     constexpr auto floating = [](const kernels::Device&, kernels::DType) { return true; };
+    constexpr auto single = [](const kernels::Device&, kernels::DType dtype) { return dtype == kernels::DType::f32; };
     constexpr auto half = [](const kernels::Device&, kernels::DType dtype) { return dtype != kernels::DType::f32; };
     for (kernels::conv2d::Variant variant : kernels::kernel_set().conv2d) {
-      variant.supports = variant.name.ends_with("mma") ? +half : +floating;
+      variant.supports = variant.name.ends_with("mma") ? +half : variant.name == "tiled" ? +single : +floating;
       if (variant.name != "panels") conv2d_.push_back(variant);  // a CPU's
     }
     for (kernels::conv_relu_pool::Variant variant : kernels::kernel_set().conv_relu_pool) {

@@ -7,7 +7,7 @@
 //   their number. The positions that a kernel position sees inside the image are listed once for all tiles.
 // Traffic and bound: a number of the panels of x is read 8 times per kernel position and group of 64 filters, from the
 //   first-level cache; bound by multiply-adds: 16 of them, and 10 loads, at each position.
-// Gains over the step before: 16 sums per load of two vectors; the first-level cache instead of the others.
+// Gains over the variant direct: 16 sums per load of two vectors; the first-level cache instead of the others.
 // Still slow because: the sums of a tile are loaded and stored every 128 positions; each worker copies the panels of x.
 // Limits: f32; fits_panels. The direct variant computes other wgrads, and the other passes.
 

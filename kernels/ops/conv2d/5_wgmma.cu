@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+// Idea: warpgroups multiply: wgmma reads both operands from shared memory. What is copied where is the same as in the
+//   step before (gather.cuh).
+// Mapping: each warpgroup computes 64 or 128 rows and 64 or 128 columns of C; a block of one or two of them 128 x 128,
+//   128 x 64, 64 x 128 or 64 x 64, in k-tiles of 64, three stages. blockIdx.z: the split-K slice (wgrad), or the offset
+//   within a stride (dgrad).
+// Traffic and bound: as the step before. One wgmma replaces 16 or 32 mma.sync and their ldmatrix: what is left are the
+//   cp.async, five instructions for each 16 bytes.
+// Gains over the step before: half the instructions; fragments take neither registers nor loads.
+// Still slow because: patches come by cp.async from all threads, where TMA in its im2col mode would have one thread
+//   copy a k-tile; a block waits for the products of a k-tile before it starts those of the next: only other blocks on
+//   the multiprocessor keep the tensor cores busy then.
+// Limits: compute capability 9.0 alone; f16 and bf16. What is not gathered (is_gathered) uses the variant mma.
+
+#include "kernels/ops/conv2d/gathered_tile.cuh"
+
+namespace gradring::kernels::conv2d {
+inline namespace GRADRING_KERNEL_COPY {
+
+Variant mma();  // 4_mma.cu
+
+namespace {
+
+constexpr int kGroupThreads = 128;
+constexpr int kGroupRows = 64;  // of a product
+
+template <int kRowsOfTile, int kColumnsOfTile>
+struct GatheredTile {
+  static constexpr int kRows = kRowsOfTile;
+  static constexpr int kColumns = kColumnsOfTile;
+  static constexpr int kGroups = kRows * kColumns > 128 * 64 ? 2 : 1;
+  static constexpr int kThreads = kGroupThreads * kGroups;
+  static constexpr int kProducts = kRows / kGroupRows / kGroups;  // of a warpgroup, one below the other
+  static constexpr int kRun = 2;
+  struct Sums {
+    float of[kProducts][kColumns / 2] = {};
+  };
+
+  __device__ static int first_row() {
+    return static_cast<int>(threadIdx.x / unsigned{kGroupThreads}) * kProducts * kGroupRows;
+  }
+
+  template <class Stages, class P>
+  __device__ static void multiply(Sums& sums, Stages& stages, const P& product, int k) {
+    const int k_tiles = k_tiles_of<typename Stages::T>(k);
+    using T = typename Stages::T;
+    using A = typename Stages::TileA;
+    using B = typename Stages::TileB;
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < kProducts; ++i) lib::warpgroup_expose(sums.of[i]);
+    const std::uint32_t first = lib::shared_address(&stages.stage());
+    const simt::MatrixDescriptor first_a = A::at(A::operand(first), first_row(), 0);
+    const simt::MatrixDescriptor first_b = B::operand(first + sizeof(A));
+    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
+      stages.wait();
+      lib::warpgroup_publish();
+      __syncthreads();  // the stage is complete, and no warp still multiplies the one before it
+      stages.start_next(product);
+      const auto stage = static_cast<std::uint32_t>(stages.offset_bytes());
+      const simt::MatrixDescriptor a = first_a.advanced(stage);
+      const simt::MatrixDescriptor b = first_b.advanced(stage);
+      lib::warpgroup_fence();
+      SIMT_UNROLL_ON_GPU
+      for (int i = 0; i < kProducts; ++i) {
+        SIMT_UNROLL_ON_GPU
+        for (int step = 0; step < kGatheredK<T>; step += 16)
+          lib::warpgroup_mma_m64k16<T, !A::kKMajor, !B::kKMajor>(sums.of[i], A::at(a, i * kGroupRows, step),
+                                                                 B::at(b, 0, step));
+      }
+      lib::warpgroup_commit();
+      lib::warpgroup_wait<0>();  // copies between the two would have ptxas serialize the products
+      stages.release();
+    }
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < kProducts; ++i) lib::warpgroup_wait_for(sums.of[i]);
+  }
+
+  template <class Visit>
+  __device__ static void for_each_run(Sums& sums, Visit visit) {
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < kProducts; ++i) {
+      SIMT_UNROLL_ON_GPU
+      for (int j = 0; j < kColumns / 2; j += 2) {
+        const simt::Position at =
+            simt::warpgroup_position_in_d(static_cast<int>(threadIdx.x % unsigned{kGroupThreads}), j);
+        visit(first_row() + i * kGroupRows + at.row, at.column, &sums.of[i][j]);
+      }
+    }
+  }
+};
+
+template <class Tile, class C, class P>
+__global__ void __launch_bounds__(Tile::kThreads)
+    conv2d_gathered_wgmma_kernel(SIMT_GRID_CONST(Products<P>) products, C* c) {
+  const P& product = products.of[blockIdx.z];
+  compute_tile<Tile>(product, c, lib::KOfBlock::whole(product.k));
+}
+
+template <class Tile, class P>
+__global__ void __launch_bounds__(Tile::kThreads)
+    conv2d_gathered_slice_wgmma_kernel(SIMT_GRID_CONST(P) product, float* slices, int k_of_slice) {
+  float* const slice = slices + std::int64_t{blockIdx.z} * product.rows * product.columns;
+  compute_tile<Tile>(product, slice, lib::KOfBlock(product.k, k_of_slice));
+}
+
+struct Engine {
+  using Tiles = TensorTiles<GatheredTile>;
+  using Widest = __half;  // of the types
+  static void with_type(DType dtype, auto visit) { lib::with_half(dtype, visit); }
+
+  template <class Tile, class P, class C>
+  static void run(Stream& stream, dim3 grid, const Products<P>& products, C* c) {
+    simt::launch<conv2d_gathered_wgmma_kernel<Tile, C, P>>(stream, gathered_config<Tile, P>(grid), products, c);
+  }
+  template <class Tile, class P>
+  static void run_slices(Stream& stream, dim3 grid, const P& product, float* slices, int k_of_slice) {
+    simt::launch<conv2d_gathered_slice_wgmma_kernel<Tile, P>>(stream, gathered_config<Tile, P>(grid), product, slices,
+                                                              k_of_slice);
+  }
+  static Variant other() { return mma(); }
+};
+using Passes = GatheredPasses<Engine>;
+
+}  // namespace
+
+Variant wgmma() {
+  return {"wgmma",       Passes::forward,         Passes::dgrad,
+          Passes::wgrad, Passes::workspace_bytes, lib::supports_hopper_half,
+          lib::is_half};
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv2d
