@@ -9,6 +9,7 @@
 #include "kernels/ops/elementwise/elementwise.h"
 #include "nn/backend/cpu/cpu_backend.h"
 #include "nn/backend/kernels/kernel_plans.h"
+#include "tests/support/partial_sums.h"
 
 namespace gradring::tests {
 
@@ -118,7 +119,7 @@ std::vector<float> logits_of(const nn::Program& program, std::int64_t elements) 
 }
 
 ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, RigDevice on, nn::ProgramMode mode,
-                       kernels::DType dtype, const nn::Checkpointing& checkpointing)
+                       kernels::DType dtype, const nn::Checkpointing& checkpointing, std::size_t most_partial_sum_bytes)
     : model_(model),
       parameters_(nn::parameters_of(model)),
       layout_(parameters_, std::vector<std::vector<int>>{nn::Program::ready_order(model)}, 64),
@@ -128,7 +129,8 @@ ProgramRig::ProgramRig(const nn::Model& model, std::int64_t max_batch, RigDevice
       buffer_layout_(nn::Program::buffer_layout(model)),
       buffers_(on_.device->allocate(buffer_layout_.elements() * sizeof(float))),
       mode_(mode),
-      program_(model, max_batch, mode, *on_.backend, *on_.device, dtype, checkpointing) {
+      program_(model, max_batch, mode, *on_.backend, *on_.device, dtype, checkpointing, nullptr,
+               most_partial_sum_bytes) {
   const std::vector<float> unwritten(layout_.elements(), std::nanf(""));
   gradients_ = on_device(unwritten.data(), unwritten.size() * sizeof(float));
   std::vector<std::vector<float>> initial;
@@ -189,16 +191,20 @@ ProgramRig::Result ProgramRig::run(const std::vector<float>& images, const std::
   program_.enqueue_forward(*stream_, weights,
                            {.x = images_there.data(), .samples = batch, .random = random_, .x_dtype = image_dtype},
                            observer ? *observer : nobody);
+  nn::Gradients into = gradients();
+  into.partial_sums = &partial_sums_;
+  partial_sums_.clear();
   if (mode_ == nn::ProgramMode::evaluation)
     program_.enqueue_loss(*stream_, target);
   else
-    program_.enqueue_backward(*stream_, weights, gradients(), target, observer ? *observer : nobody);
+    program_.enqueue_backward(*stream_, weights, into, target, observer ? *observer : nobody);
   Result result;
   float sum = 0;
   std::vector<std::byte> logits(static_cast<std::size_t>(batch * model_.classes) * kernels::size_of(program_.dtype()));
   copy_to_host(&sum, loss_sum.data(), sizeof sum);
   copy_to_host(&result.correct, correct.data(), sizeof result.correct);
   copy_to_host(logits.data(), program_.logits(), logits.size());
+  add_up(partial_sums_);
   result.loss = sum / static_cast<double>(batch);
   result.logits = widened(logits.data(), program_.dtype(), static_cast<std::size_t>(batch * model_.classes));
   return result;

@@ -42,9 +42,10 @@ RigDevice on_host(const std::string& backend);
 /// A model with weights and gradients, and a program over it: what one forward and backward pass needs.
 class ProgramRig {
  public:
+  /// Partial sums (nn::Program) only on the host.
   ProgramRig(const nn::Model& model, std::int64_t max_batch, RigDevice on,
              nn::ProgramMode mode = nn::ProgramMode::training, kernels::DType dtype = kernels::DType::f32,
-             const nn::Checkpointing& checkpointing = {});
+             const nn::Checkpointing& checkpointing = {}, std::size_t most_partial_sum_bytes = 0);
   /// on_host(backend).
   ProgramRig(const nn::Model& model, std::int64_t max_batch, const std::string& backend,
              nn::ProgramMode mode = nn::ProgramMode::training, kernels::DType dtype = kernels::DType::f32,
@@ -87,6 +88,8 @@ class ProgramRig {
 
   const std::vector<nn::Parameter>& parameters() const { return parameters_; }
   const nn::Program& program() const { return program_; }
+  /// How many gradients the last run has left as partial sums, and then added up.
+  std::size_t partial_sums() const { return partial_sums_.size(); }
 
  private:
   /// Enqueues a copy to the device, which is there after the next wait.
@@ -109,6 +112,7 @@ class ProgramRig {
   Soft soft_;
   bool keeps_f32_ = false;
   kernels::Buffer step_;
+  kernels::PartialSums partial_sums_;
   nn::Program program_;
 };
 
