@@ -129,6 +129,31 @@ TEST(Gemm, StaysWithinItsBound) {
   }
 }
 
+// A variant needs a workspace for slices of K alone.
+TEST(Gemm, LeavesSlicesOfALongProductToItsCaller) {
+  for (DType dtype : {DType::f32, DType::f16}) {
+    const Case complete({64, 64, 4096}, dtype, DType::f32, false, false, false);
+    const Case accumulating({64, 64, 4096}, dtype, DType::f32, false, false, true);
+    for_each_variant(kernel_set().gemm, dtype, [&](const Variant& variant, Stream& stream) {
+      for (const Case* product : {&complete, &accumulating}) {
+        TypedArray c = product->start;
+        PartialSums left;
+        Args args = product->with_c(c);
+        args.partial_sums = &left;
+        variant.run(stream, args);
+        finish(stream);
+        EXPECT_EQ(left.size(), variant.workspace_bytes > 0 && !args.accumulate ? 1u : 0u);
+        for (const PartialSum& sum : left) {
+          EXPECT_GT(sum.count, 1);
+          EXPECT_EQ(c.values(), product->start.values()) << "what is left is not written";
+        }
+        add_up(left);
+        expect_product(*product, c);
+      }
+    });
+  }
+}
+
 // Several tiles in each direction, K that no k-tile divides, long sums, thin products.
 // docs/results/simulated_gpu_speed.md times a simulated GPU with these.
 TEST(Gemm, StaysWithinItsBoundOverManyTiles) {
