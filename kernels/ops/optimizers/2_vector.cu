@@ -15,7 +15,7 @@
 #include "kernels/lib/pack.h"
 #include "kernels/ops/optimizers/optimizers.h"
 #include "kernels/ops/optimizers/update.h"
-#include "kernels/ops/step_state/steps.cuh"
+#include "kernels/ops/step_state/advance.cuh"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::adam {

@@ -8,7 +8,7 @@
 //   same text (steps.cuh), where they can.
 
 #include "kernels/lib/element.h"
-#include "kernels/ops/step_state/steps.cuh"
+#include "kernels/ops/step_state/advance.cuh"
 
 namespace gradring::kernels::step_state {
 inline namespace GRADRING_KERNEL_COPY {

@@ -4,7 +4,7 @@
 #include "kernels/ops/step_state/step_state.h"
 #include "kernels/simt/simt.h"
 
-/// What one thread does to the state: in a kernel of its own, or in the last block of another operation.
+/// What one thread does to the state: in a kernel of its own (advance.cuh), or in the last block of another operation.
 namespace gradring::kernels::step_state {
 inline namespace GRADRING_KERNEL_COPY {
 
@@ -45,14 +45,6 @@ __device__ inline void advance_step(const AdvanceArgs& args) {
   ++(state.non_finite ? state.skipped_steps : state.applied_steps);
   if (args.dynamic) follow_gradients(state, args.policy);
   *args.state = state;
-}
-
-/// Static, as each source that launches it has its own.
-static __global__ void step_state_advance_kernel(AdvanceArgs args) { advance_step(args); }
-
-/// In a launch of its own.
-inline void enqueue_advance(Stream& stream, const AdvanceArgs& args) {
-  simt::launch_flat<step_state_advance_kernel>(stream, simt::Config{}, args);
 }
 
 }  // namespace GRADRING_KERNEL_COPY
