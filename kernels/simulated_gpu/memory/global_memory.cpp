@@ -191,7 +191,8 @@ void GlobalMemory::note_kernel(const AccessLog& accesses, const WorkLog::Describ
         block = find(access.first, bytes);
       generation_then = generation_now;
       const bool is_write = list == &accesses.writes();
-      if (is_write && block != nullptr && block->is_pinned_host && parts_->wrote_pinned)
+      const bool is_pinned = block != nullptr && block->is_pinned_host && block->device != kNoDevice;
+      if (is_write && is_pinned && parts_->wrote_pinned)
         parts_->wrote_pinned(access.first, bytes);
       parts_->note(*this, block, access.first, bytes, is_write, entry, check);
     }

@@ -134,7 +134,7 @@ class GlobalMemory {
   using ReportRace = std::function<void(const std::string& users, const std::string& text)>;
   void report_races(ReportRace report);
 
-  /// Calls `wrote` when a kernel has written memory of the host.
+  /// Calls `wrote` when a kernel has written pinned memory of the host; not pageable memory, which may hold anything.
   using WrotePinned = std::function<void(std::uint64_t address, std::size_t bytes)>;
   void watch_pinned(WrotePinned wrote);
 
