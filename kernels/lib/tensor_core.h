@@ -64,8 +64,8 @@ __device__ inline void ldmatrix_x4_trans(std::uint32_t (&to)[4], const void* row
 #endif
 }
 
-/// A lane's row of matrices in shared memory, aligned to 16 bytes, for loops whose offsets are known to the compiler: they are part of the
-/// instruction, and cost none.
+/// A lane's row of matrices in shared memory, aligned to 16 bytes, for loops whose offsets are known to the compiler:
+/// they are part of the instruction, and cost none.
 class MatrixRow {
  public:
   __device__ explicit MatrixRow(const void* row) : row_(address_of(row)) {}

@@ -115,6 +115,13 @@ inline constexpr int kSumsOf64 = kColumns / 2;
                "%0, %1, %2, %3}, %4, %5, 1, 1, 1, %6, %7; "               \
                : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])           \
                : "l"(a.bits), "l"(b.bits), "n"(kTransposeA ? 1 : 0), "n"(kTransposeB ? 1 : 0))
+#define GRADRING_WGMMA_M64N32K16(type)                                                                                \
+  asm volatile("wgmma.mma_async.sync.aligned.m64n32k16.f32." type "." type                                            \
+               " {"                                                                                                   \
+               "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15}, %16, %17, 1, 1, 1, %18, %19; " \
+               : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3]), "+f"(d[4]), "+f"(d[5]), "+f"(d[6]), "+f"(d[7]),      \
+                 "+f"(d[8]), "+f"(d[9]), "+f"(d[10]), "+f"(d[11]), "+f"(d[12]), "+f"(d[13]), "+f"(d[14]), "+f"(d[15]) \
+               : "l"(a.bits), "l"(b.bits), "n"(kTransposeA ? 1 : 0), "n"(kTransposeB ? 1 : 0))
 #define GRADRING_WGMMA_M64N64K16(type)                                                                                 \
   asm volatile(                                                                                                        \
       "wgmma.mma_async.sync.aligned.m64n64k16.f32." type "." type                                                      \
@@ -145,8 +152,8 @@ inline constexpr int kSumsOf64 = kColumns / 2;
       : "l"(a.bits), "l"(b.bits), "n"(kTransposeA ? 1 : 0), "n"(kTransposeB ? 1 : 0))
 #endif
 
-/// Starts d += a b: a [64, 16], b [16, kColumns] with 8, 64 or 128 columns; T is __half or __nv_bfloat16, sums are in
-/// float.
+/// Starts d += a b: a [64, 16], b [16, kColumns] with 8, 32, 64 or 128 columns; T is __half or __nv_bfloat16, sums are
+/// in float.
 ///
 /// Shapes    which sums a thread holds: simt::warpgroup_position_in_d. Operands: simt::MatrixDescriptor; kTransposeA:
 ///           a is M-major; kTransposeB: b is N-major.
@@ -156,13 +163,17 @@ template <class T, bool kTransposeA, bool kTransposeB, int kSums>
 __device__ inline void warpgroup_mma_m64k16(float (&d)[kSums], simt::MatrixDescriptor a, simt::MatrixDescriptor b,
                                             [[maybe_unused]] simt::Site site = simt::Site::current()) {
   static_assert(std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>);
-  static_assert(kSums == kSumsOf64<8> || kSums == kSumsOf64<64> || kSums == kSumsOf64<128>);
+  static_assert(kSums == kSumsOf64<8> || kSums == kSumsOf64<32> || kSums == kSumsOf64<64> || kSums == kSumsOf64<128>);
 #ifdef __CUDACC__
   constexpr bool kIsHalf = std::is_same_v<T, __half>;
   if constexpr (kSums == kSumsOf64<8> && kIsHalf)
     GRADRING_WGMMA_M64N8K16("f16");
   else if constexpr (kSums == kSumsOf64<8>)
     GRADRING_WGMMA_M64N8K16("bf16");
+  else if constexpr (kSums == kSumsOf64<32> && kIsHalf)
+    GRADRING_WGMMA_M64N32K16("f16");
+  else if constexpr (kSums == kSumsOf64<32>)
+    GRADRING_WGMMA_M64N32K16("bf16");
   else if constexpr (kSums == kSumsOf64<64> && kIsHalf)
     GRADRING_WGMMA_M64N64K16("f16");
   else if constexpr (kSums == kSumsOf64<64>)
@@ -178,6 +189,7 @@ __device__ inline void warpgroup_mma_m64k16(float (&d)[kSums], simt::MatrixDescr
 }
 
 #undef GRADRING_WGMMA_M64N8K16
+#undef GRADRING_WGMMA_M64N32K16
 #undef GRADRING_WGMMA_M64N64K16
 #undef GRADRING_WGMMA_M64N128K16
 

@@ -70,6 +70,7 @@ DECLARE(conv2d, wmma_tiles);
 DECLARE(conv2d, mma);
 DECLARE(conv2d, wgmma);
 DECLARE(conv_relu_pool, mma_tiles);
+DECLARE(conv_relu_pool, wgmma_windows);
 DECLARE(gemm, naive);
 DECLARE(gemm, coalesced);
 DECLARE(gemm, shared_tile);
@@ -113,7 +114,7 @@ KernelSet kernel_set() {
       .conv2d = table(COPY_TO_RUN(conv2d, direct), conv2d::tiled, conv2d::wmma_tiles, conv2d::mma, conv2d::wgmma,
                       COPY_TO_RUN(conv2d, panels_cpu)),
       .conv_relu_pool = table(COPY_TO_RUN(conv_relu_pool, direct), COPY_TO_RUN(conv_relu_pool, native_cpu),
-                              conv_relu_pool::mma_tiles),
+                              conv_relu_pool::mma_tiles, conv_relu_pool::wgmma_windows),
       .dropout = table(COPY_TO_RUN(dropout, groups)),
       .ema = table(COPY_TO_RUN(ema, flat)),
       .exact_sum = table(COPY_TO_RUN(exact_sum, flat)),

@@ -17,6 +17,14 @@
 /// kernel position.
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
+/// The same with wgmma: false, having done nothing, as below.
+namespace wgmma {
+
+bool forward(Stream& stream, const ForwardArgs& args);  // 4_wgmma_forward.cu
+bool dgrad(Stream& stream, const BackwardArgs& args);   // 4_wgmma_dgrad.cu
+
+}  // namespace wgmma
+
 namespace resident {
 
 /// Each false, having done nothing, where it does not know the geometry or an array is not aligned.
@@ -31,8 +39,8 @@ inline constexpr std::int64_t kMostSharedBytes = 96 << 10;
 inline constexpr int kKernel = 3;  // rows and columns of a filter, forward and in dgrad
 inline constexpr int kWindow = 2;  // the same of a window
 
-/// Elements of a row of `channels`, a multiple of 16, in shared memory: an odd number of vectors, so that eight rows hit
-/// no bank twice.
+/// Elements of a row of `channels`, a multiple of 16, in shared memory: an odd number of vectors, so that eight rows
+/// hit no bank twice.
 template <class Int>
 constexpr Int pitch_of(Int channels) {
   return channels + kVector;

@@ -102,8 +102,9 @@ inline constexpr unsigned kWarpgroup = 128;
 inline unsigned linear_thread() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
 
 inline void check_operand(MatrixDescriptor operand, Site site) {
+  if (operand.swizzle_mode() == 0) return;
   if (operand.swizzle_mode() != 1)
-    fail_kernel(site, "the descriptor of a wgmma operand does not select the 128-byte swizzle");
+    fail_kernel(site, "the descriptor of a wgmma operand selects a swizzle of 64 or 32 bytes, expected 128 or none");
   if (operand.base_offset() != 0 || operand.address() / kSwizzledRowBytes % 8 != 0)
     fail_kernel(site,
                 "the address of a wgmma operand is not a multiple of 1024 bytes, at which its swizzle pattern begins");

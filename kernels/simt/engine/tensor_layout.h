@@ -49,18 +49,34 @@ constexpr std::uint32_t swizzle_128(std::uint32_t address) { return address ^ (a
 /// The words of 16 bits of a row of 128 bytes.
 inline constexpr int kSwizzledRowWords = 64;
 
-/// An operand of wgmma in shared memory, swizzled by 128 bytes: K-major, or transposed, which is M-major (a) or
-/// N-major (b); "mn" is the index along M or N.
+/// An operand of wgmma in shared memory: K-major, or transposed, which is M-major (a) or N-major (b); "mn" is the index
+/// along M or N. Swizzled by 128 bytes:
 ///
 ///                a row holds    rows of a pattern    stride_bytes to    leading_bytes to
 ///   K-major      64 of K        8 of mn              the next 8 of mn   (ignored)
 ///   transposed   64 of mn       8 of K               the next 8 of K    the next 64 of mn
+///
+/// Without a swizzle it is made of cores, eight vectors of 16 bytes one after the other, that begin at any multiple of
+/// 16 bytes. So where vectors lie as pixels do, a window of them can begin at each:
+///
+///                a vector holds    vectors of a core    stride_bytes to    leading_bytes to
+///   K-major      8 of K            8 of mn              the next 8 of mn   the next 8 of K
+///   transposed   8 of mn           8 of K               the next 8 of mn   the next 8 of K
 struct MatrixDescriptor {
   std::uint64_t bits = 0;
 
   static constexpr MatrixDescriptor of(std::uint32_t address, std::uint32_t leading_bytes, std::uint32_t stride_bytes) {
     constexpr std::uint64_t kSwizzle128 = 1;
     return {field(address) | field(leading_bytes) << 16 | field(stride_bytes) << 32 | kSwizzle128 << 62};
+  }
+  static constexpr MatrixDescriptor without_swizzle(std::uint32_t address, std::uint32_t leading_bytes,
+                                                    std::uint32_t stride_bytes) {
+    return {field(address) | field(leading_bytes) << 16 | field(stride_bytes) << 32};
+  }
+
+  /// The operand so many vectors of 16 bytes later.
+  constexpr MatrixDescriptor after(int vectors) const {
+    return {bits + static_cast<std::uint64_t>(std::int64_t{vectors})};
   }
 
   /// The same operand so many bytes later, a multiple of 16.
@@ -70,10 +86,17 @@ struct MatrixDescriptor {
   constexpr std::uint32_t leading_bytes() const { return bytes_at(16); }
   constexpr std::uint32_t stride_bytes() const { return bytes_at(32); }
   constexpr unsigned base_offset() const { return bits >> 49 & 7; }
-  constexpr unsigned swizzle_mode() const { return bits >> 62 & 3; }  // 1: 128 bytes
+  constexpr unsigned swizzle_mode() const { return bits >> 62 & 3; }  // 0: none, 1: 128 bytes
 
   /// Of an element of 16 bits.
   constexpr std::uint32_t address_of(bool transposed, int mn, int k) const {
+    if (swizzle_mode() == 0) {
+      const int vector = transposed ? k % 8 : mn % 8;
+      const int in_vector = transposed ? mn % 8 : k % 8;
+      return address() + static_cast<std::uint32_t>(mn) / 8 * stride_bytes() +
+             static_cast<std::uint32_t>(k) / 8 * leading_bytes() +
+             static_cast<std::uint32_t>(16 * vector + 2 * in_vector);
+    }
     const auto row = static_cast<std::uint32_t>(transposed ? k : mn);
     const auto column = static_cast<std::uint32_t>(transposed ? mn : k);
     const std::uint32_t wide = transposed ? column / kSwizzledRowWords * leading_bytes() : 0;

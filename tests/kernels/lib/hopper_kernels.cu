@@ -63,6 +63,10 @@ __global__ void copy_through_pipe_kernel(SIMT_GRID_CONST(simt::TensorMap) from, 
 
 /// Where an element lies, in words from the operand's first pattern; from the words of PTX, not by MatrixDescriptor.
 __device__ int position_of(const OperandStorage& storage, int outer, int inner) {
+  if (!storage.swizzled) {
+    const int in_core = storage.transposed ? inner % 8 * 8 + outer % 8 : outer % 8 * 8 + inner % 8;
+    return (outer / 8 * storage.stride + inner / 8 * storage.leading) * 64 + in_core;
+  }
   const int row = storage.transposed ? inner : outer;
   const int column = storage.transposed ? outer : inner;
   const int pattern = column / 64 * storage.leading + row / 8 * storage.stride;
@@ -73,8 +77,27 @@ __device__ int position_of(const OperandStorage& storage, int outer, int inner) 
 constexpr int kMostPatterns = 24;  // of an operand
 
 __device__ simt::MatrixDescriptor descriptor_of(const void* operand, const OperandStorage& storage) {
+  if (!storage.swizzled)
+    return simt::MatrixDescriptor::without_swizzle(lib::shared_address(operand),
+                                                   static_cast<unsigned>(storage.leading) * 128,
+                                                   static_cast<unsigned>(storage.stride) * 128);
   return simt::MatrixDescriptor::of(lib::shared_address(operand), static_cast<unsigned>(storage.leading) * kPattern,
                                     static_cast<unsigned>(storage.stride) * kPattern);
+}
+
+/// Of the columns of c from `first_column` on.
+template <class T, bool kTransposeA, bool kTransposeB, int kSums>
+__device__ void multiply(float (&sums)[kSums], simt::MatrixDescriptor a, simt::MatrixDescriptor b, float* c,
+                         int first_column, ProductFault fault) {
+  lib::warpgroup_expose(sums);
+  if (fault != ProductFault::no_fence) lib::warpgroup_fence();
+  lib::warpgroup_mma_m64k16<T, kTransposeA, kTransposeB>(sums, a, b);
+  lib::warpgroup_commit();
+  if (fault != ProductFault::no_wait) lib::warpgroup_wait_for(sums);
+  for (int i = 0; i < kSums; ++i) {
+    const simt::Position position = simt::warpgroup_position_in_d(static_cast<int>(threadIdx.x), i);
+    c[position.row * 128 + first_column + position.column] = sums[i];
+  }
 }
 
 template <class T, bool kTransposeA, bool kTransposeB>
@@ -95,16 +118,15 @@ __global__ void multiply_by_warpgroup_kernel(OperandStorage a_storage, OperandSt
   __syncthreads();  // both operands are there
   if (fault == ProductFault::off_the_pattern) a_operand += 64;
   if (fault == ProductFault::outside) b_operand += 64 * 512;
+  const simt::MatrixDescriptor a_first = descriptor_of(a_operand, a_storage);
+  const simt::MatrixDescriptor b_first = descriptor_of(b_operand, b_storage);
   float sums[lib::kSumsOf64<128>] = {};
-  lib::warpgroup_expose(sums);
-  if (fault != ProductFault::no_fence) lib::warpgroup_fence();
-  lib::warpgroup_mma_m64k16<T, kTransposeA, kTransposeB>(sums, descriptor_of(a_operand, a_storage),
-                                                         descriptor_of(b_operand, b_storage));
-  lib::warpgroup_commit();
-  if (fault != ProductFault::no_wait) lib::warpgroup_wait_for(sums);
-  for (int i = 0; i < lib::kSumsOf64<128>; ++i) {
-    const simt::Position position = simt::warpgroup_position_in_d(static_cast<int>(threadIdx.x), i);
-    c[position.row * 128 + position.column] = sums[i];
+  multiply<T, kTransposeA, kTransposeB>(sums, a_first, b_first, c, 0, fault);
+  if (b_storage.swizzled || fault != ProductFault::none) return;
+  for (int column = 0; column < 128; column += 32) {  // the same by narrow products
+    float few[lib::kSumsOf64<32>] = {};
+    multiply<T, kTransposeA, kTransposeB>(few, a_first, b_first.after(column / 8 * b_storage.stride * 8), c, column,
+                                          fault);
   }
 }
 

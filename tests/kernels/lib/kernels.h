@@ -96,10 +96,12 @@ void copy_through_pipe(kernels::Stream& stream, const std::uint16_t* from, int r
                        PipeFault fault = PipeFault::none);
 
 /// How an operand is stored, and where: pieces of a row in patterns of 8 rows, patterns `stride` apart, and where a row
-/// is longer than a pattern's, `leading` apart. In units of 1,024 bytes.
+/// is longer than a pattern's, `leading` apart. In units of 1,024 bytes. Without a swizzle: cores, in units of 128
+/// bytes.
 struct OperandStorage {
   bool transposed = false;
   int leading = 0, stride = 1;
+  bool swizzled = true;
 };
 enum class ProductFault : std::uint8_t { none, no_fence, no_wait, off_the_pattern, outside, half_a_group };
 

@@ -211,6 +211,21 @@ TEST(WarpgroupMma, ReadsOperandsWhereTheirDescriptorsSay) {
         });
 }
 
+TEST(WarpgroupMma, ReadsOperandsWithoutASwizzle) {
+  const OperandStorage a_storages[] = {
+      {false, 8, 1, false}, {false, 1, 2, false}, {true, 9, 1, false}, {true, 1, 5, false}};
+  const OperandStorage b_storages[] = {{false, 16, 1, false}, {true, 1, 3, false}, {true, 8, 1}};
+  for (DType dtype : {DType::f16, DType::bf16})
+    for (const OperandStorage& a_storage : a_storages)
+      for (const OperandStorage& b_storage : b_storages)
+        for_each_stream([&](kernels::Device&, kernels::Stream& stream) {
+          Product one(dtype);
+          one.multiply(stream, a_storage, b_storage);
+          finish(stream);
+          expect_equal(one.c.values(), one.expected());
+        });
+}
+
 TEST(WarpgroupMmaOnCpu, LandsInTheWait) {
   kernels::HostDevice device;
   const auto stream = device.make_stream(kernels::StreamMode::in_place);

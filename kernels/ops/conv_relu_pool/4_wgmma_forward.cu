@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+// Idea: a product of wgmma for each kernel position, whose operand A is the image itself, from another pixel on. A
+//   vector of 8 channels of a pixel are 16 bytes, after which the next pixel comes; so eight pixels are a core of an
+//   operand without a swizzle (simt::MatrixDescriptor). Rows are as long as those of the image: those at its right edge
+//   are multiplied for nothing.
+// Mapping: each block takes every gridDim.x-th image and 32 filters; each of two warpgroups every second tile of 64
+//   positions. Sums go through shared memory, because the elements of a window are in different warps; then each thread
+//   pools four filters of a window.
+// Traffic and bound: x is read once for 32 filters, w once a block; y and codes are written in whole sectors and
+//   halves. Bound by tensor cores, 100 of whose 128 rows are used for 10 x 10 outputs; with few images by memory.
+// Gains over the step before (3_resident_forward.cu): no fragment is loaded to registers; the next image is on its way
+//   while this one is pooled; a thread stores four neighbouring filters instead of two.
+// Still slow because: tensor cores wait while a block pools, unless another block multiplies.
+// Limits: sm_90; f16 and bf16; kernels of 3 x 3, stride 1; windows of 2 x 2; 32 inputs; filters a multiple of 32; an
+//   image, 32 filters and the sums fit 96 KB. Else it is the variant before. An infinity in w times the padding's zeros
+//   is NaN.
+
+#include <algorithm>
+
+#include "kernels/lib/reference.h"
+#include "kernels/lib/variant.h"
+#include "kernels/lib/warpgroup_mma.h"
+#include "kernels/ops/conv_relu_pool/resident.cuh"
+
+namespace gradring::kernels::conv_relu_pool {
+inline namespace GRADRING_KERNEL_COPY {
+
+Variant mma_tiles();  // 3_mma_forward.cu
+
+namespace wgmma {
+namespace {
+
+using namespace resident;
+using conv2d::Divisor;
+
+constexpr int kFilters = 32;   // of a block
+constexpr int kChannels = 32;  // of x
+constexpr int kPixelVectors = kChannels / kVector;
+constexpr int kTaps = kKernel * kKernel;
+constexpr int kTileRows = 64;
+constexpr int kGroups = 2;  // warpgroups
+constexpr int kThreads = 128 * kGroups;
+constexpr int kThreadFilters = 4;  // that a thread pools
+constexpr std::int64_t kBlocksOfMultiprocessor = 2;
+
+/// w in shared memory, in vectors of 16 bytes: of a kernel position and 8 channels, those of all filters, then one of
+/// nothing, so that neighbours in w hit other banks.
+constexpr int kFilterColumn = kFilters + 1;
+constexpr int kFilterVectors = kTaps * kPixelVectors * kFilterColumn;
+/// Of a row of sums, in floats: the pairs of sums of four rows hit no bank twice.
+constexpr int kSumPitch = kFilters + 8;
+
+struct Shape {
+  int batch, filters, windows;     // of an image
+  int pixels, line, padding;       // of x; a row with padding
+  int pitch;                       // pixels in shared memory, of which each vector of channels has a list
+  int tiles;                       // of an image
+  Divisor width, windows_of_line;  // of x
+};
+
+/// w of the block's filters.
+template <class T>
+__device__ void store_filters(T* to, const T* w) {
+  constexpr unsigned kVectors = kTaps * kPixelVectors;  // of a filter
+  for (unsigned i = threadIdx.x; i < kFilters * kVectors; i += kThreads)
+    simt::store_as(to + (i % kVectors * kFilterColumn + i / kVectors) * kVector, simt::load_as<uint4>(w + i * kVector));
+}
+
+template <class T>
+__device__ void start_copy(T* to, const Shape& s, const T* image) {
+  const auto thread = static_cast<unsigned>(threadIdx.x);
+  to += thread % kPixelVectors * static_cast<unsigned>(s.pitch) * kVector;
+  image += thread % kPixelVectors * kVector;
+  for (int pixel = static_cast<int>(thread / kPixelVectors); pixel < s.pixels; pixel += kThreads / kPixelVectors) {
+    int at = pixel;
+    if (s.padding > 0) {
+      const auto [row, column] = s.width.divide(pixel);
+      at = (row + s.padding) * s.line + column + s.padding;
+    }
+    async_copy16(to + at * kVector, image + pixel * kChannels);
+  }
+  async_commit();
+}
+
+/// Of a warp: 16 rows of sums plus bias to shared memory.
+__device__ inline void store_sums(float* to, const float (&sums)[lib::kSumsOf64<kFilters>],
+                                  const float (&bias)[kFilters / 8][2]) {
+  const simt::Position at = simt::mma_position_in_c(static_cast<int>(threadIdx.x) % 32, 0);
+  to += at.row * kSumPitch + at.column;
+  SIMT_UNROLL_ON_GPU
+  for (int j = 0; j < kFilters / 8; ++j) {
+    SIMT_UNROLL_ON_GPU
+    for (int half = 0; half < 2; ++half) {
+      const float* pair = sums + 4 * j + 2 * half;
+      simt::store_as(to + 8 * half * kSumPitch + 8 * j, float2{pair[0] + bias[j][0], pair[1] + bias[j][1]});
+    }
+  }
+}
+
+template <class T>
+struct alignas(kThreadFilters * sizeof(T)) OutputVector {
+  T elements[kThreadFilters];
+};
+
+/// The maxima of the windows of `image`, of four filters each, and their codes.
+template <class T>
+__device__ void pool(const float* sums, const Shape& s, int image, int first_filter, T* y, std::uint8_t* codes) {
+  constexpr unsigned kParts = kFilters / kThreadFilters;
+  const auto thread = static_cast<unsigned>(threadIdx.x);
+  const auto part = static_cast<int>(thread % kParts) * kThreadFilters;
+  for (int window = static_cast<int>(thread / kParts); window < s.windows; window += kThreads / kParts) {
+    const auto [down, across] = s.windows_of_line.divide(window);
+    const float* const first = sums + (down * s.line + across) * kWindow * kSumPitch + part;
+    const float* const rows[kWindow] = {first, first + s.line * kSumPitch};
+    float best[kThreadFilters];
+    unsigned code[kThreadFilters] = {};
+    SIMT_UNROLL_ON_GPU
+    for (int element = 0; element < kWindow * kWindow; ++element) {
+      const float4 four = simt::load_as<float4>(rows[element / kWindow] + element % kWindow * kSumPitch);
+      const float z[kThreadFilters] = {four.x, four.y, four.z, four.w};
+      SIMT_UNROLL_ON_GPU
+      for (int i = 0; i < kThreadFilters; ++i) {
+        if (element > 0 && !(z[i] > best[i] || z[i] != z[i])) continue;  // a NaN takes all, no number takes it back
+        best[i] = z[i];
+        code[i] = static_cast<unsigned>(element);
+      }
+    }
+    OutputVector<T> outputs;
+    unsigned packed = 0;
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < kThreadFilters; ++i) {
+      const bool cut_off = best[i] <= 0;
+      outputs.elements[i] = lib::from_f32<T>(cut_off ? 0.0f : best[i]);
+      packed |= (cut_off ? kCutOff : code[i]) << 4 * i;
+    }
+    const std::int64_t at = (std::int64_t{image} * s.windows + window) * s.filters + first_filter + part;
+    simt::store_as(y + at, outputs);
+    simt::store_as(codes + at / 2, static_cast<std::uint16_t>(packed));
+  }
+}
+
+template <class T>
+__global__ void __launch_bounds__(kThreads)
+    conv_relu_pool_wgmma_forward_kernel(SIMT_GRID_CONST(Shape) s, const T* __restrict__ x, const T* __restrict__ w,
+                                        const T* __restrict__ b, T* __restrict__ y, std::uint8_t* __restrict__ codes) {
+  SIMT_DYNAMIC_SHARED(T, memory);  // w; x with its padding; sums
+  T* const pixels = memory + kFilterVectors * kVector;
+  float* const all_sums = reinterpret_cast<float*>(pixels + kPixelVectors * s.pitch * kVector);
+  const int first_filter = static_cast<int>(blockIdx.y) * kFilters;
+  const int image_elements = s.pixels * kChannels;
+  clear(pixels, kPixelVectors * s.pitch);
+  store_filters(memory, w + std::int64_t{first_filter} * kTaps * kChannels);
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  float bias[kFilters / 8][2];
+  SIMT_UNROLL_ON_GPU
+  for (int j = 0; j < kFilters / 8; ++j) {
+    const T* const of_pair =
+        b + first_filter + 8 * j + simt::mma_position_in_c(static_cast<int>(threadIdx.x) % 32, 0).column;
+    bias[j][0] = lib::to_f32(of_pair[0]), bias[j][1] = lib::to_f32(of_pair[1]);
+  }
+  constexpr std::uint32_t kVectorBytes = kVector * sizeof(T);
+  constexpr std::uint32_t kCoreBytes = 8 * kVectorBytes;
+  const auto a_list = simt::MatrixDescriptor::without_swizzle(
+      lib::shared_address(pixels), static_cast<std::uint32_t>(s.pitch) * kVectorBytes, kCoreBytes);
+  const auto b_list =
+      simt::MatrixDescriptor::without_swizzle(lib::shared_address(memory), kFilterColumn * kVectorBytes, kCoreBytes);
+  __syncthreads();  // margins are cleared
+  int image = static_cast<int>(blockIdx.x);
+  if (image < s.batch) start_copy(pixels, s, x + std::int64_t{image} * image_elements);
+  for (; image < s.batch; image += static_cast<int>(gridDim.x)) {
+    async_wait<0>();
+    lib::warpgroup_publish();
+    __syncthreads();  // x and w are complete, and the sums before are pooled
+    for (int tile = warp / 4; tile < s.tiles; tile += kGroups) {
+      float sums[lib::kSumsOf64<kFilters>] = {};
+      lib::warpgroup_expose(sums);
+      lib::warpgroup_fence();
+      int at = tile * kTileRows;
+      for_each_constant<kKernel>([&](auto row) {
+        for_each_constant<kKernel>([&](auto column) {
+          for_each_constant<kChannels / 16>([&](auto k) {
+            lib::warpgroup_mma_m64k16<T, false, false>(
+                sums, a_list.after(at + column + 2 * k * s.pitch),
+                b_list.after(((row * kKernel + column) * kPixelVectors + 2 * k) * kFilterColumn));
+          });
+        });
+        at += s.line;
+      });
+      lib::warpgroup_commit();
+      lib::warpgroup_wait_for(sums);
+      store_sums(all_sums + (tile * kTileRows + warp % 4 * 16) * kSumPitch, sums, bias);
+    }
+    __syncthreads();  // all sums are there, and nobody reads x
+    const int next = image + static_cast<int>(gridDim.x);
+    if (next < s.batch) start_copy(pixels, s, x + std::int64_t{next} * image_elements);
+    pool(all_sums, s, image, first_filter, y, codes);
+  }
+}
+
+struct Sizes {
+  std::int64_t line, tiles, pitch, bytes;
+
+  explicit Sizes(const Geometry& g)
+      : line(g.conv.in_width + 2 * g.conv.padding),
+        tiles(lib::ceil_div((g.out_height() * kWindow - 1) * line + g.out_width() * kWindow, kTileRows)),
+        pitch(pitch_for(
+            std::max((g.conv.in_height + 2 * g.conv.padding) * line, tiles * kTileRows + (kKernel - 1) * (line + 1)))),
+        bytes(16 * (kFilterVectors + kPixelVectors * pitch) + 4 * tiles * kTileRows * kSumPitch) {}
+
+ private:
+  /// Two more than a multiple of eight: four vectors of two pixels hit no bank twice.
+  static std::int64_t pitch_for(std::int64_t pixels) { return lib::ceil_div(pixels - 2, 8) * 8 + 2; }
+};
+
+}  // namespace
+
+bool forward(Stream& stream, const ForwardArgs& args) {
+  const Geometry& g = args.geometry;
+  const conv2d::Geometry& conv = g.conv;
+  if (conv.kernel_height != kKernel || conv.kernel_width != kKernel || conv.stride != 1 || g.window != kWindow ||
+      conv.in_channels != kChannels || conv.out_channels % kFilters != 0 || g.out_elements() == 0 ||
+      conv.out_channels / kFilters > 65535 || args.x_dtype.value_or(args.dtype) != args.dtype)
+    return false;
+  const Sizes sizes(g);
+  const auto is_aligned = [](const void* array) { return reinterpret_cast<std::uintptr_t>(array) % 16 == 0; };
+  if (sizes.bytes > kMostSharedBytes || !is_aligned(args.x) || !is_aligned(args.w) || !is_aligned(args.y) ||
+      !is_aligned(args.codes))
+    return false;
+  const Shape shape{.batch = lib::narrow<int>("conv_relu_pool", "batch", conv.batch),
+                    .filters = as_int(conv.out_channels),
+                    .windows = as_int(g.out_height() * g.out_width()),
+                    .pixels = as_int(conv.in_height * conv.in_width),
+                    .line = as_int(sizes.line),
+                    .padding = as_int(conv.padding),
+                    .pitch = as_int(sizes.pitch),
+                    .tiles = as_int(sizes.tiles),
+                    .width = Divisor(as_int(conv.in_width)),
+                    .windows_of_line = Divisor(as_int(g.out_width()))};
+  const std::int64_t filter_blocks = conv.out_channels / kFilters;
+  const std::int64_t blocks =
+      std::min(conv.batch, std::max<std::int64_t>(1, kMultiprocessors * kBlocksOfMultiprocessor / filter_blocks));
+  const simt::Config config{.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(filter_blocks)),
+                            .block = dim3(kThreads),
+                            .shared_bytes = static_cast<std::size_t>(sizes.bytes)};
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
+    simt::launch<conv_relu_pool_wgmma_forward_kernel<T>>(stream, config, shape, static_cast<const T*>(args.x),
+                                                         static_cast<const T*>(args.w), static_cast<const T*>(args.b),
+                                                         static_cast<T*>(args.y), args.codes);
+  });
+  return true;
+}
+
+namespace {
+
+void forward_or_mma(Stream& stream, const ForwardArgs& args) {
+  check_args(args);
+  if (!forward(stream, args)) mma_tiles().forward(stream, args);
+}
+
+void backward_or_mma(Stream& stream, const BackwardArgs& args) {
+  check_args(args);
+  BackwardArgs rest = args;
+  if (args.dx && dgrad(stream, args)) rest.dx = nullptr;
+  mma_tiles().backward(stream, rest);
+}
+
+}  // namespace
+}  // namespace wgmma
+
+Variant wgmma_windows() {
+  Variant variant = mma_tiles();
+  variant.name = "wgmma";
+  variant.forward = wgmma::forward_or_mma;
+  variant.backward = wgmma::backward_or_mma;
+  variant.supports = lib::supports_hopper_half;
+  return variant;
+}
+
+}  // namespace GRADRING_KERNEL_COPY
+}  // namespace gradring::kernels::conv_relu_pool
