@@ -89,10 +89,27 @@ __device__ inline std::uint32_t where_greater(std::uint32_t a, std::uint32_t b) 
 #endif
 }
 
-/// Four bytes of (a, b): byte i of the result is byte (kSelector >> 4 i & 7) of the eight, of which a has 0 to 3; where
-/// bit 4 i + 3 is set, eight times its highest bit instead.
+/// Four bytes of (a, b): byte i of the result is byte (selector >> 4 i & 7) of the eight, of which a has 0 to 3; where
+/// bit 4 i + 3 is set, eight times its highest bit instead. Higher bits of the selector do not count.
 ///
 /// Source    PTX ISA, prmt.
+__device__ inline std::uint32_t permute_bytes(std::uint32_t a, std::uint32_t b, std::uint32_t selector) {
+#ifdef __CUDACC__
+  std::uint32_t bytes;
+  asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "r"(selector));
+  return bytes;
+#else
+  const std::uint64_t both = a | std::uint64_t{b} << 32;
+  std::uint32_t bytes = 0;
+  for (unsigned i = 0; i < 4; ++i) {
+    const std::uint32_t which = selector >> 4 * i & 15u;
+    const auto byte = static_cast<std::uint32_t>(both >> 8 * (which & 7u) & 0xffu);
+    bytes |= ((which & 8u) == 0 ? byte : byte >= 0x80u ? 0xffu : 0u) << 8 * i;
+  }
+  return bytes;
+#endif
+}
+
 template <std::uint32_t kSelector>
 __device__ inline std::uint32_t permute_bytes(std::uint32_t a, std::uint32_t b) {
 #ifdef __CUDACC__
@@ -100,14 +117,20 @@ __device__ inline std::uint32_t permute_bytes(std::uint32_t a, std::uint32_t b) 
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(bytes) : "r"(a), "r"(b), "n"(kSelector));
   return bytes;
 #else
-  const std::uint64_t both = a | std::uint64_t{b} << 32;
-  std::uint32_t bytes = 0;
-  for (unsigned i = 0; i < 4; ++i) {
-    const std::uint32_t selector = kSelector >> 4 * i & 15u;
-    const auto byte = static_cast<std::uint32_t>(both >> 8 * (selector & 7u) & 0xffu);
-    bytes |= ((selector & 8u) == 0 ? byte : byte >= 0x80u ? 0xffu : 0u) << 8 * i;
-  }
-  return bytes;
+  return permute_bytes(a, b, kSelector);
+#endif
+}
+
+/// bits << count, which is 0 from a count of 32 on.
+///
+/// Source    PTX ISA, shl.
+__device__ inline std::uint32_t shift_left(std::uint32_t bits, std::uint32_t count) {
+#ifdef __CUDACC__
+  std::uint32_t shifted;
+  asm("shl.b32 %0, %1, %2;" : "=r"(shifted) : "r"(bits), "r"(count));
+  return shifted;
+#else
+  return count < 32 ? bits << count : 0;
 #endif
 }
 

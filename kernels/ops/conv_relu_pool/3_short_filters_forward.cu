@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: filters with few weights (a first convolution) as a small matrix product (short_filters.cuh): a row is the
-//   inputs under a whole 2 x 2 window, loaded as pairs straight into the registers of tensor cores; the columns are
-//   the filters at each of the window's four elements. The bias is what the product is added to.
+// Idea: filters with few weights (a first convolution) as a small matrix product: a row is the inputs under a whole
+//   2 x 2 window, loaded as pairs straight into the registers of tensor cores; a column is an element of the window and
+//   a filter, whose weights are where that element sees them, and 0 elsewhere. For 3 x 3 weights K is 16: as much as
+//   tensor cores multiply at once, of which 9 are not 0. The bias is what the product is added to.
+//     z[window, (element, filter)] = sum over k of patch[window, k] * weights[k, (element, filter)]
 // Mapping: a warp multiplies 16 windows by 32 filters: a thread gets all elements of two windows and eight filters,
 //   two filters a register. So maximum and code are taken two at a time, the eight outputs of a window are one 16-byte
 //   store and its codes one of 4 bytes, and those of a warp are contiguous. A block builds the columns once, in shared
@@ -32,6 +34,21 @@ constexpr int kThreads = 32 * kWarps;
 constexpr std::int64_t kMostBlocks = 528;  // four for each multiprocessor of a large GPU
 constexpr int kThreadFilters = 8;          // in pairs: filter i and i + 4, of channel groups i
 constexpr int kPairs = kThreadFilters / 2;
+constexpr int kFilterGroups = kBlockFilters / 8;
+constexpr int kElements = 4;  // of a window
+
+/// The inputs under a window, numbered row by row.
+template <class Filter>
+struct Patch {
+  static constexpr int kSide = Filter::kKernel + 1;
+  static constexpr int kRow = kSide * Filter::kInputs;  // even: neighbours are a pair
+  static constexpr int kInputs = kSide * kRow;
+  static constexpr int kSteps = (kInputs + 15) / 16;  // of K = 16
+  static_assert(kRow % 2 == 0);
+
+  /// Where in the image input k is, from the first on. Of those that fill up the last step: the first.
+  __device__ static int offset(int k, int row_of_image) { return k < kInputs ? k / kRow * row_of_image + k % kRow : 0; }
+};
 
 struct Shape {
   WindowGrid grid;
@@ -48,46 +65,72 @@ struct alignas(16) OutputVector {
 /// The filter of a block that column `column` of group `group` is.
 __device__ constexpr int filter_of_column(int group, int column) { return column / 2 * 8 + column % 2 * 4 + group; }
 
-/// The columns of the product as fragments, and what they are built from, in shared memory.
+/// The columns of the product as fragments, what they are built from, and the biases, in shared memory.
 template <class T, class Filter>
 struct alignas(16) Columns {
   using P = Patch<Filter>;
-  /// Of two neighbouring elements of the window: what a lane holds of their columns.
-  struct alignas(16) Fragments {
-    std::uint32_t registers[2][2];
-  };
-  Fragments fragments[kFilterGroups][P::kSteps][kElements / 2][32];
-  T weights[kBlockFilters * Filter::kWeights];
-  T biases[kBlockFilters];
+  /// A filter's rows as in a patch, with zeros around them. So the weights that an element of the window sees are those
+  /// of the first one, a row or a pixel earlier, and no test is needed.
+  static constexpr int kRowsAbove = 2;
+  static constexpr int kPaddedRows = kRowsAbove + (16 * P::kSteps + P::kRow - 1) / P::kRow;
+  static constexpr int kPitch =
+      kPaddedRows * P::kRow / 2 + 1;  // in words: the filters of a group are in different banks
+
+  uint4 fragments[kFilterGroups][P::kSteps][kElements / 2][32];  // of two neighbouring elements, two registers each
+  float biases[kBlockFilters];
+  std::uint32_t padded[kBlockFilters][kPitch];
 
   __device__ void load(const T* w, const T* b, int filters) {
-    for (int i = static_cast<int>(threadIdx.x); i < kBlockFilters * Filter::kWeights; i += kThreads)
-      weights[i] = i < filters * Filter::kWeights ? w[i] : lib::from_f32<T>(0.0f);
-    for (int i = static_cast<int>(threadIdx.x); i < kBlockFilters; i += kThreads)
-      biases[i] = i < filters ? b[i] : lib::from_f32<T>(0.0f);
+    for (unsigned i = threadIdx.x; i < kBlockFilters * kPaddedRows; i += kThreads) {
+      const int filter = static_cast<int>(i / kPaddedRows), row = static_cast<int>(i % kPaddedRows);
+      const bool exists = filter < filters && row >= kRowsAbove && row < kRowsAbove + Filter::kKernel;
+      const T* const from = w + (filter * Filter::kKernel + row - kRowsAbove) * Filter::kRow;
+      const auto weight = [&](int k) { return exists && k < Filter::kRow ? from[k] : lib::from_f32<T>(0.0f); };
+      SIMT_UNROLL_ON_GPU
+      for (int k = 0; k < P::kRow; k += 2)
+        padded[filter][(row * P::kRow + k) / 2] = lib::pair_of<T>(weight(k), weight(k + 1));
+    }
+    if (const int i = static_cast<int>(threadIdx.x); i < kBlockFilters)
+      biases[i] = i < filters ? lib::to_f32(b[i]) : 0.0f;
   }
-  /// Each warp builds the columns of an element.
+  /// Each warp builds the columns of a group.
   __device__ void build() {
-    static_assert(kWarps == kElements);
-    const int element = static_cast<int>(threadIdx.x) / 32;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+    static_assert(kWarps == kFilterGroups);
+    const int group = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
+    const std::uint32_t* const filter = padded[filter_of_column(group, lane / 4)];
     SIMT_UNROLL_ON_GPU
     for (int step = 0; step < P::kSteps; ++step) {
+      std::uint32_t registers[kElements][2];
       SIMT_UNROLL_ON_GPU
       for (int half = 0; half < 2; ++half) {
-        const simt::Position at = simt::mma_position_in_b(lane, 2 * half);
-        const int lower = P::weight(16 * step + at.row, element);
-        const int upper = P::weight(16 * step + at.row + 1, element);
+        const int k = 16 * step + simt::mma_position_in_b(lane, 2 * half).row;  // even
+        const std::uint32_t* const first = filter + (kRowsAbove * P::kRow + k) / 2;
         SIMT_UNROLL_ON_GPU
-        for (int group = 0; group < kFilterGroups; ++group) {
-          const T* const filter = weights + filter_of_column(group, at.column) * Filter::kWeights;
-          fragments[group][step][element / 2][lane].registers[element % 2][half] = lib::pair_of<T>(
-              lower < 0 ? lib::from_f32<T>(0.0f) : filter[lower], upper < 0 ? lib::from_f32<T>(0.0f) : filter[upper]);
+        for (int e = 0; e < kElements; ++e) {
+          const int earlier = e / 2 * P::kRow + e % 2 * Filter::kInputs;
+          const std::uint32_t* const at = first - (earlier + 1) / 2;
+          registers[e][half] = earlier % 2 == 0 ? at[0] : lib::permute_bytes<0x5432>(at[0], at[1]);
         }
       }
+      SIMT_UNROLL_ON_GPU
+      for (int e = 0; e < kElements; e += 2)
+        fragments[group][step][e / 2][lane] = {registers[e][0], registers[e][1], registers[e + 1][0],
+                                               registers[e + 1][1]};
     }
   }
 };
+
+/// An input of a patch that may lie in the padding.
+template <class Filter, class Images>
+__device__ typename Images::Element padded_element(const Images& images, const typename Images::Element* image,
+                                                   const WindowGrid& grid, const WindowGrid::Position& at, int k) {
+  using P = Patch<Filter>;
+  const int y = at.y + k / P::kRow;
+  const int x = at.x + k % P::kRow / Filter::kInputs;
+  const bool exists = k < P::kInputs && y >= 0 && y < grid.height && x >= 0 && x < grid.width;
+  if (!exists) return static_cast<typename Images::Element>(0.0f);
+  return images.element(image + (y * grid.width + x) * Filter::kInputs + k % Filter::kInputs);
+}
 
 /// A thread's rows of the product: of windows lane / 4 and lane / 4 + 8 of a tile.
 template <class Filter>
@@ -207,21 +250,26 @@ template <class T, class Filter, class Images>
 __device__ void compute_again(const Target<T>& target, const Images& images, const Shape& s,
                               const WindowGrid::Position& at, const T* weights, const T* biases) {
   const auto* const image = images.image(at.image);
+  const auto sum = [&](const T* filter, float bias, int y, int x) {
+    for (int row = y < 0 ? -y : 0; row < Filter::kKernel && y + row < s.grid.height; ++row)
+      for (int column = x < 0 ? -x : 0; column < Filter::kKernel && x + column < s.grid.width; ++column)
+        for (int c = 0; c < Filter::kInputs; ++c) {
+          const auto input = images.element(image + ((y + row) * s.grid.width + x + column) * Filter::kInputs + c);
+          bias += lib::to_f32(lib::from_f32<T>(lib::to_f32(input))) *
+                  lib::to_f32(filter[row * Filter::kRow + column * Filter::kInputs + c]);
+        }
+    return bias;
+  };
   std::uint32_t eight_codes = ~0u;  // kCutOff for filters that do not exist
   for (int i = 0; i < kThreadFilters && i < target.filters; ++i) {
     float best = 0;
     unsigned code = 0;
-    for (unsigned element = 0; element < kElements; ++element) {
-      float z = lib::to_f32(biases[i]);
-      for (int k = 0; k < Patch<Filter>::kInputs; ++k) {
-        const int weight = Patch<Filter>::weight(k, static_cast<int>(element));
-        if (weight < 0) continue;
-        const T x = lib::from_f32<T>(lib::to_f32(padded_element<Filter>(images, image, s.grid, at, k)));
-        z += lib::to_f32(x) * lib::to_f32(weights[i * Filter::kWeights + weight]);
-      }
+    for (int element = 0; element < kElements; ++element) {
+      const float z =
+          sum(weights + i * Filter::kWeights, lib::to_f32(biases[i]), at.y + element / 2, at.x + element % 2);
       const bool takes = element == 0 || z > best || z != z;  // a NaN takes all, and no number takes it back
       best = takes ? z : best;
-      code = takes ? element : code;
+      code = takes ? static_cast<unsigned>(element) : code;
     }
     const bool cut_off = best <= 0;
     target.y[i] = lib::from_f32<T>(cut_off ? 0.0f : best);
@@ -231,7 +279,7 @@ __device__ void compute_again(const Target<T>& target, const Images& images, con
 }
 
 template <class T, class Filter, class Images>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, 1)
     conv_relu_pool_short_forward_kernel(SIMT_GRID_CONST(Shape) s, SIMT_GRID_CONST(Images) images,
                                         const T* __restrict__ w, const T* __restrict__ b, T* __restrict__ y,
                                         std::uint8_t* __restrict__ codes) {
@@ -239,40 +287,42 @@ __global__ void __launch_bounds__(kThreads)
   using BlockColumns = Columns<T, Filter>;
   SIMT_SHARED(BlockColumns, columns);
   const int block_filter = static_cast<int>(blockIdx.y) * kBlockFilters;
-  columns.load(w + std::int64_t{block_filter} * Filter::kWeights, b + block_filter, s.filters - block_filter);
+  w += std::int64_t{block_filter} * Filter::kWeights, b += block_filter;
+  columns.load(w, b, s.filters - block_filter);
   __syncthreads();  // all weights are there
   columns.build();
   __syncthreads();  // all columns are there
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int lane = static_cast<int>(threadIdx.x % 32);
   const int thread_filter = lane % 4 * kThreadFilters;  // of the block's
-  float biases[kPairs][4];
-  SIMT_UNROLL_ON_GPU
-  for (int pair = 0; pair < kPairs; ++pair) {
-    SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < 4; ++i) biases[pair][i] = lib::to_f32(columns.biases[thread_filter + pair + i % 2 * 4]);
-  }
+  const auto first = simt::load_as<float4>(columns.biases + thread_filter);
+  const auto second = simt::load_as<float4>(columns.biases + thread_filter + kPairs);
+  float biases[kPairs][4] = {{first.x, second.x, first.x, second.x},
+                             {first.y, second.y, first.y, second.y},
+                             {first.z, second.z, first.z, second.z},
+                             {first.w, second.w, first.w, second.w}};
   const typename Rows<Filter>::Offsets offsets(s.grid);
-  const int step = static_cast<int>(gridDim.x) * kWarps;
+  const int stride = static_cast<int>(gridDim.x) * kWarps;
   for (int tile = static_cast<int>(blockIdx.x) * kWarps + static_cast<int>(threadIdx.x) / 32;
-       tile * kTileWindows < s.grid.windows; tile += step) {
+       tile * kTileWindows < s.grid.windows; tile += stride) {
     Rows<Filter> rows;
-    WindowGrid::Position at[2];
     SIMT_UNROLL_ON_GPU
     for (int which = 0; which < 2; ++which) {
       const int window = tile * kTileWindows + 8 * which + lane / 4;
-      at[which] = s.grid.position(window < s.grid.windows ? window : s.grid.windows - 1);
-      rows.template load<T>(images, s, offsets, at[which], which);
+      const WindowGrid::Position at = s.grid.position(window < s.grid.windows ? window : s.grid.windows - 1);
+      rows.template load<T>(images, s, offsets, at, which);
     }
     Outputs<T> outputs[2];
     SIMT_UNROLL_ON_GPU
     for (int pair = 0; pair < kPairs; ++pair) {
       float products[kElements][4];
       SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < P::kSteps * kElements; ++i) {
-        const int e = i % kElements, of_k = i / kElements;
-        const auto& fragments = columns.fragments[pair][of_k][e / 2][lane].registers[e % 2];
-        lib::mma_m16n8k16<T>(products[e], rows.registers[of_k], fragments[0], fragments[1],
-                             of_k == 0 ? biases[pair] : products[e]);
+      for (int i = 0; i < P::kSteps * kElements; i += 2) {
+        const int e = i % kElements, step = i / kElements;
+        const auto fragments = simt::load_as<uint4>(&columns.fragments[pair][step][e / 2][lane]);
+        lib::mma_m16n8k16<T>(products[e], rows.registers[step], fragments.x, fragments.y,
+                             step == 0 ? biases[pair] : products[e]);
+        lib::mma_m16n8k16<T>(products[e + 1], rows.registers[step], fragments.z, fragments.w,
+                             step == 0 ? biases[pair] : products[e + 1]);
       }
       SIMT_UNROLL_ON_GPU
       for (int which = 0; which < 2; ++which) {
@@ -282,18 +332,21 @@ __global__ void __launch_bounds__(kThreads)
         outputs[which].take(pair, sums);
       }
     }
+    const int first_window = tile * kTileWindows + lane / 4, filter = block_filter + thread_filter;
+    unsigned large = 0;  // a bit for each window
     SIMT_UNROLL_ON_GPU
     for (int which = 0; which < 2; ++which) {
-      const int window = tile * kTileWindows + 8 * which + lane / 4;
-      const int filter = block_filter + thread_filter;
+      const int window = first_window + 8 * which;
       if (window >= s.grid.windows || filter >= s.filters) continue;
-      const Target<T> target(s, y, codes, window, filter);
       if (outputs[which].are_large()) [[unlikely]]
-        compute_again<T, Filter>(target, images, s, at[which], columns.weights + thread_filter * Filter::kWeights,
-                                 columns.biases + thread_filter);
+        large |= 1u << which;
       else
-        target.store(outputs[which].vector(), outputs[which].codes, s.aligned);
+        Target<T>(s, y, codes, window, filter).store(outputs[which].vector(), outputs[which].codes, s.aligned);
     }
+    for (int window = first_window; large != 0; window += 8, large >>= 1)
+      if (large % 2 != 0)
+        compute_again<T, Filter>(Target<T>(s, y, codes, window, filter), images, s, s.grid.position(window),
+                                 w + thread_filter * Filter::kWeights, b + thread_filter);
   }
 }
 

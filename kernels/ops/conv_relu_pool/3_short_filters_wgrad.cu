@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: the gradients of filters with few weights as a small matrix product (short_filters.cuh): g[k, (element,
-//   filter)] sums, over all windows, an input of the window times the gradient that its code gives to that element. A
-//   weight's gradient is the sum of four of these, one for each element. A thread holds dy and the codes of four
-//   windows and four filters, and makes the columns in registers: all of a code's bits become masks for two windows at
-//   once.
-// Mapping: a warp multiplies 16 inputs by 16 windows and 32 filters; blockIdx.x: a slice of all windows, in tiles of
-//   16, one a warp; blockIdx.y: 32 filters; blockIdx.z: 16 inputs of a patch. The sums of all warps meet in shared
-//   memory at the end; the slices are added up by a second kernel (lib/split_k.h).
-// Traffic and bound: dy and codes are read once, x comes from the L1 cache, where windows overlap. Bound by memory.
-// Gains over the step before: tensor cores; an instruction that makes a column serves two windows.
-// Still slow because: three of four products are by 0; the sums of a block, which are four times too many, are stored
-//   and added up by hand.
-// Limits: filters of with_short_filter; 2 x 2 windows, stride 1; 2^30 windows, 2^31 image elements. An infinity or a
-//   NaN in x times the zero of another element is NaN.
+// Idea: the gradients of filters with few weights as a small matrix product. A row is a weight, a column a filter, and K
+//   are the elements of all windows; a row of ones below the weights makes db:
+//     dw[weight, filter] = sum over (window, element) of x[window, element + weight] * dz[(window, element), filter]
+//   Two neighbouring elements are a pair of k. What a weight multiplies them by are neighbours in the image, so shared
+//   memory has, for each input, the pair of it and the one to its right: every register of the operand is one word of
+//   it. Their dz are dy and 0, 0 and dy, or 0 and 0: the code becomes the selector of a `prmt`.
+// Mapping: a warp multiplies all weights by 16 windows and 32 filters. blockIdx.x: a slice of all windows; its block
+//   brings the image rows of 128 windows at a time, one tile of 16 for each warp. blockIdx.y: 32 filters. The sums of
+//   all warps meet in shared memory at the end; the slices are added up by another kernel (lib/split_k.h).
+// Traffic and bound: x, dy and codes are read once. Bound by memory.
+// Gains over the step before: tensor cores; an input is rounded once, and no operand needs an address but its window's;
+//   two instructions make a register of dz.
+// Still slow because: three of four products are by 0; rows at the border of two slices are read twice.
+// Limits: filters of with_short_filter; 2 x 2 windows, stride 1; 2^30 windows; image rows that fit shared memory
+//   (short_filters::knows). An infinity or a NaN in x times the zero of another element is NaN.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,168 +30,230 @@ namespace {
 constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
 constexpr std::int64_t kMostSlices = 132;  // one for each multiprocessor of a large GPU
-constexpr int kThreadWindows = 4;          // of a tile: lane % 4 and every fourth from there
+constexpr int kStagedWindows = kWarps * kTileWindows;
+constexpr int kThreadWindows = 4;  // of a tile: lane % 4 and every fourth from there
 constexpr int kWindowStep = kTileWindows / kThreadWindows;
 constexpr int kThreadFilters = 4;  // neighbours
 
 struct Shape {
   WindowGrid grid;
   int filters, code_bytes;  // a position's
-  int tiles_of_slice;
-  bool aligned;  // four filters of dy, and their codes, are one aligned access
+  int windows_of_slice;
+  conv2d::Divisor vectors_of_row;  // of four inputs, with padding
+  int pitch;                       // of a staged row, in words
+  bool in_vectors;                 // no padding, and each vector is one aligned access
+  bool aligned;                    // four filters of dy, and their codes, are one aligned access
 };
 
-/// dy and codes of a thread's windows and filters, by pairs of windows.
+/// dy and codes of a thread's windows and filters: a column of dz for each filter.
 struct Gradients {
-  static constexpr int kPairs = kThreadWindows / 2;
-  std::uint32_t dy[kPairs][kThreadFilters];  // one of each window
-  std::uint32_t codes[kPairs];               // of each window four, in half a register
+  uint2 dy[kThreadWindows];
+  std::uint32_t codes[kThreadWindows];  // four, in half a register
 
+  /// Of windows and filters that do not exist, codes are kCutOff.
   template <class T>
-  __device__ void load(const Shape& s, const T* all_dy, const std::uint8_t* all_codes, int first_window, int filter) {
-    uint2 of_window[kThreadWindows];
-    std::uint32_t codes_of_window[kThreadWindows];
-    const T* from = all_dy + std::int64_t{first_window} * s.filters + filter;
-    const std::uint8_t* codes_from = all_codes + std::int64_t{first_window} * s.code_bytes + filter / 2;
-    if (s.aligned && filter < s.filters && first_window + (kThreadWindows - 1) * kWindowStep < s.grid.windows) {
+  __device__ void load(const Shape& s, const T* all_dy, const std::uint8_t* all_codes, int first_window, int end,
+                       int filter) {
+    if (s.aligned && filter < s.filters && first_window + (kThreadWindows - 1) * kWindowStep < end) {
+      const T* const from = all_dy + std::int64_t{first_window} * s.filters + filter;
+      const std::uint8_t* const codes_from = all_codes + std::int64_t{first_window} * s.code_bytes + filter / 2;
       SIMT_UNROLL_ON_GPU
       for (int i = 0; i < kThreadWindows; ++i) {
-        of_window[i] = simt::load_as<uint2>(from + i * (kWindowStep * s.filters));
-        codes_of_window[i] = simt::load_as<std::uint16_t>(codes_from + i * (kWindowStep * s.code_bytes));
+        dy[i] = simt::load_as<uint2>(from + i * (kWindowStep * s.filters));
+        codes[i] = simt::load_as<std::uint16_t>(codes_from + i * (kWindowStep * s.code_bytes));
       }
-    } else {
-      SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < kThreadWindows; ++i) {
-        const int exist = first_window + i * kWindowStep < s.grid.windows ? s.filters - filter : 0;
-        const auto element = [&](int which) { return which < exist ? from[which] : lib::from_f32<T>(0.0f); };
-        const auto code = [&](int which) { return 2 * which < exist ? codes_from[which] : 0xffu; };
-        of_window[i] = {lib::pair_of<T>(element(0), element(1)), lib::pair_of<T>(element(2), element(3))};
-        codes_of_window[i] = code(0) | code(1) << 8;
-        from += kWindowStep * s.filters;
-        codes_from += kWindowStep * s.code_bytes;
-      }
+      return;
     }
     SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < kPairs; ++i) {
-      const uint2 a = of_window[2 * i], b = of_window[2 * i + 1];
-      dy[i][0] = lib::lower_of_pairs(a.x, b.x), dy[i][1] = lib::upper_of_pairs(a.x, b.x);
-      dy[i][2] = lib::lower_of_pairs(a.y, b.y), dy[i][3] = lib::upper_of_pairs(a.y, b.y);
-      codes[i] = lib::lower_of_pairs(codes_of_window[2 * i], codes_of_window[2 * i + 1]);
+    for (int i = 0; i < kThreadWindows; ++i) {
+      const int window = first_window + i * kWindowStep;
+      const int exist = window < end ? s.filters - filter : 0;
+      const auto element = [&](int which) {
+        return which < exist ? all_dy[std::int64_t{window} * s.filters + filter + which] : lib::from_f32<T>(0.0f);
+      };
+      const auto two_codes = [&](int which) {
+        return which < exist ? all_codes[std::int64_t{window} * s.code_bytes + (filter + which) / 2] : 0xffu;
+      };
+      dy[i] = {lib::pair_of<T>(element(0), element(1)), lib::pair_of<T>(element(2), element(3))};
+      codes[i] = two_codes(0) | two_codes(2) << 8;
     }
   }
 
-  /// Bit `kBit` of filter kFilter's codes, in all bits of its window's half.
-  template <int kFilter, int kBit>
-  __device__ std::uint32_t mask(int pair) const {
-    constexpr std::uint32_t kByte = 8u + kFilter / 2;  // in the lower half; 8: its highest bit, eight times
-    constexpr std::uint32_t kUpperByte = kByte + 2;
-    const std::uint32_t highest = codes[pair] << (7 - kFilter % 2 * 4 - kBit);
-    return lib::permute_bytes<kUpperByte << 12 | kUpperByte << 8 | kByte << 4 | kByte>(highest, 0);
+  /// dz of a window's four elements. A code c selects the two bytes of dy for element c, by eight bits of a selector
+  /// that are eight times c away from the first; kCutOff shifts them out.
+  __device__ void column(std::uint32_t (&of_elements)[2], int window, int filter) const {
+    constexpr std::uint32_t kLowerHalf = 0x54, kUpperHalf = 0x76;  // of the second argument; selector 0: of 0
+    const std::uint32_t pair = filter < 2 ? dy[window].x : dy[window].y;
+    const std::uint32_t distance =
+        (filter == 0 ? codes[window] << 3 : codes[window] >> (4 * filter - 3)) & 8u * kCutOff;
+    const std::uint32_t selectors = lib::shift_left(filter % 2 == 0 ? kLowerHalf : kUpperHalf, distance);
+    of_elements[0] = lib::permute_bytes(0, pair, selectors);
+    of_elements[1] = lib::permute_bytes(0, pair, selectors >> 16);
   }
 };
 
-/// What a warp has summed: of each filter of a thread and element of the window, 16 inputs by 8 columns.
-template <class T>
-struct Sums {
-  float products[kThreadFilters][kElements][4] = {};
-  float biases[kThreadFilters][4] = {};
+/// The rows of images under kStagedWindows windows, with their padding, in shared memory: for each input the pair of it
+/// and its right neighbour. Two words in columns that no row has are pairs of ones.
+template <class Filter>
+struct StagedRows {
+  static constexpr int kRowsOfWindow = Filter::kKernel + 1;
 
-  template <int kFilter>
-  __device__ void add(const std::uint32_t (&inputs)[4], const Gradients& of) {
-    using lib::kBitsOfA, lib::kBitsOfB, lib::kBitsOfC;
-    std::uint32_t columns[kElements][Gradients::kPairs], all[Gradients::kPairs];
-    SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < Gradients::kPairs; ++i) {
-      const std::uint32_t odd = of.mask<kFilter, 0>(i), second = of.mask<kFilter, 1>(i);
-      all[i] = lib::combine_bits<kBitsOfA & ~kBitsOfB>(of.dy[i][kFilter], of.mask<kFilter, 3>(i), 0);
-      columns[0][i] = lib::combine_bits<kBitsOfA & ~kBitsOfB & ~kBitsOfC>(all[i], odd, second);
-      columns[1][i] = lib::combine_bits<kBitsOfA & kBitsOfB & ~kBitsOfC>(all[i], odd, second);
-      columns[2][i] = lib::combine_bits<kBitsOfA & ~kBitsOfB & kBitsOfC>(all[i], odd, second);
-      columns[3][i] = lib::combine_bits<kBitsOfA & kBitsOfB & kBitsOfC>(all[i], odd, second);
+  std::uint32_t* words;  // [row][pitch]
+  int pitch;
+  int first_row;  // of all rows of all images
+
+  static std::int64_t vectors_of_row(const Geometry& g) {
+    return lib::ceil_div((g.conv.in_width + 2 * g.conv.padding) * Filter::kInputs, 4);
+  }
+  /// The distance of rows in words: those that a fragment sees in different rows of the kernel are in different banks.
+  static std::int64_t pitch_of(const Geometry& g) {
+    return lib::ceil_div(4 * vectors_of_row(g) + 1 - 12, 32) * 32 + 12;
+  }
+  /// Windows of `lines` lines, of one or several images.
+  static std::int64_t rows_under(const Geometry& g, std::int64_t lines) {
+    const std::int64_t unused = g.conv.in_height + 2 * g.conv.padding - 2 * g.out_height();
+    return 2 * (lines - 1) + lib::ceil_div(lines - 1, g.out_height()) * unused + kRowsOfWindow;
+  }
+  static std::int64_t words_of(const Geometry& g) {
+    if (g.out_height() == 0 || g.out_width() == 0) return 0;
+    return rows_under(g, lib::ceil_div(kStagedWindows - 1, g.out_width()) + 1) * pitch_of(g);
+  }
+
+  __device__ int one() const { return pitch - 1; }
+  /// Ones in two neighbouring rows, as for two rows of a window.
+  template <class T>
+  __device__ void set_ones() const {
+    if (threadIdx.x < 2) words[static_cast<int>(threadIdx.x) * pitch + one()] = lib::pair_of<T>(1.0f, 1.0f);
+  }
+  /// Where the first input of a window is.
+  __device__ unsigned byte(const WindowGrid& grid, const WindowGrid::Position& at) const {
+    const int word = (grid.row(at) - first_row) * pitch + (at.x + grid.padding) * Filter::kInputs;
+    return static_cast<unsigned>(word) * static_cast<unsigned>(sizeof(std::uint32_t));
+  }
+
+  /// Up to row `last_row`. A thread takes four neighbouring inputs; those between rows belong to no pair that is used.
+  template <class T, class Images>
+  __device__ void load(const Images& images, const Shape& s, int last_row) const {
+    using Element = typename Images::Element;
+    const int elements = s.grid.width * Filter::kInputs, margin = s.grid.padding * Filter::kInputs;
+    const int vectors = (last_row + 1 - first_row) * s.vectors_of_row.value();
+    for (int i = static_cast<int>(threadIdx.x); i < vectors; i += kThreads) {
+      const auto [row, vector] = s.vectors_of_row.divide(i);
+      const auto [index, line] = s.grid.rows_of_image.divide(first_row + row);
+      const auto* const image = images.image(index);
+      Element inputs[4 + Filter::kInputs];
+      if (s.in_vectors) {
+        const auto* const from = image + line * elements + 4 * vector;
+        images.load_four(inputs, from);
+        const bool last = vector == s.vectors_of_row.value() - 1;
+        SIMT_UNROLL_ON_GPU
+        for (int j = 4; j < 4 + Filter::kInputs; ++j) inputs[j] = images.element(last ? from : from + j);
+      } else {
+        const int y = line - s.grid.padding;
+        SIMT_UNROLL_ON_GPU
+        for (int j = 0; j < 4 + Filter::kInputs; ++j) {
+          const int x = 4 * vector + j - margin;
+          const bool exists = y >= 0 && y < s.grid.height && x >= 0 && x < elements;
+          inputs[j] = exists ? images.element(image + y * elements + x) : static_cast<Element>(0.0f);
+        }
+      }
+      std::uint32_t pairs[4];
+      SIMT_UNROLL_ON_GPU
+      for (int j = 0; j < 4; ++j) pairs[j] = lib::pair_of<T>(inputs[j], inputs[j + Filter::kInputs]);
+      simt::store_as(words + row * s.pitch + 4 * vector, uint4{pairs[0], pairs[1], pairs[2], pairs[3]});
     }
-    SIMT_UNROLL_ON_GPU
-    for (int e = 0; e < kElements; ++e)
-      lib::mma_m16n8k16<T>(products[kFilter][e], inputs, columns[e][0], columns[e][1]);
-    const std::uint32_t ones = lib::pair_of<T>(1.0f, 1.0f);
-    lib::mma_m16n8k16<T>(biases[kFilter], {ones, ones, ones, ones}, all[0], all[1]);
   }
 };
 
-/// A block's sums, as its warps hold them. Those of the four filters of a thread are in different banks.
-struct BlockSums {
-  static constexpr int kPitch = kElements * 4 * 32 + 1;
-  float products[kWarps][kThreadFilters][kPitch];  // [element][number of the fragment][lane]
+/// Rows of a product with all weights, of which a thread has lane / 4 and every eighth from there.
+template <class Filter>
+struct WeightRows {
+  static constexpr int kSteps = (Filter::kWeights + 1 + 15) / 16;  // of 16 rows; one is of ones
+  static constexpr int kThreadRows = 2 * kSteps;
+
+  const char* upper[kThreadRows];  // what they multiply the two upper elements of the first window by
+  int pitch_bytes;                 // from there to the lower elements
+  unsigned moves[kThreadRows];     // 0 for a row of ones, which sees the same words through each window
+
+  __device__ explicit WeightRows(const StagedRows<Filter>& staged)
+      : pitch_bytes(staged.pitch * static_cast<int>(sizeof(std::uint32_t))) {
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < kThreadRows; ++i) {
+      const int weight = static_cast<int>(threadIdx.x % 32 / 4) + 8 * i;
+      moves[i] = weight < Filter::kWeights ? 1 : 0;
+      const int word = moves[i] != 0 ? weight / Filter::kRow * staged.pitch + weight % Filter::kRow : staged.one();
+      upper[i] = reinterpret_cast<const char*>(staged.words + word);
+    }
+  }
+  /// What 16 weights from 16 `step` on multiply the elements of a window by, which is so many bytes after the first.
+  __device__ void load(std::uint32_t (&operand)[4], unsigned window_bytes, int step) const {
+    SIMT_UNROLL_ON_GPU
+    for (int half = 0; half < 2; ++half) {
+      const int row = 2 * step + half;
+      const bool has_ones = 8 * row + 8 > Filter::kWeights;
+      const char* const at = upper[row] + (has_ones ? window_bytes * moves[row] : window_bytes);
+      operand[half] = simt::load_as<std::uint32_t>(at);
+      operand[2 + half] = simt::load_as<std::uint32_t>(at + pitch_bytes);
+    }
+  }
+};
+
+template <class Filter>
+struct alignas(16) Shared {
+  unsigned window_bytes[kWarps][kWindowStep][kThreadWindows];  // from the first word of the rows on
+  float products[kWarps][kBlockFilters * Filter::kWeights];
+  float unused[4];  // so that a warp stores to products and biases in different banks
   float biases[kWarps][kBlockFilters];
 
-  template <class T>
-  __device__ void store(const Sums<T>& sums) {
-    const int warp = static_cast<int>(threadIdx.x) / 32;
-    const int lane = static_cast<int>(threadIdx.x) % 32;
+  __device__ std::uint32_t* rows() { return reinterpret_cast<std::uint32_t*>(this + 1); }
+  template <int kSums>
+  __device__ static float sum(const float (&of_warps)[kWarps][kSums], unsigned i) {
+    float total = 0;
     SIMT_UNROLL_ON_GPU
-    for (int filter = 0; filter < kThreadFilters; ++filter) {
-      SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < kElements * 4; ++i)
-        products[warp][filter][i * 32 + lane] = sums.products[filter][i / 4][i % 4];
-      if (lane >= 4) continue;  // all rows are equal
-      biases[warp][2 * lane * kThreadFilters + filter] = sums.biases[filter][0];
-      biases[warp][(2 * lane + 1) * kThreadFilters + filter] = sums.biases[filter][1];
-    }
-  }
-
-  /// Over all warps: of input `row`, of 16, and element `element`.
-  __device__ float product(int filter, int element, int row) const {
-    const int column = filter / kThreadFilters;
-    const int at = (element * 4 + row / 8 * 2 + column % 2) * 32 + row % 8 * 4 + column / 2;
-    float sum = 0;
-    SIMT_UNROLL_ON_GPU
-    for (int warp = 0; warp < kWarps; ++warp) sum += products[warp][filter % kThreadFilters][at];
-    return sum;
-  }
-  __device__ float bias(int filter) const {
-    float sum = 0;
-    SIMT_UNROLL_ON_GPU
-    for (int warp = 0; warp < kWarps; ++warp) sum += biases[warp][filter];
-    return sum;
+    for (int warp = 0; warp < kWarps; ++warp) total += of_warps[warp][i];
+    return total;
   }
 };
 
-/// The inputs of a warp's 16 windows, of which this thread has four: as an operand with inputs down and windows across.
-template <class T, class Filter, class Images>
-struct Inputs {
-  const Images& images;
-  const WindowGrid& grid;
-  int k[2], offset[2];  // of this thread's two
+/// What a warp has summed.
+template <class Filter>
+struct Sums {
+  static constexpr int kSteps = WeightRows<Filter>::kSteps;
+  float products[kSteps][kThreadFilters][4] = {};
 
-  __device__ Inputs(const Images& from, const WindowGrid& of, int first_input) : images(from), grid(of) {
+  template <class T>
+  __device__ void add(const WeightRows<Filter>& rows, const unsigned* window_bytes, const Gradients& gradients) {
+    const auto bytes = simt::load_as<uint4>(window_bytes);
     SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < 2; ++i) {
-      k[i] = first_input + static_cast<int>(threadIdx.x) % 32 / 4 + 8 * i;
-      offset[i] = Patch<Filter>::offset(k[i], grid.width * Filter::kInputs);
+    for (int window = 0; window < kThreadWindows; ++window) {
+      std::uint32_t columns[kThreadFilters][2];
+      SIMT_UNROLL_ON_GPU
+      for (int filter = 0; filter < kThreadFilters; ++filter) gradients.column(columns[filter], window, filter);
+      const unsigned of_window = window == 0 ? bytes.x : window == 1 ? bytes.y : window == 2 ? bytes.z : bytes.w;
+      SIMT_UNROLL_ON_GPU
+      for (int step = 0; step < kSteps; ++step) {
+        std::uint32_t inputs[4];
+        rows.load(inputs, of_window, step);
+        SIMT_UNROLL_ON_GPU
+        for (int filter = 0; filter < kThreadFilters; ++filter)
+          lib::mma_m16n8k16<T>(products[step][filter], inputs, columns[filter][0], columns[filter][1]);
+      }
     }
   }
 
-  __device__ void load(std::uint32_t (&operand)[4], int first_window) const {
-    typename Images::Element elements[kThreadWindows][2];
-    const auto load_with = [&](auto element_at) {
-      SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < kThreadWindows; ++i) {
-        const int window = first_window + i * kWindowStep;
-        const WindowGrid::Position at = grid.position(window < grid.windows ? window : grid.windows - 1);
-        element_at(images.image(at.image), at, elements[i]);
-      }
-    };
-    if (grid.padding == 0)
-      load_with([&](const auto* image, const WindowGrid::Position& at, auto& two) {
-        const auto* const first = image + (at.y * grid.width + at.x) * Filter::kInputs;
-        two[0] = images.element(first + offset[0]), two[1] = images.element(first + offset[1]);
-      });
-    else
-      load_with([&](const auto* image, const WindowGrid::Position& at, auto& two) {
-        for (int i = 0; i < 2; ++i) two[i] = padded_element<Filter>(images, image, grid, at, k[i]);
-      });
+  __device__ void store(Shared<Filter>& shared) const {
+    const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
     SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < 4; ++i)
-      operand[i] = lib::pair_of<T>(elements[i / 2 * 2][i % 2], elements[i / 2 * 2 + 1][i % 2]);
+    for (int i = 0; i < 4 * kSteps; i += 2) {  // a row of the product, in two columns
+      const int weight = i / 4 * 16 + simt::mma_position_in_c(lane, i % 4).row;
+      float* const to = weight < Filter::kWeights ? &shared.products[warp][weight] : shared.biases[warp];
+      const int step = weight < Filter::kWeights ? Filter::kWeights : 1;
+      if (weight > Filter::kWeights) continue;
+      SIMT_UNROLL_ON_GPU
+      for (int j = 0; j < 2 * kThreadFilters; ++j)
+        to[(simt::mma_position_in_c(lane, 0).column * kThreadFilters + j) * step] =
+            products[i / 4][j % kThreadFilters][i % 4 + j / kThreadFilters];
+    }
   }
 };
 
@@ -199,57 +262,51 @@ __global__ void __launch_bounds__(kThreads, 1)
     conv_relu_pool_short_wgrad_kernel(SIMT_GRID_CONST(Shape) s, SIMT_GRID_CONST(Images) images,
                                       const T* __restrict__ dy, const std::uint8_t* __restrict__ codes,
                                       float* __restrict__ dw_slices, float* __restrict__ db_slices) {
-  using P = Patch<Filter>;
-  SIMT_DYNAMIC_SHARED(BlockSums, block);
-  const int lane = static_cast<int>(threadIdx.x) % 32;
+  SIMT_DYNAMIC_SHARED(Shared<Filter>, shared);
+  const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const int block_filter = static_cast<int>(blockIdx.y) * kBlockFilters;
-  const int first_input = static_cast<int>(blockIdx.z) * 16;
-  const int begin = static_cast<int>(blockIdx.x) * s.tiles_of_slice;
-  const Inputs<T, Filter, Images> all_inputs(images, s.grid, first_input);
-  Sums<T> sums;
-  for (int i = static_cast<int>(threadIdx.x) / 32; i < s.tiles_of_slice; i += kWarps) {
-    const int window = (begin + i) * kTileWindows + lane % 4;
-    if (window - lane % 4 >= s.grid.windows) break;
-    Gradients gradients;
-    gradients.load(s, dy, codes, window, block_filter + lane / 4 * kThreadFilters);
-    std::uint32_t inputs[4];
-    all_inputs.load(inputs, window);
-    sums.template add<0>(inputs, gradients);
-    sums.template add<1>(inputs, gradients);
-    sums.template add<2>(inputs, gradients);
-    sums.template add<3>(inputs, gradients);
+  int begin = static_cast<int>(blockIdx.x) * s.windows_of_slice;
+  int left = s.grid.windows - begin < s.windows_of_slice ? s.grid.windows - begin : s.windows_of_slice;
+  StagedRows<Filter> staged{shared->rows(), s.pitch, 0};
+  staged.template set_ones<T>();
+  const WeightRows<Filter> rows(staged);
+  Sums<Filter> sums;
+  for (; left > 0; begin += kStagedWindows, left -= kStagedWindows) {
+    Gradients gradients{};  // on their way while the block waits for rows
+    const bool has_tile = warp * kTileWindows < left;
+    if (has_tile)
+      gradients.load(s, dy, codes, begin + warp * kTileWindows + lane % 4, begin + left,
+                     block_filter + lane / 4 * kThreadFilters);
+    __syncthreads();  // the rows before are not needed any more
+    staged.first_row = s.grid.row(s.grid.position(begin));
+    const int last = (left < kStagedWindows ? left : kStagedWindows) - 1;
+    staged.template load<T>(images, s, s.grid.row(s.grid.position(begin + last)) + Filter::kKernel);
+    if (const unsigned i = threadIdx.x; i < kStagedWindows)
+      shared->window_bytes[i / kTileWindows][i % kWindowStep][i % kTileWindows / kWindowStep] =
+          staged.byte(s.grid, s.grid.position(begin + (static_cast<int>(i) < last ? static_cast<int>(i) : last)));
+    __syncthreads();  // the rows are there
+    if (has_tile) sums.template add<T>(rows, shared->window_bytes[warp][lane % 4], gradients);
   }
-  block->store(sums);
+  sums.store(*shared);
   __syncthreads();  // the sums of all warps are there
   const int filters = s.filters - block_filter < kBlockFilters ? s.filters - block_filter : kBlockFilters;
-  const std::int64_t slice = std::int64_t{blockIdx.x} * gridDim.z + blockIdx.z;
-  float* const dw = dw_slices + (slice * s.filters + block_filter) * Filter::kWeights;
-  for (int i = static_cast<int>(threadIdx.x); i < filters * Filter::kWeights; i += kThreads) {
-    const int filter = i / Filter::kWeights, weight = i % Filter::kWeights;
-    const int first = weight / Filter::kRow * P::kRow + weight % Filter::kRow - first_input;
-    float sum = 0;
-    SIMT_UNROLL_ON_GPU
-    for (int e = 0; e < kElements; ++e) {
-      const int row = first + e / 2 * P::kRow + e % 2 * Filter::kInputs;
-      if (P::kSteps == 1 || (row >= 0 && row < 16)) sum += block->product(filter, e, row);
-    }
-    dw[i] = sum;
-  }
-  if (static_cast<int>(threadIdx.x) < filters)
-    db_slices[slice * s.filters + block_filter + static_cast<int>(threadIdx.x)] =
-        blockIdx.z == 0 ? block->bias(static_cast<int>(threadIdx.x)) : 0.0f;
-}
-
-int steps_of(const Geometry& g) {
-  int steps = 0;
-  with_short_filter(g.conv, [&]<class Filter>(Filter) { steps = Patch<Filter>::kSteps; });
-  return steps;
+  const std::int64_t first_filter = std::int64_t{blockIdx.x} * s.filters + block_filter;
+  float* const dw = dw_slices + first_filter * Filter::kWeights;
+  for (unsigned i = threadIdx.x; i < static_cast<unsigned>(filters * Filter::kWeights); i += kThreads)
+    dw[i] = Shared<Filter>::sum(shared->products, i);
+  if (const unsigned filter = threadIdx.x; filter < static_cast<unsigned>(filters))
+    db_slices[first_filter + filter] = Shared<Filter>::sum(shared->biases, filter);
 }
 
 std::int64_t tiles_of(const Geometry& g) { return lib::ceil_div(g.out_positions(), kTileWindows); }
 
 std::int64_t tiles_of_slice(const Geometry& g) {
-  return std::max<std::int64_t>(1, lib::ceil_div(tiles_of(g), kMostSlices));
+  return std::max<std::int64_t>(1, lib::ceil_div(tiles_of(g), kMostSlices * kWarps)) * kWarps;
+}
+
+template <class Filter>
+std::size_t shared_bytes(const Geometry& g) {
+  return sizeof(Shared<Filter>) + static_cast<std::size_t>(StagedRows<Filter>::words_of(g)) * sizeof(std::uint32_t);
 }
 
 template <class T, class X, class Filter>
@@ -262,14 +319,17 @@ void launch(Stream& stream, const BackwardArgs& args, int slices, float* dw_slic
   const Shape shape{.grid = WindowGrid(g),
                     .filters = lib::narrow<int>("conv_relu_pool", "out_channels", filters),
                     .code_bytes = static_cast<int>(g.code_bytes_of_position()),
-                    .tiles_of_slice = static_cast<int>(tiles_of_slice(g)),
+                    .windows_of_slice = static_cast<int>(tiles_of_slice(g)) * kTileWindows,
+                    .vectors_of_row = conv2d::Divisor(static_cast<int>(StagedRows<Filter>::vectors_of_row(g))),
+                    .pitch = static_cast<int>(StagedRows<Filter>::pitch_of(g)),
+                    .in_vectors = g.conv.padding == 0 && g.conv.in_width * g.conv.in_channels % 4 == 0 &&
+                                  reinterpret_cast<std::uintptr_t>(args.x) % (4 * sizeof(X)) == 0,
                     .aligned = filters % kThreadFilters == 0 && reinterpret_cast<std::uintptr_t>(args.dy) % 8 == 0 &&
                                reinterpret_cast<std::uintptr_t>(args.codes) % 2 == 0};
-  constexpr int kSteps = Patch<Filter>::kSteps;
-  const simt::Config config{.grid = dim3(static_cast<unsigned>(slices / kSteps),
-                                         static_cast<unsigned>(lib::ceil_div(filters, kBlockFilters)), kSteps),
-                            .block = dim3(kThreads),
-                            .shared_bytes = sizeof(BlockSums)};
+  const simt::Config config{
+      .grid = dim3(static_cast<unsigned>(slices), static_cast<unsigned>(lib::ceil_div(filters, kBlockFilters))),
+      .block = dim3(kThreads),
+      .shared_bytes = shared_bytes<Filter>(g)};
   simt::launch<conv_relu_pool_short_wgrad_kernel<T, Filter, StoredImages<T, X>>>(
       stream, config, shape, images, static_cast<const T*>(args.dy), args.codes, dw_slices, db_slices);
 }
@@ -278,9 +338,15 @@ void launch(Stream& stream, const BackwardArgs& args, int slices, float* dw_slic
 
 namespace short_filters {
 
+bool rows_fit(const Geometry& g) {
+  constexpr std::size_t kMostSharedBytes = 96 << 10;
+  bool fit = false;
+  with_short_filter(g.conv, [&]<class Filter>(Filter) { fit = shared_bytes<Filter>(g) <= kMostSharedBytes; });
+  return fit;
+}
+
 std::size_t wgrad_workspace_bytes(const Geometry& g) {
-  return static_cast<std::size_t>(kMostSlices * steps_of(g) * g.conv.out_channels * (g.conv.filter_elements() + 1)) *
-         sizeof(float);
+  return static_cast<std::size_t>(kMostSlices * g.conv.out_channels * (g.conv.filter_elements() + 1)) * sizeof(float);
 }
 
 bool wgrad(Stream& stream, const BackwardArgs& args) {
@@ -288,8 +354,7 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
   if (!knows(g)) return false;
   if (g.conv.out_channels == 0) return true;
   lib::check_pointer("conv_relu_pool backward", "workspace", args.workspace);
-  const auto slices =
-      static_cast<int>(std::max<std::int64_t>(1, lib::ceil_div(tiles_of(g), tiles_of_slice(g)))) * steps_of(g);
+  const auto slices = static_cast<int>(std::max<std::int64_t>(1, lib::ceil_div(tiles_of(g), tiles_of_slice(g))));
   auto* dw_slices = static_cast<float*>(args.workspace);
   float* db_slices = dw_slices + slices * g.conv.weight_elements();
   with_short_filter(g.conv, [&]<class Filter>(Filter) {

@@ -39,11 +39,14 @@ bool with_short_filter(const conv2d::Geometry& g, Visit visit) {
 
 namespace short_filters {
 
+/// Whether the rows of images that wgrad needs at once fit shared memory.
+bool rows_fit(const Geometry& g);  // 3_short_filters_wgrad.cu
+
 /// Whether there are kernels for it, whatever the batch.
 inline bool knows(const Geometry& g) {
-  constexpr std::int64_t kMostWindows = std::int64_t{1} << 30;
+  constexpr std::int64_t kMostWindows = std::int64_t{1} << 30, kMostRows = std::int64_t{1} << 31;
   return g.window == 2 && g.conv.stride == 1 && g.out_positions() <= kMostWindows &&
-         with_short_filter(g.conv, [](auto) {});
+         g.conv.batch * (g.conv.in_height + 2 * g.conv.padding) < kMostRows && rows_fit(g);
 }
 
 /// Each false, having done nothing, where it does not know the geometry.

@@ -25,17 +25,18 @@ using namespace gradring::tests;
 
 constexpr DType kTypes[] = {DType::f32, DType::f16, DType::bf16};
 
-/// Square images and kernels.
+/// Square kernels, and square images unless a width is given.
 struct Sizes {
   std::int64_t batch, image, inputs, outputs, kernel, window;
   std::int64_t stride = 1;
   std::int64_t padding = 0;
+  std::int64_t width = image;
 };
 
 Geometry geometry(const Sizes& s) {
   return {.conv = {.batch = s.batch,
                    .in_height = s.image,
-                   .in_width = s.image,
+                   .in_width = s.width,
                    .in_channels = s.inputs,
                    .out_channels = s.outputs,
                    .kernel_height = s.kernel,
@@ -60,7 +61,7 @@ const Geometry kCases[] = {
     geometry({1, 40, 1, 1, 3, 2}),          // rows longer than a strip
     geometry({7, 11, 1, 37, 3, 2, 1, 1}),   // filters of few weights: with padding and an odd number of channels,
     geometry({2, 10, 3, 6, 3, 2, 1, 1}),    // colours with padding
-    geometry({40, 14, 1, 8, 3, 2}),         // and several tiles for each warp
+    geometry({1900, 8, 1, 8, 3, 2}),        // and more windows than a block has in shared memory at once
     geometry({2, 8, 64, 32, 3, 2, 1, 1}),   // whole images in shared memory: with padding, and 64 inputs,
     geometry({2, 8, 40, 32, 3, 2, 1, 2}),   // with more of it, and a block of inputs that is not full,
     geometry({2, 9, 32, 72, 3, 2, 2, 1}),   // with strides, and a block of outputs that is not full,
@@ -78,6 +79,7 @@ const Geometry kCases[] = {
                       .out_channels = 5,
                       .kernel_height = 2,
                       .kernel_width = 4}},
+    geometry({1, 4, 1, 3, 3, 2, 1, 0, 8200}),  // rows of few channels that are too long for shared memory
 };
 
 /// bf16 differs from f16 in how it is multiplied and rounded, and not in how it is moved: the first cases show that.
@@ -91,10 +93,7 @@ std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent);
 struct Workspace {
   std::vector<std::byte> bytes;
   Workspace(const Variant& variant, const Geometry& g) : bytes(variant.workspace_bytes(g) + 64, std::byte{0xff}) {}
-  void* data() {
-    const auto address = reinterpret_cast<std::uintptr_t>(bytes.data());
-    return bytes.data() + (64 - address % 64) % 64;
-  }
+  void* data() { return bytes.data() + (64 - reinterpret_cast<std::uintptr_t>(bytes.data()) % 64) % 64; }
 };
 
 /// Small multiples of a power of two: all sums are exact, so that every variant finds the same maxima.
@@ -216,30 +215,30 @@ TEST(ConvReluPool, LeavesPartialSumsThatAddUpToTheGradients) {
 }
 
 TEST(ConvReluPool, RoundsInputsInF32AsItReadsThem) {
-  const DType dtype = DType::f16;
-  for (const Geometry& g : kCases) {
-    const std::vector<double> values = random_values(size(g.conv.in_elements()), 12);
-    const TypedArray before(dtype, values), x(DType::f32, values);
-    const Case c(g, dtype);
-    for_each_variant(kernel_set().conv_relu_pool, dtype, [&](const Variant& variant, Stream& stream) {
-      if (!variant.reads || !variant.reads(g, dtype, DType::f32)) return;
-      Workspace workspace(variant, g);
-      const auto results_of = [&](const void* from, std::optional<DType> x_dtype) {
-        TypedArray y = TypedArray::unwritten(dtype, c.y.elements()), no_dx = TypedArray::unwritten(dtype, 0);
-        TypedArray dw = TypedArray::unwritten(DType::f32, c.dw.elements());
-        TypedArray db = TypedArray::unwritten(DType::f32, c.db.elements());
-        std::vector<std::uint8_t> codes(c.codes.size(), 0xee);
-        variant.forward(stream,
-                        {g, dtype, from, c.w.data(), c.b.data(), y.data(), codes.data(), workspace.data(), x_dtype});
-        BackwardArgs args = c.backward_args(no_dx, dw, db);
-        args.x = from, args.dx = nullptr, args.workspace = workspace.data(), args.x_dtype = x_dtype;
-        variant.backward(stream, args);
-        finish(stream);
-        return std::tuple(y.values(), codes, dw.values(), db.values());
-      };
-      EXPECT_EQ(results_of(x.data(), DType::f32), results_of(before.data(), std::nullopt));
-    });
-  }
+  for (const DType dtype : {DType::f16, DType::bf16})
+    for (const Geometry& g : cases_for(dtype)) {
+      const std::vector<double> values = random_values(size(g.conv.in_elements()), 12);
+      const TypedArray before(dtype, values), x(DType::f32, values);
+      const Case c(g, dtype);
+      for_each_variant(kernel_set().conv_relu_pool, dtype, [&](const Variant& variant, Stream& stream) {
+        if (!variant.reads || !variant.reads(g, dtype, DType::f32)) return;
+        Workspace workspace(variant, g);
+        const auto results_of = [&](const void* from, std::optional<DType> x_dtype) {
+          TypedArray y = TypedArray::unwritten(dtype, c.y.elements()), no_dx = TypedArray::unwritten(dtype, 0);
+          TypedArray dw = TypedArray::unwritten(DType::f32, c.dw.elements());
+          TypedArray db = TypedArray::unwritten(DType::f32, c.db.elements());
+          std::vector<std::uint8_t> codes(c.codes.size(), 0xee);
+          variant.forward(stream,
+                          {g, dtype, from, c.w.data(), c.b.data(), y.data(), codes.data(), workspace.data(), x_dtype});
+          BackwardArgs args = c.backward_args(no_dx, dw, db);
+          args.x = from, args.dx = nullptr, args.workspace = workspace.data(), args.x_dtype = x_dtype;
+          variant.backward(stream, args);
+          finish(stream);
+          return std::tuple(y.values(), codes, dw.values(), db.values());
+        };
+        EXPECT_EQ(results_of(x.data(), DType::f32), results_of(before.data(), std::nullopt));
+      });
+    }
 }
 
 TEST(ConvReluPool, ForwardStaysWithinItsBoundOnRandomValues) {
