@@ -60,7 +60,7 @@ HostUses::HostUses(Listener listener)
 
 HostUses::~HostUses() {
   for (const Target& target : targets_) set(target.address, target.bytes, PROT_READ | PROT_WRITE);
-  for (const std::uintptr_t page : pages_of_kernels_) set(page, page_, PROT_READ | PROT_WRITE);
+  for (const auto& [page, is_open] : pages_of_kernels_) set(page, page_, PROT_READ | PROT_WRITE);
   of_process = nullptr;
 }
 
@@ -92,8 +92,8 @@ void HostUses::add_page_of_kernels(std::uintptr_t address, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   for (std::uintptr_t page = address / page_ * page_; page < address + bytes; page += page_) {
     pages_.insert(page);
-    const bool is_new = pages_of_kernels_.insert(page).second;
-    if (open_pages_.erase(page) > 0 || is_new) set(page, page_, PROT_NONE);
+    const auto at = pages_of_kernels_.try_emplace(page, true).first;
+    if (std::exchange(at->second, false)) set(page, page_, PROT_NONE);
   }
 }
 
@@ -101,14 +101,15 @@ void HostUses::protect_again() {
   if (!opened_.exchange(false)) return;
   const std::lock_guard lock(mutex_);
   for (const Target& target : targets_) set(target.address, target.bytes, PROT_NONE);
-  for (const std::uintptr_t page : std::exchange(open_pages_, {})) set(page, page_, PROT_NONE);
+  for (auto& [page, is_open] : pages_of_kernels_)
+    if (std::exchange(is_open, false)) set(page, page_, PROT_NONE);
 }
 
 void HostUses::forget(std::uintptr_t address, std::size_t bytes) {
   const std::lock_guard lock(mutex_);
   std::erase_if(targets_, [&](const Target& target) { return target.address - address < bytes; });
-  for (auto* const pages : {&pages_, &pages_of_kernels_, &open_pages_})
-    pages->erase(pages->lower_bound(address), pages->lower_bound(address + bytes));
+  pages_.erase(pages_.lower_bound(address), pages_.lower_bound(address + bytes));
+  pages_of_kernels_.erase(pages_of_kernels_.lower_bound(address), pages_of_kernels_.lower_bound(address + bytes));
 }
 
 bool HostUses::let_access(std::uintptr_t address) {
@@ -120,8 +121,9 @@ bool HostUses::let_access(std::uintptr_t address) {
     if (!pages_.contains(page)) return false;
     if (!set(page, page_, PROT_READ | PROT_WRITE)) return false;
     opened_ = true;
-    is_of_kernels = pages_of_kernels_.contains(page);
-    if (is_of_kernels) open_pages_.insert(page);
+    const auto of_kernels = pages_of_kernels_.find(page);
+    is_of_kernels = of_kernels != pages_of_kernels_.end();
+    if (is_of_kernels) of_kernels->second = true;  // without allocating: the thread may be within an allocator
     const auto found =
         std::ranges::find_if(targets_, [&](const Target& target) { return address - target.address < target.bytes; });
     if (found != targets_.end() && is_host()) {

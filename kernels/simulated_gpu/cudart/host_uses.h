@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <set>
 #include <vector>
@@ -58,11 +59,10 @@ class HostUses {
   const Listener listener_;
   const std::uintptr_t page_;
   std::mutex mutex_;
-  std::vector<Target> targets_;                // under way
-  std::set<std::uintptr_t> pages_;             // that were protected once, and were not given back
-  std::set<std::uintptr_t> pages_of_kernels_;  // of these
-  std::set<std::uintptr_t> open_pages_;        // of kernels, which may be accessed now
-  std::atomic<bool> opened_{false};            // some page of a target or of kernels may be accessed
+  std::vector<Target> targets_;                      // under way
+  std::set<std::uintptr_t> pages_;                   // that were protected once, and were not given back
+  std::map<std::uintptr_t, bool> pages_of_kernels_;  // of these; whether it may be accessed now
+  std::atomic<bool> opened_{false};                  // some page of a target or of kernels may be accessed
 };
 
 }  // namespace gradring::simulated_gpu
