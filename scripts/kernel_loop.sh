@@ -18,7 +18,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 case ${1--h} in -h | --help) usage; exit ;; esac
 operation=$1
 shift
-header=$(grep -l "^namespace gradring::kernels::$operation {" kernels/ops/*/*.h | grep -m 1 -E '/(\w+)/\1\.h$') ||
+header=$(grep -lE "^namespace (gradring::kernels::)?$operation [{]" kernels/ops/*/*.h | grep -m 1 -E '/(\w+)/\1\.h$') ||
   die "unknown operation '$operation', expected a name that gradring bench kernels --op takes"
 folder=$(basename "$header" .h)
 touched=()
