@@ -48,8 +48,8 @@ TEST_F(CudaBackend, FusesConvolutionAndPoolingOnlyIn16Bits) {
     return backend.plan(pooled_convolution(dtype))->description();
   };
   using enum kernels::DType;
-  EXPECT_EQ(planned("auto", f16, nullptr), "conv_relu_pool/mma");
-  EXPECT_EQ(planned("auto", bf16, nullptr), "conv_relu_pool/mma");
+  EXPECT_EQ(planned("auto", f16, nullptr), "conv_relu_pool/wgmma");
+  EXPECT_EQ(planned("auto", bf16, nullptr), "conv_relu_pool/wgmma");
   EXPECT_EQ(planned("auto", f32, nullptr), "conv2d/tiled") << "in f32 the fused kernel has one thread per weight";
   EXPECT_EQ(planned("direct", f32, nullptr), "conv_relu_pool/direct") << "by its name";
 }
