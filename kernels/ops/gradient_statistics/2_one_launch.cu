@@ -39,6 +39,7 @@ constexpr unsigned kBlockThreads = kHalf / kFour;
 constexpr int kGroupsLog2 = 5;
 constexpr int kGroups = kThreads / kBlockThreads;  // of so many threads
 constexpr int kPartsLog2 = 4;                      // of the slices of an array, at most
+constexpr std::int64_t kSlicesOfPart = 16;         // where there may be another part
 constexpr int kSegments = 32;
 constexpr int kTileTable = 64;
 static_assert(kBlock == 2 * kHalf && kGroups == 1 << kGroupsLog2);
@@ -245,11 +246,11 @@ class Segments {
     const int all = static_cast<int>(elements);
     add({.x = x, .slices = x, .elements = all, .summed = all, .wide = is_wide(x) ? all : 0, .count = 1}, begin);
   }
-  /// `elements`: with those after the end of the array. There are at least as many parts as slices of a part, so that
-  /// neither sum is long.
+  /// `elements`: with those after the end of the array. Few slices are one part, whose order is that of all other sums
+  /// of slices.
   void add_sum(const PartialSum& sum, std::int64_t begin, std::int64_t elements) {
     int parts_log2 = 0;
-    while (parts_log2 < kPartsLog2 && std::int64_t{1} << 2 * parts_log2 < sum.count) ++parts_log2;
+    while (parts_log2 < kPartsLog2 && sum.count >> parts_log2 > kSlicesOfPart) ++parts_log2;
     const bool wide = is_wide(sum.to) && is_wide(sum.slices) && sum.stride % kFour == 0;
     add({.x = sum.to,
          .slices = sum.slices,
