@@ -79,9 +79,9 @@ struct GlobalMemory::Parts {
       return (writes ? "\n   written by " : "\n   read by ") + log.describe(of);
     };
     const std::string users = user(race->other, race->was_write) + user(entry, race->is_write);
-    const std::string text =
-        "race between streams: " + memory.describe(block->address + race->offset, BlockUses::kWordBytes) +
-        ", and no event or wait puts these in an order:" + users;
+    const std::string text = "race between streams or with the host: " +
+                             memory.describe(block->address + race->offset, BlockUses::kWordBytes) +
+                             ", and no event or wait puts these in an order:" + users;
     if (!report_race) throw Fault(text);
     report_race(users, text);
   }
@@ -192,8 +192,7 @@ void GlobalMemory::note_kernel(const AccessLog& accesses, const WorkLog::Describ
       generation_then = generation_now;
       const bool is_write = list == &accesses.writes();
       const bool is_pinned = block != nullptr && block->is_pinned_host && block->device != kNoDevice;
-      if (is_write && is_pinned && parts_->wrote_pinned)
-        parts_->wrote_pinned(access.first, bytes);
+      if (is_write && is_pinned && parts_->wrote_pinned) parts_->wrote_pinned(access.first, bytes);
       parts_->note(*this, block, access.first, bytes, is_write, entry, check);
     }
 }

@@ -129,8 +129,8 @@ class GlobalMemory {
 
   WriteWatch& watch() { return watch_; }
 
-  /// Calls `report(users, text)` for a race between streams, instead of a Fault. `users` names both sides, without
-  /// addresses. To be called before any work.
+  /// Calls `report(users, text)` for a race between streams or with the host, instead of a Fault. `users` names both sides,
+  /// without addresses. To be called before any work.
   using ReportRace = std::function<void(const std::string& users, const std::string& text)>;
   void report_races(ReportRace report);
 

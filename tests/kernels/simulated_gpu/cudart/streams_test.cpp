@@ -78,7 +78,7 @@ class OrderOfStreams : public Streams {
   }
   void expect_race(const char* one, const char* other) {
     EXPECT_EQ(wait(second_), cudaErrorLaunchFailure);
-    expect_fault("race between streams: 4 bytes at ");
+    expect_fault("race between streams or with the host: 4 bytes at ");
     expect_fault(one);
     expect_fault(other);
   }
