@@ -16,7 +16,9 @@
 //   is NaN.
 
 #include <algorithm>
+#include <limits>
 
+#include "kernels/lib/half_pairs.h"
 #include "kernels/lib/reference.h"
 #include "kernels/lib/variant.h"
 #include "kernels/lib/warpgroup_mma.h"
@@ -97,11 +99,6 @@ __device__ inline void store_sums(float* to, const float (&sums)[lib::kSumsOf64<
   }
 }
 
-template <class T>
-struct alignas(kThreadFilters * sizeof(T)) OutputVector {
-  T elements[kThreadFilters];
-};
-
 /// The maxima of the windows of `image`, of four filters each, and their codes.
 template <class T>
 __device__ void pool(const float* sums, const Shape& s, int image, int first_filter, T* y, std::uint8_t* codes) {
@@ -125,16 +122,14 @@ __device__ void pool(const float* sums, const Shape& s, int image, int first_fil
         code[i] = static_cast<unsigned>(element);
       }
     }
-    OutputVector<T> outputs;
     unsigned packed = 0;
     SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < kThreadFilters; ++i) {
-      const bool cut_off = best[i] <= 0;
-      outputs.elements[i] = lib::from_f32<T>(cut_off ? 0.0f : best[i]);
-      packed |= (cut_off ? kCutOff : code[i]) << 4 * i;
-    }
-    const std::int64_t at = (std::int64_t{image} * s.windows + window) * s.filters + first_filter + part;
-    simt::store_as(y + at, outputs);
+    for (int i = 0; i < kThreadFilters; ++i) packed |= (best[i] <= 0 ? kCutOff : code[i]) << 4 * i;
+    const std::uint64_t upper = lib::relu_pair<T>(best[2], best[3]);
+    const auto position = static_cast<unsigned>(image * s.windows + window);
+    const std::uint64_t at =
+        position * std::uint64_t{static_cast<unsigned>(s.filters)} + static_cast<unsigned>(first_filter + part);
+    simt::store_as(y + at, upper << 32 | lib::relu_pair<T>(best[0], best[1]));  // a uint2 would be two stores
     simt::store_as(codes + at / 2, static_cast<std::uint16_t>(packed));
   }
 }
@@ -219,7 +214,8 @@ bool forward(Stream& stream, const ForwardArgs& args) {
   const conv2d::Geometry& conv = g.conv;
   if (conv.kernel_height != kKernel || conv.kernel_width != kKernel || conv.stride != 1 || g.window != kWindow ||
       conv.in_channels != kChannels || conv.out_channels % kFilters != 0 || g.out_elements() == 0 ||
-      conv.out_channels / kFilters > 65535 || args.x_dtype.value_or(args.dtype) != args.dtype)
+      conv.out_channels / kFilters > 65535 || g.out_positions() > std::numeric_limits<int>::max() ||
+      args.x_dtype.value_or(args.dtype) != args.dtype)
     return false;
   const Sizes sizes(g);
   const auto is_aligned = [](const void* array) { return reinterpret_cast<std::uintptr_t>(array) % 16 == 0; };
