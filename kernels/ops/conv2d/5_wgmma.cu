@@ -13,11 +13,10 @@
 // Limits: compute capability 9.0 alone; f16 and bf16. What is not gathered (is_gathered) uses the variant mma.
 
 #include "kernels/ops/conv2d/gathered_tile.cuh"
+#include "kernels/ops/conv2d/variants.h"
 
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
-
-Variant mma();  // 4_mma.cu
 
 namespace {
 

@@ -7,7 +7,7 @@
 //   shared memory and tensor cores want the sums as matrix products (kernels/ops/conv2d, the variants after this one).
 
 #include "kernels/lib/element.h"
-#include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
+#include "kernels/ops/conv_relu_pool/mma.h"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::conv_relu_pool {
@@ -181,21 +181,27 @@ void backward(Stream& stream, const BackwardArgs& args) {
   const Geometry& g = args.geometry;
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     const auto* x = static_cast<const T*>(args.x);
-    const auto* w = static_cast<const T*>(args.w);
     const auto* dy = static_cast<const T*>(args.dy);
     simt::launch_flat<conv_relu_pool_wgrad_direct_kernel<T>>(stream, grid_of(stream, g.conv.weight_elements()), g, x,
                                                              dy, args.codes, args.dw, args.accumulate);
     simt::launch_flat<conv_relu_pool_bias_grad_direct_kernel<T>>(stream, grid_of(stream, g.conv.out_channels), g, dy,
                                                                  args.codes, args.db, args.accumulate);
-    if (args.dx)
-      simt::launch_flat<conv_relu_pool_dgrad_direct_kernel<T>>(stream, grid_of(stream, g.conv.in_elements()), g, dy,
-                                                               args.codes, w, static_cast<T*>(args.dx));
   });
+  if (args.dx) direct_dgrad(stream, args);
 }
 
 std::size_t no_workspace(const Geometry&) { return 0; }
 
 }  // namespace
+
+void direct_dgrad(Stream& stream, const BackwardArgs& args) {
+  const Geometry& g = args.geometry;
+  lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
+    simt::launch_flat<conv_relu_pool_dgrad_direct_kernel<T>>(stream, grid_of(stream, g.conv.in_elements()), g,
+                                                             static_cast<const T*>(args.dy), args.codes,
+                                                             static_cast<const T*>(args.w), static_cast<T*>(args.dx));
+  });
+}
 
 Variant direct() { return {"direct", forward, backward, no_workspace, lib::supports_floating, lib::is_floating}; }
 

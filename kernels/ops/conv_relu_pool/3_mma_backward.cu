@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: the gradients straight from dy and the codes. dz, three quarters of which are zeros, is computed while a k-tile
-//   of it is stored in shared memory, and multiplied there by tensor cores, zeros and all: that is cheaper than looking
-//   for the rest. A column of ones beside the patches of x makes db a column of the same product as dw.
-// Mapping: dw, db: each block computes 64 x 64 of C (32 x 32 where that covers it) over one split-K slice of the
-//   outputs; a second kernel adds up the slices. dx: each block computes 128 inputs and 64 (or 32) channels.
-// Traffic and bound: x and dy are read for each tile of dw; dy and codes kernel_height * kernel_width times for dx;
-//   mostly from the caches. 2 * out_elements * window^2 * filter_elements operations for dw, and about as many for dx.
-//   Bound by computing dz: the loads, comparisons and stores for eight elements of it serve 64 columns.
-// Gains over the steps before: tensor cores; no thread walks through all outputs; db costs nothing.
-// Still slow because: dw and dx compute the same dz twice; cp.async cannot copy it ahead, because it is computed.
-// Limits: f16 and bf16; those of conv2d::Patches. An infinity in dy, x or w times a zero is NaN.
+// Idea: dz, the gradient of the convolution's output, is written once, zeros and all; then the gradients are those of
+//   conv2d, whose copies of operands run ahead of the products. Tensor cores multiply the zeros faster than anybody
+//   could look for the rest.
+// Mapping: each block has some of the windows, and up to 32 vectors of 8 channels: neighbouring threads have
+//   neighbouring vectors, then the next windows. A thread writes all elements of a window, and adds up dy; then the
+//   block adds up its threads, for db.
+// Traffic and bound: dy and codes are read once, dz is written once, window^2 times as much; bound by memory. Then
+//   those of conv2d's dgrad and wgrad.
+// Gains over the steps before: tensor cores; no thread walks through all outputs.
+// Still slow because: dz is in memory. What fits shared memory, and filters of few weights, have kernels of their own
+//   (3_resident_*, 3_short_filters_*).
+// Limits: f16 and bf16; those of conv2d. An infinity in dy, x or w times a zero is NaN.
 
 #include <algorithm>
 
-#include "kernels/ops/conv2d/mma_product.cuh"
-#include "kernels/ops/conv_relu_pool/mma.cuh"
+#include "kernels/lib/split_k.h"
+#include "kernels/ops/conv_relu_pool/mma.h"
+#include "kernels/ops/conv_relu_pool/pooled_gradient.cuh"
 #include "kernels/ops/conv_relu_pool/resident.cuh"
 #include "kernels/ops/conv_relu_pool/short_filters.h"
 
@@ -22,129 +24,215 @@ namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-using conv2d::is_small;
-using conv2d::Long;
-using conv2d::Narrow;
-using conv2d::Small;
-using conv2d::Wide;
+constexpr int kThreads = 256;
+constexpr int kMostVectors = 32;            // of a position that a block has
+constexpr std::int64_t kMostBlocks = 264;   // two for each multiprocessor of a large GPU
+constexpr std::int64_t kCellsOfThread = 2;  // at least
 
-template <class Tile, class P>
-__global__ void __launch_bounds__(Tile::kThreads)
-    conv_relu_pool_wgrad_mma_kernel(SIMT_GRID_CONST(P) product, float* __restrict__ dw_slices,
-                                    float* __restrict__ db_slices, int k_of_slice) {
-  const int first_row = static_cast<int>(blockIdx.x) * Tile::kRows;
-  const int first_column = static_cast<int>(blockIdx.y) * Tile::kColumns;
-  const lib::KOfBlock k(product.k, k_of_slice);
-  typename Tile::Accumulators sums;
-  conv2d::add_mma_product<Tile>(sums, product.a, product.b, first_row, first_column, k.begin, k.end);
-  const int weights = product.columns - 1;  // of a filter
-  const std::int64_t filter = std::int64_t{blockIdx.z} * product.rows + first_row;
-  conv2d::for_each_sum<Tile>(sums, [&](int row, int tile_column, float sum) {
-    const int column = first_column + tile_column;
-    if (first_row + row >= product.rows) return;
-    if (column < weights) dw_slices[(filter + row) * weights + column] = sum;
-    if (column == weights) db_slices[filter + row] = sum;
-  });
-}
+/// The convolution's outputs as cells: windows, and at the end of a row and of an image also what fills none.
+struct Cells {
+  int window, count;
+  int out_height, out_width, windows_down, windows_across;
+  conv2d::Divisor height, width;  // of an image, in cells
 
-template <class Tile, class T, class P>
-__global__ void __launch_bounds__(Tile::kThreads)
-    conv_relu_pool_dgrad_mma_kernel(SIMT_GRID_CONST(P) product, T* __restrict__ dx) {
-  const int first_row = static_cast<int>(blockIdx.x) * Tile::kRows;
-  const int first_column = static_cast<int>(blockIdx.y) * Tile::kColumns;
-  typename Tile::Accumulators sums;
-  conv2d::add_mma_product<Tile>(sums, product.a, product.b, first_row, first_column, 0, product.k);
-  conv2d::for_each_sum<Tile>(sums, [&](int tile_row, int tile_column, float sum) {
-    const int row = first_row + tile_row;
-    const int column = first_column + tile_column;
-    if (row < product.rows && column < product.columns)
-      dx[std::int64_t{row} * product.columns + column] = lib::from_f32<T>(sum);
-  });
-}
+  explicit Cells(const Geometry& g)
+      : window(static_cast<int>(g.window)),
+        count(lib::narrow<int>("conv_relu_pool", "positions", count_of(g))),
+        out_height(static_cast<int>(g.conv.out_height())),
+        out_width(static_cast<int>(g.conv.out_width())),
+        windows_down(static_cast<int>(g.out_height())),
+        windows_across(static_cast<int>(g.out_width())),
+        height(static_cast<int>(extent(g, out_height))),
+        width(static_cast<int>(extent(g, out_width))) {}
 
-struct WgradSizes {
-  std::int64_t rows, columns, k;
-  conv2d::TileShape tile() const { return is_small(rows, columns) ? Small::kShape : Long::kShape; }
-  int slices() const { return conv2d::slices_of(rows, columns, k, tile()); }
+  static std::int64_t count_of(const Geometry& g) {
+    return g.conv.batch * extent(g, g.conv.out_height()) * extent(g, g.conv.out_width());
+  }
+
+ private:
+  static std::int64_t extent(const Geometry& g, std::int64_t outputs) { return lib::ceil_div(outputs, g.window); }
 };
 
-WgradSizes wgrad_sizes(const Geometry& g) {
-  return {g.conv.out_channels, g.conv.filter_elements() + 1,
-          g.conv.batch * g.out_height() * g.out_width() * g.window * g.window};
-}
+/// How a block's threads share the channels from the block's first on.
+struct Layout {
+  int vectors;  ///< of a position
+  int cells;    ///< at a time; threads that are left over have none
 
-template <class Tile, class P>
-void launch_wgrad(Stream& stream, const P& product, int slices, float* dw_slices, float* db_slices) {
-  const simt::Config config{.grid = conv2d::grid_of(product.rows, product.columns, Tile::kShape, slices),
-                            .block = dim3(Tile::kThreads)};
-  simt::launch<conv_relu_pool_wgrad_mma_kernel<Tile, P>>(stream, config, product, dw_slices, db_slices,
-                                                         conv2d::k_of_slice(product.k, Tile::kShape, slices));
-}
+  Layout(std::int64_t channels, int width)
+      : vectors(static_cast<int>(std::min<std::int64_t>(lib::ceil_div(channels, width), kMostVectors))),
+        cells(kThreads / vectors) {}
 
+  /// That the cells are divided among.
+  std::int64_t blocks(std::int64_t all_cells) const {
+    return std::clamp<std::int64_t>(all_cells / (cells * kCellsOfThread), 1, kMostBlocks);
+  }
+};
+
+/// dy of neighbouring channels of a window, and what of it flows to each element: of eight channels and 2 x 2 elements.
+template <class T, int kWidth>
+struct WindowGradient {
+  static constexpr int kWindow = 2;
+
+  const typename PooledGradient<T>::Vector vector;
+  const ElementsOfTwoByTwo elements;
+
+  __device__ WindowGradient(const PooledGradient<T>& from, int window, int channel)
+      : vector(from.fetch(window, channel)), elements(vector.codes) {}
+  __device__ void store(T* to, int element) const {
+    simt::store_as(to, kept_elements(vector.dy, elements.names[element]));
+  }
+  __device__ static void clear(T* to) { simt::store_as(to, uint4{}); }
+  __device__ void add_to(float (&sums)[kWidth]) const {
+    T kept[kWidth];
+    simt::store_as(kept, kept_elements(vector.dy, ~vector.codes >> 3));  // kCutOff has the highest bit
+    SIMT_UNROLL
+    for (int c = 0; c < kWidth; ++c) sums[c] += lib::to_f32(kept[c]);
+  }
+};
+
+/// Of one channel, and any window.
 template <class T>
-void wgrad(Stream& stream, const BackwardArgs& args) {
+struct WindowGradient<T, 1> {
+  static constexpr int kWindow = 0;
+
+  const T dy;
+  const unsigned code;
+
+  __device__ WindowGradient(const PooledGradient<T>& from, int window, int channel)
+      : dy(from.dy[std::int64_t{window} * from.channels + channel]), code(code_at(from.codes_of(window), channel)) {}
+  __device__ void store(T* to, int element) const {
+    *to = code == static_cast<unsigned>(element) ? dy : lib::from_f32<T>(0.0f);
+  }
+  __device__ static void clear(T* to) { *to = lib::from_f32<T>(0.0f); }
+  __device__ void add_to(float (&sums)[1]) const {
+    if (code != kCutOff) sums[0] += lib::to_f32(dy);
+  }
+};
+
+template <class T, int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    conv_relu_pool_unpool_kernel(SIMT_GRID_CONST(Cells) s, SIMT_GRID_CONST(PooledGradient<T>) from,
+                                 SIMT_GRID_CONST(Layout) layout, int cells_of_block, T* __restrict__ dz,
+                                 float* __restrict__ db_slices) {
+  using Gradient = WindowGradient<T, kWidth>;
+  constexpr int kPitch = kThreads + (kWidth > 1 ? 32 / kWidth : 0);  // a warp adds up 32 channels in 32 banks
+  using Table = float[kWidth][kPitch];
+  SIMT_SHARED(Table, table);
+  const int window = Gradient::kWindow ? Gradient::kWindow : s.window;
+  const int thread = static_cast<int>(threadIdx.x);
+  const int first_channel = static_cast<int>(blockIdx.y) * layout.vectors * kWidth;
+  const int channel = first_channel + thread % layout.vectors * kWidth;
+  const int begin = static_cast<int>(blockIdx.x) * cells_of_block;
+  const int end = s.count - begin < cells_of_block ? s.count : begin + cells_of_block;
+  const bool works = thread / layout.vectors < layout.cells && channel < from.channels;
+  float sums[kWidth] = {};
+  for (int cell = works ? begin + thread / layout.vectors : end; cell < end; cell += layout.cells) {
+    const auto [line, across] = s.width.divide(cell);
+    const auto [image, down] = s.height.divide(line);
+    const std::int64_t row = std::int64_t{image} * s.out_height + down * window;
+    T* const to = dz + (row * s.out_width + across * window) * from.channels + channel;
+    const auto for_each_element = [&](auto visit) {  // visit(element, its row and column)
+      SIMT_UNROLL_ON_GPU
+      for (int i = 0; i < window; ++i) {
+        SIMT_UNROLL_ON_GPU
+        for (int j = 0; j < window; ++j) visit(to + std::int64_t{i * s.out_width + j} * from.channels, i, j);
+      }
+    };
+    if (down < s.windows_down && across < s.windows_across) {
+      const Gradient gradient(from, (image * s.windows_down + down) * s.windows_across + across, channel);
+      for_each_element([&](T* element, int i, int j) { gradient.store(element, i * window + j); });
+      gradient.add_to(sums);
+    } else {
+      for_each_element([&](T* element, int i, int j) {
+        if (down * window + i < s.out_height && across * window + j < s.out_width) Gradient::clear(element);
+      });
+    }
+  }
+  SIMT_UNROLL
+  for (int c = 0; c < kWidth; ++c) table[c][thread] = sums[c];
+  __syncthreads();  // a channel's sum is over what many threads wrote
+  for (int at = thread; at < layout.vectors * kWidth; at += kThreads) {
+    if (first_channel + at >= from.channels) continue;
+    float sum = 0;
+    for (int i = 0; i < layout.cells; ++i) sum += table[at % kWidth][i * layout.vectors + at / kWidth];
+    db_slices[std::int64_t{blockIdx.x} * from.channels + first_channel + at] = sum;
+  }
+}
+
+/// Writes dz, and leaves db in as many slices as it returns.
+template <class T, int kWidth>
+int unpool(Stream& stream, const BackwardArgs& args, const PooledGradient<T>& from, T* dz, float* db_slices) {
+  const Cells cells(args.geometry);
+  const Layout layout(from.channels, kWidth);
+  const std::int64_t cells_of_block = std::max<std::int64_t>(1, lib::ceil_div(cells.count, layout.blocks(cells.count)));
+  const std::int64_t blocks = std::max<std::int64_t>(1, lib::ceil_div(cells.count, cells_of_block));
+  const std::int64_t chunks = lib::ceil_div(from.channels, std::int64_t{layout.vectors} * kWidth);
+  lib::check_limit("conv_relu_pool", "channels", chunks, 65535);
+  const simt::Config config{.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(chunks)),
+                            .block = dim3(kThreads)};
+  simt::launch<conv_relu_pool_unpool_kernel<T, kWidth>>(stream, config, cells, from, layout,
+                                                        static_cast<int>(cells_of_block), dz, db_slices);
+  return static_cast<int>(blocks);
+}
+
+/// Offsets in the workspace, after dz.
+struct Workspace {
+  std::size_t conv, db, bytes;
+
+  Workspace(const Geometry& g, const conv2d::Variant& conv2d)
+      : conv(rounded(lib::bytes_of(g.conv.out_elements(), DType::f16))),
+        db(conv + rounded(conv2d.workspace_bytes(g.conv))),
+        bytes(db + rounded(static_cast<std::size_t>(kMostBlocks * g.conv.out_channels) * sizeof(float))) {}
+
+ private:
+  static std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+};
+
+/// By way of dz in memory: dw and db, and dx unless it is null.
+template <class T>
+void backward_of_dz(Stream& stream, const BackwardArgs& args, const conv2d::Variant& conv2d) {
   const Geometry& g = args.geometry;
   if (g.conv.out_channels == 0) return;
   lib::check_pointer("conv_relu_pool backward", "workspace", args.workspace);
-  const auto* x = static_cast<const T*>(args.x);
-  const auto dz = pooled_gradient<T>(args);
-  const PatchesAndOnes<T> b{
-      {conv2d::Patches::of_outputs(g.conv, pooled_outputs(g)), x, conv2d::has_aligned_rows(x, g.conv.in_channels)},
-      dz.windows};
-  const WgradSizes sizes = wgrad_sizes(g);
-  const int slices = sizes.slices();
-  const conv2d::Product product{GradientMatrix<T>{dz, dz.aligned}, b, dz.channels, b.patches.columns() + 1,
-                                lib::narrow<int>("conv_relu_pool", "positions", sizes.k)};
-  auto* dw_slices = static_cast<float*>(args.workspace);
-  float* db_slices = dw_slices + slices * g.conv.weight_elements();
-  if (is_small(sizes.rows, sizes.columns))
-    launch_wgrad<Small>(stream, product, slices, dw_slices, db_slices);
-  else
-    launch_wgrad<Long>(stream, product, slices, dw_slices, db_slices);
-  lib::sum_slices(stream, slices, {dw_slices, g.conv.weight_elements(), args.dw},
-                  {db_slices, g.conv.out_channels, args.db}, args.accumulate, args.partial_sums);
-}
-
-template <class Tile, class T, class P>
-void launch_dgrad(Stream& stream, const P& product, T* dx) {
-  const simt::Config config{.grid = conv2d::grid_of(product.rows, product.columns, Tile::kShape, 1),
-                            .block = dim3(Tile::kThreads)};
-  simt::launch<conv_relu_pool_dgrad_mma_kernel<Tile, T, P>>(stream, config, product, dx);
-}
-
-template <class T>
-void dgrad(Stream& stream, const BackwardArgs& args) {
-  const Geometry& g = args.geometry;
-  const auto dz = pooled_gradient<T>(args);
-  const GradientPatches<T> a{conv2d::Patches::of_inputs(g.conv, pooled_outputs(g)), dz, dz.aligned};
-  const auto b = conv2d::dgrad_filters(g.conv, static_cast<const T*>(args.w));
-  const conv2d::Product product{a, b, a.patches.rows(), b.channels, a.patches.columns()};
-  if (product.columns <= Narrow::kColumns)
-    launch_dgrad<Narrow>(stream, product, static_cast<T*>(args.dx));
-  else
-    launch_dgrad<Wide>(stream, product, static_cast<T*>(args.dx));
+  const Workspace parts(g, conv2d);
+  auto* const workspace = static_cast<std::byte*>(args.workspace);
+  T* const dz = reinterpret_cast<T*>(workspace);
+  float* const db_slices = reinterpret_cast<float*>(workspace + parts.db);
+  const auto from = pooled_gradient<T>(args);
+  const bool in_vectors = from.aligned && g.window == WindowGradient<T, lib::kVectorElements>::kWindow;
+  const int slices = in_vectors ? unpool<T, lib::kVectorElements>(stream, args, from, dz, db_slices)
+                                : unpool<T, 1>(stream, args, from, dz, db_slices);
+  lib::sum_slices(stream, db_slices, slices, g.conv.out_channels, args.db, args.accumulate, args.partial_sums);
+  conv2d.wgrad(stream, {.geometry = g.conv,
+                        .dtype = args.dtype,
+                        .x = args.x,
+                        .dy = dz,
+                        .dw = args.dw,
+                        .accumulate = args.accumulate,
+                        .workspace = workspace + parts.conv,
+                        .partial_sums = args.partial_sums});
+  if (args.dx) conv2d.dgrad(stream, {.geometry = g.conv, .dtype = args.dtype, .dy = dz, .w = args.w, .dx = args.dx});
 }
 
 }  // namespace
 
 namespace mma {
 
-void backward(Stream& stream, const BackwardArgs& args) {
-  check_args(args);
-  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
-    if (!short_filters::wgrad(stream, args)) {
-      check_x_dtype(args.dtype, args.x_dtype);
-      if (!resident::wgrad(stream, args)) wgrad<T>(stream, args);
-    }
-    if (args.dx && args.geometry.conv.in_elements() > 0 && !resident::dgrad(stream, args)) dgrad<T>(stream, args);
-  });
+void backward(Stream& stream, const BackwardArgs& args, const conv2d::Variant& conv2d) {
+  if (short_filters::wgrad(stream, args)) {
+    if (args.dx) direct_dgrad(stream, args);
+    return;
+  }
+  check_x_dtype(args.dtype, args.x_dtype);
+  BackwardArgs rest = args;
+  if (args.dx && resident::dgrad(stream, args)) rest.dx = nullptr;
+  if (!rest.dx && resident::wgrad(stream, args)) return;
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) { backward_of_dz<T>(stream, rest, conv2d); });
 }
 
-std::size_t workspace_bytes(const Geometry& g) {
+std::size_t workspace_bytes(const Geometry& g, const conv2d::Variant& conv2d) {
   if (short_filters::knows(g)) return short_filters::wgrad_workspace_bytes(g);
-  const WgradSizes sizes = wgrad_sizes(g);
-  return std::max(conv2d::slice_bytes(sizes.rows, sizes.columns, sizes.k, sizes.tile()),
-                  resident::wgrad_workspace_bytes(g));
+  return std::max(Workspace(g, conv2d).bytes, resident::wgrad_workspace_bytes(g));
 }
 
 }  // namespace mma

@@ -14,7 +14,7 @@
 // Limits: f16 and bf16; 2^31 positions and 2 million filters. An infinity in w times the padding's zeros is NaN.
 
 #include "kernels/ops/conv2d/mma_product.cuh"
-#include "kernels/ops/conv_relu_pool/mma.cuh"
+#include "kernels/ops/conv_relu_pool/mma.h"
 #include "kernels/ops/conv_relu_pool/resident.cuh"
 #include "kernels/ops/conv_relu_pool/short_filters.h"
 #include "kernels/ops/conv_relu_pool/window_maxima.cuh"
@@ -34,6 +34,46 @@ constexpr int kResidentBlocks = Tile::kColumns > Narrow::kColumns ? 0 : 4;
 /// The wide tile is for windows of at most 4 elements: maxima that live on would take the registers of another block.
 template <class Tile>
 constexpr bool kIsOneProduct = Tile::kColumns > Narrow::kColumns;
+
+/// The outputs of the convolution that pooling uses, counted window by window.
+class Windows {
+ public:
+  explicit Windows(const Geometry& g)
+      : height_(static_cast<int>(g.out_height())),
+        width_(static_cast<int>(g.out_width())),
+        size_(static_cast<int>(g.window)),
+        elements_(static_cast<int>(g.window * g.window)),
+        count_(lib::narrow<int>("conv_relu_pool", "positions", g.conv.batch * g.out_height() * g.out_width())) {
+    lib::narrow<int>("conv_relu_pool", "positions before pooling", std::int64_t{count_} * elements_.value());
+  }
+
+  /// Of an element in the convolution's output.
+  struct Position {
+    int image, y, x;
+  };
+  /// The same as a window and a row-major index within it.
+  struct WindowElement {
+    int window, index;
+  };
+
+  __device__ int count() const { return count_; }
+  __device__ int elements_of_window() const { return elements_.value(); }
+  __device__ Position position(const WindowElement& element) const {
+    const auto [line, across] = width_.divide(element.window);
+    const auto [image, down] = height_.divide(line);
+    const auto [row, column] = size_.divide(element.index);
+    return {image, down * size_.value() + row, across * size_.value() + column};
+  }
+
+ private:
+  conv2d::Divisor height_, width_, size_, elements_;
+  int count_;
+};
+
+/// The rows and columns of the convolution's output that fill windows.
+inline conv2d::Patches::Outputs pooled_outputs(const Geometry& g) {
+  return {g.out_height() * g.window, g.out_width() * g.window};
+}
 
 /// Patches with 32 rows for four elements of eight windows, from `first_element` on.
 template <class T>
@@ -82,10 +122,6 @@ void launch(Stream& stream, const P& product, const ForwardArgs& args) {
                                                               static_cast<T*>(args.y), args.codes);
 }
 
-}  // namespace
-
-namespace mma {
-
 void forward(Stream& stream, const ForwardArgs& args) {
   check_args(args);
   const Geometry& g = args.geometry;
@@ -115,16 +151,23 @@ bool reads(const Geometry& g, DType dtype, DType x_dtype) {
   return short_filters::knows(g) && lib::is_half(dtype) && (x_dtype == dtype || x_dtype == DType::f32);
 }
 
-}  // namespace mma
+void backward(Stream& stream, const BackwardArgs& args) {
+  check_args(args);
+  mma::backward(stream, args, conv2d::mma());
+}
+
+std::size_t workspace_bytes(const Geometry& g) { return mma::workspace_bytes(g, conv2d::mma()); }
+
+}  // namespace
 
 Variant mma_tiles() {
   return {.name = "mma",
-          .forward = mma::forward,
-          .backward = mma::backward,
-          .workspace_bytes = mma::workspace_bytes,
+          .forward = forward,
+          .backward = backward,
+          .workspace_bytes = workspace_bytes,
           .supports = lib::supports_cuda_half,
           .computes = lib::is_half,
-          .reads = mma::reads};
+          .reads = reads};
 }
 
 }  // namespace GRADRING_KERNEL_COPY

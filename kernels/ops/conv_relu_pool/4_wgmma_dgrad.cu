@@ -92,9 +92,9 @@ __device__ void store_windows(T* to, const Shape& s, const PooledGradient<T>& dz
     const auto [image, down] = s.pairs_of_image.divide(first_pair + of_block);
     if (image >= s.batch || down == s.pairs_of_image.value() - 1) continue;
     const int window = (image * (s.pairs_of_image.value() - 1) + down) * windows_of_line + across;
-    const auto eight = dz.fetch({window, 0}, vector * kVector);
+    const auto eight = dz.fetch(window, vector * kVector);
     const int at = (of_block * s.line + across) * kWindow * kVector * static_cast<int>(sizeof(T));
-    store_window<kVector>(first + at, row, eight.dy, eight.differences);
+    store_window<kVector>(first + at, row, eight.dy, eight.codes);
   }
 }
 

@@ -22,12 +22,11 @@
 #include "kernels/lib/reference.h"
 #include "kernels/lib/variant.h"
 #include "kernels/lib/warpgroup_mma.h"
+#include "kernels/ops/conv_relu_pool/mma.h"
 #include "kernels/ops/conv_relu_pool/resident.cuh"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
-
-Variant mma_tiles();  // 3_mma_forward.cu
 
 namespace wgmma {
 namespace {
@@ -257,7 +256,7 @@ void backward_or_mma(Stream& stream, const BackwardArgs& args) {
   check_args(args);
   BackwardArgs rest = args;
   if (args.dx && dgrad(stream, args)) rest.dx = nullptr;
-  mma_tiles().backward(stream, rest);
+  mma::backward(stream, rest, conv2d::wgmma());
 }
 
 }  // namespace
@@ -268,6 +267,7 @@ Variant wgmma_windows() {
   variant.name = "wgmma";
   variant.forward = wgmma::forward_or_mma;
   variant.backward = wgmma::backward_or_mma;
+  variant.workspace_bytes = [](const Geometry& g) { return mma::workspace_bytes(g, conv2d::wgmma()); };
   variant.supports = lib::supports_hopper_half;
   return variant;
 }

@@ -8,7 +8,7 @@
 
 #include "kernels/lib/async_copy.h"
 #include "kernels/lib/tensor_core.h"
-#include "kernels/ops/conv_relu_pool/mma.cuh"
+#include "kernels/ops/conv_relu_pool/pooled_gradient.cuh"
 #include "kernels/ops/conv_relu_pool/window_maxima.cuh"
 
 /// Passes over images that stay in shared memory as a whole. The im2col matrix is not built, not even there: lanes
@@ -75,22 +75,10 @@ __device__ void for_each_constant(Visit visit) {
 /// Elements of the second row are `row` bytes after those of the first.
 template <int kPitch>
 __device__ void store_window(lib::MatrixRow to, int row, const uint4& dy, std::uint32_t codes) {
-  using lib::kBitsOfA, lib::kBitsOfB, lib::kBitsOfC;
-  const std::uint32_t by2 = codes >> 1;  // to the lowest of a code's four bits: the second,
-  const std::uint32_t by8 = codes >> 3;  // the highest
-  const std::uint32_t names[kWindow][kWindow] = {
-      {lib::combine_bits<~(kBitsOfA | kBitsOfB | kBitsOfC) & 0xffu>(codes, by2, by8),
-       lib::combine_bits<kBitsOfA & ~kBitsOfB>(codes, by2, by8)},
-      {lib::combine_bits<~kBitsOfA & kBitsOfB>(codes, by2, by8),
-       lib::combine_bits<kBitsOfA & kBitsOfB & ~kBitsOfC>(codes, by2, by8)}};
+  const ElementsOfTwoByTwo elements(codes);
   for_each_constant<kWindow>([&](auto i) {
-    for_each_constant<kWindow>([&](auto j) {
-      const std::uint32_t even = names[i][j] << 7;  // the highest bits of bytes, of which permute_bytes makes masks
-      const std::uint32_t odd = names[i][j] << 3;
-      to.template store<2 * j * kPitch>(
-          uint4{dy.x & lib::permute_bytes<0xcc88>(even, odd), dy.y & lib::permute_bytes<0xdd99>(even, odd),
-                dy.z & lib::permute_bytes<0xeeaa>(even, odd), dy.w & lib::permute_bytes<0xffbb>(even, odd)});
-    });
+    for_each_constant<kWindow>(
+        [&](auto j) { to.template store<2 * j * kPitch>(kept_elements(dy, elements.names[kWindow * i + j])); });
     to = to + row;
   });
 }
@@ -109,8 +97,8 @@ __device__ void store_gradient(T* to, const GradientImage& g, const PooledGradie
   const lib::MatrixRow first_cell(to + g.first * kPitch + channel);
   for (int cell = static_cast<int>(first / kVectors); cell < g.cells; cell += step) {
     const auto [down, across] = g.width.divide(cell);
-    const auto eight = dz.fetch({image * g.cells + cell, 0}, first_channel + channel);
-    store_window<kPitch>(first_cell + kWindow * (down * row + across * (2 * kPitch)), row, eight.dy, eight.differences);
+    const auto eight = dz.fetch(image * g.cells + cell, first_channel + channel);
+    store_window<kPitch>(first_cell + kWindow * (down * row + across * (2 * kPitch)), row, eight.dy, eight.codes);
   }
 }
 
