@@ -12,7 +12,8 @@ class Stream;
 
 namespace gradring::nn {
 
-/// Seconds that a call takes on a device; it enqueues on the stream. Infinite if it cannot be measured.
+/// Seconds that a call takes on a device, or the least that it can take; it enqueues on the stream. Infinite if it cannot
+/// be measured.
 using CallTimer = std::function<double(kernels::Device&, kernels::Stream&, const std::function<void()>& enqueue_call)>;
 
 /// Makes a choice, and returns its name.
@@ -34,7 +35,7 @@ struct CudaBackendOptions {
   /// With autotune, what computed a layer, by its name, in the run that is resumed (Plan::description); empty: unknown.
   /// It is kept where it can be. Called on the rank that chooses.
   std::function<std::string(const std::string&)> resumed_choice = [](const std::string&) { return std::string(); };
-  CallTimer time_call;  ///< of autotune; empty: kernels::least_seconds
+  CallTimer time_call;  ///< by which autotune ranks plans; empty: kernels::least_seconds
   std::function<void(const std::string&)> say = [](const std::string&) {
   };  ///< while the backend is made: of missing libraries
 };

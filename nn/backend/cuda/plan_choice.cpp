@@ -157,8 +157,6 @@ PlanChoice::PlanChoice(kernels::Device& device, const CudaBackendOptions& option
       options_(options),
       cache_(options.autotune ? options.plan_cache : "", options.autotune ? machine_of(device) : "") {
   if (!options_.time_call) options_.time_call = kernels::least_seconds;
-  if (options_.autotune && !options_.has_libraries)
-    options_.say("--autotune measures nothing on a simulated GPU, whose time tells nothing of a real one");
 }
 
 std::size_t PlanChoice::choose(std::span<const NodeSpec> nodes, std::span<const PlanChain> chains) {
@@ -182,7 +180,6 @@ bool PlanChoice::allows(const NodeSpec& node, const std::string& by) const {
 std::string PlanChoice::choose_for_all(std::span<const NodeSpec> nodes, std::span<const PlanChain> chains) {
   const std::string resumed = options_.resumed_choice(nodes.front().name);
   if (index_of(resumed, chains)) return resumed;
-  if (!options_.has_libraries) return name_of(chains.front());
   const std::string key = key_of(nodes, chains);
   if (const auto known = cache_.find(key); known && index_of(*known, chains)) return *known;
   const std::string name = name_of(chains[fastest(nodes, chains)]);

@@ -18,14 +18,15 @@ namespace gradring::nn {
 /// Plans that compute a chain of nodes one after the other.
 using PlanChain = std::vector<std::unique_ptr<Plan>>;
 
-/// The choice among several plans of a layer (--autotune): the fastest, by forward and backward time on the device.
+/// The choice among several plans of a layer (--autotune): the fastest, by the time of forward and backward on the
+/// device, or by what takes its place on a simulated GPU (CudaBackendOptions::time_call).
 ///
 /// Rule       1. what this process chose for the layer before: evaluation uses what training does;
 ///            2. what the run that is resumed used (CudaBackendOptions::resumed_choice), if this device has it, so that
 ///               numerics stay;
 ///            3. what was measured before for the same problem and the same plans, by the same program on the same card
 ///               and driver (CudaBackendOptions::plan_cache);
-///            4. a measurement; but on a simulated GPU, whose time tells nothing, the first plan.
+///            4. a measurement.
 /// Ranks      2 to 4 are of the rank that chooses for all (CudaBackendOptions::share_choice); a rank whose device lacks
 ///            that plan takes its first.
 /// Threads    one. The device must outlive it.

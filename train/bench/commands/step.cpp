@@ -47,6 +47,7 @@ struct StepBenchOptions {
   SimulatedGpuOptions simulated;
   std::vector<std::string> excluded;  ///< from the total of the counters
   BackendKind backend{};
+  bool autotune = false;
   int nprocs = 0;  ///< 0: not given
   TransportKind comm{};
   Precision precision{};
@@ -87,6 +88,8 @@ CommandLine command_line(StepBenchOptions& options) {
                     "be repeated",
                 .read = [&](std::string_view text) { options.excluded.emplace_back(text); }},
                choice_option("backend", "implementation of the layers (default auto)", options.backend),
+               switch_option("autotune", "kernels and libraries of each layer as gradring train chooses them with it",
+                             options.autotune),
                count_option("nprocs", "ranks, each a process (default 1, or the launcher's)", 1, options.nprocs),
                choice_option("comm", "transport between ranks (default auto: shm on the CPU, nccl on GPUs)",
                              options.comm),
@@ -306,12 +309,15 @@ nlohmann::json measure_steps(const StepBenchOptions& options, const Compute& com
 
 /// All batch sizes on this rank.
 void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& environment) {
+  if (options.autotune && environment.world_size > 1)
+    throw UsageError("--autotune here is for one rank: leave it or --nprocs out");
   const unsigned threads = threads_of_rank(options.threads, environment, system_variable);
   options.threads = threads;
   const Compute compute = make_compute({.device = options.device,
                                         .simulate_gpu = options.simulated.card,
                                         .simulate_seed = options.simulated.seed,
                                         .backend = options.backend,
+                                        .autotune = options.autotune,
                                         .threads = threads,
                                         .local_rank = environment.local_rank});
   options.spec.precision = dtype_of(options.precision, compute.device->id());

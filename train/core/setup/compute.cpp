@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <charconv>
 #include <condition_variable>
+#include <exception>
 #include <mutex>
 #include <stop_token>
 #include <system_error>
@@ -105,6 +106,27 @@ SimulatedModule simulated_gpus(const ComputeSpec& spec) {
   return open_simulated_gpus(file, {.card = spec.simulate_gpu, .seed = spec.simulate_seed, .threads = spec.threads});
 }
 
+/// What --autotune ranks plans by where times tell nothing: the sum of the bounds that a card has for each kernel
+/// (docs/counters.md). Later kernels are executed in the same order as without it.
+nn::CallTimer bound_of_call(const simulated_gpu::SimulatedGpu& gpus) {
+  return [&gpus](kernels::Device&, kernels::Stream&, const std::function<void()>& enqueue_call) {
+    const std::uint64_t launches_before = gpus.launches();
+    gpus.begin_counting(false);
+    std::exception_ptr failed;
+    try {
+      enqueue_call();
+    } catch (...) {
+      failed = std::current_exception();
+    }
+    const std::vector<simulated_gpu::CountedWork> counted = gpus.end_counting();
+    gpus.repeat_from(launches_before);
+    if (failed) std::rethrow_exception(failed);
+    double seconds = 0;
+    for (const simulated_gpu::CountedWork& work : counted) seconds += work.bound_seconds;
+    return seconds;
+  };
+}
+
 /// Errors    DeviceError if the module or the device is missing.
 Compute on_cuda(const ComputeSpec& spec, int index) {
   Compute compute;
@@ -124,15 +146,19 @@ Compute on_cuda(const ComputeSpec& spec, int index) {
         "the GPU is simulated on the CPU ({} thread{}), by our own kernels alone: times tell nothing about a "
         "real one",
         spec.threads, spec.threads == 1 ? "" : "s"));
-  compute.backend = compute.module->make_backend(*compute.device, {.conv = spec.conv,
-                                                                   .gemm = spec.gemm,
-                                                                   .reproducible = spec.reproducible,
-                                                                   .autotune = spec.autotune,
-                                                                   .has_libraries = compute.simulator == nullptr,
-                                                                   .plan_cache = plan_cache_file(),
-                                                                   .share_choice = spec.share_choice,
-                                                                   .resumed_choice = spec.resumed_choice,
-                                                                   .say = remark});
+  if (compute.simulator && spec.autotune)
+    remark("--autotune ranks our kernels by the counted bound of their time, as a simulated GPU measures none");
+  compute.backend = compute.module->make_backend(
+      *compute.device, {.conv = spec.conv,
+                        .gemm = spec.gemm,
+                        .reproducible = spec.reproducible,
+                        .autotune = spec.autotune,
+                        .has_libraries = compute.simulator == nullptr,
+                        .plan_cache = plan_cache_file(),
+                        .share_choice = spec.share_choice,
+                        .resumed_choice = spec.resumed_choice,
+                        .time_call = compute.simulator ? bound_of_call(*compute.simulator) : nn::CallTimer(),
+                        .say = remark});
   return compute;
 }
 

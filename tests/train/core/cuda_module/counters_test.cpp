@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tests/support/json.h"
 #include "tests/train/app/commands/support/workplace.h"
 #include "tests/train/support/text_of.h"
@@ -84,6 +86,30 @@ TEST_F(BenchCounters, OfARecordedStep) {
   EXPECT_NEAR(file.at("critical_path").at("bound_microseconds"), bound, 1e-6 * bound);
   EXPECT_LE(file.at("critical_path").at("bound_microseconds"), file.at("total").at("bound_microseconds"));
   EXPECT_EQ(file.at("total").at("excluded_nodes"), 0);
+}
+
+TEST_F(BenchCounters, RankTheKernelsOfAutotune) {
+  std::ofstream(place_.path("small.toml")) << R"(layers = [
+  { conv2d = "conv1", out = 12, kernel = 3, stride = 2 },
+  { relu = "relu1" },
+  { conv2d = "conv2", out = 20, kernel = 3, stride = 2 },
+  { relu = "relu2" },
+  { flatten = "flatten" },
+  { linear = "fc", out = "classes" },
+])";
+  const auto bound = [&](const Words& more) {
+    const ProgramEnd end = place_.run(
+        tests::joined({"bench", "step", "--device", "cuda", "--simulate-gpu", "h100", "--model", "small.toml",
+                       "--batch-size", "8", "--precision", "fp16", "--counters", "-J", "result.json"},
+                      more),
+        {{"XDG_CACHE_HOME", place_.path("cache").string()}});
+    EXPECT_EQ(end.code, 0) << end.out << end.err;
+    return result().at("total").at("bound_microseconds").get<double>();
+  };
+  const double chosen_by_rules = bound({}), ranked = bound({"--autotune"});
+  EXPECT_LE(ranked, chosen_by_rules);
+  EXPECT_EQ(bound({"--autotune"}), ranked) << "from the cache";
+  EXPECT_THAT(tests::text_of(place_.path("cache/gradring/plans.json")), HasSubstr("simulated NVIDIA H100"));
 }
 
 TEST_F(BenchCounters, AreWhatAStepHasInsteadOfTimes) {

@@ -156,6 +156,17 @@ TEST_F(SimulatedTraining, KeepsReplicasEqualInEveryStageOfZero) {
       {}, {{"ddp", "2", "0"}, {"zero1", "2", "1"}, {"zero2", "2", "2"}, {"zero3", "2", "3"}, {"four", "4", "0"}});
 }
 
+TEST_F(SimulatedTraining, KeepsItsKernelsWhenItIsResumed) {
+  write_small_model();
+  const Words gpu = {"--device", "cuda", "--simulate-gpu", "h100", "--precision", "fp16", "--model", "small.toml"};
+  const ProgramEnd first = train(joined(gpu, {"--steps", "1", "--conv", "direct", "--run-dir", "first"}));
+  ASSERT_EQ(first.code, 0) << first.err;
+  const ProgramEnd resumed = train(joined(gpu, {"--autotune", "--resume", "first", "--run-dir", "resumed"}));
+  ASSERT_EQ(resumed.code, 0) << resumed.err;
+  EXPECT_THAT(resumed.out + resumed.err, HasSubstr("the kernels of each layer stay"));
+  EXPECT_THAT(place_.run({"ckpt", "inspect", "resumed"}).out, HasSubstr(R"(["conv1"] by "conv2d/direct")"));
+}
+
 TEST_F(SimulatedTraining, NamesAKilledRank) {
   const ProgramEnd end = train({"--device", "cuda", "--simulate-gpu", "h100", "--precision", "fp16", "--nprocs", "2",
                                 "--inject", "kill:rank=1,step=3"});
