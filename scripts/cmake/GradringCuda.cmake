@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# Enables the CUDA language where it can be; sets GRADRING_HAVE_CUDA, or says in GRADRING_CUDA_MISSING why it cannot.
+# Enables the CUDA language where it can be; sets GRADRING_HAVE_CUDA and GRADRING_LZ4_OPTIONS, or says in
+# GRADRING_CUDA_MISSING why it cannot.
 # Hints: CMAKE_CUDA_COMPILER, the environment's CUDACXX, CUDAARCHS and CUDA_HOME, CUDAToolkit_ROOT, CMAKE_CUDA_ARCHITECTURES.
 
 include(CheckLanguage)
@@ -65,6 +66,11 @@ if(GRADRING_CCACHE)
   set(CMAKE_CUDA_COMPILER_LAUNCHER ${gradring_ccache} ${GRADRING_CCACHE})
 endif()
 enable_language(CUDA)
+# nvcc's options for LZ4, which simulated GPUs read without libzstd too: 12.8 and later compress by Zstandard.
+set(GRADRING_LZ4_OPTIONS)
+if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
+  set(GRADRING_LZ4_OPTIONS --compress-mode=speed)
+endif()
 find_package(CUDAToolkit REQUIRED)
 find_package(CUDNN 9 QUIET)
 find_package(NCCL 2.28.9 QUIET)  # of the headers, which have ncclCommRevoke; an older library will do

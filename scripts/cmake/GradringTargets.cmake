@@ -105,11 +105,8 @@ function(gradring_device_code target)
     set_target_properties(${target} PROPERTIES CUDA_STANDARD 20 CUDA_STANDARD_REQUIRED ON)
   endif()
   target_compile_options(${target} PRIVATE
-    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra>)
-  # LZ4, which simulated GPUs read without libzstd too; Zstandard is the default of nvcc 12.8 and later.
-  if(CMAKE_CUDA_COMPILER_VERSION VERSION_GREATER_EQUAL 12.8)
-    target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:CUDA>:--compress-mode=speed>)
-  endif()
+    $<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr -lineinfo -Xcompiler=-Wall,-Wextra>
+    $<$<COMPILE_LANGUAGE:CUDA>:${GRADRING_LZ4_OPTIONS}>)
 endfunction()
 
 # gradring_operation(gemm LEVELS strips.cu ONCE 7_mma.cu HOPPER 8_wgmma.cu): an operation, with the sources in

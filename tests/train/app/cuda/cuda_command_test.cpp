@@ -213,7 +213,10 @@ class RaceProgram : public CudaProgram {
     CudaProgram::SetUp();
     if (IsSkipped()) return;
     need_library();
-    if (!IsSkipped()) compiled("race", {"-cudart", "shared", "-lineinfo"});
+    if (IsSkipped()) return;
+    Words options = {"-cudart", "shared", "-lineinfo"};
+    if (*GRADRING_COMPRESSION) options.emplace_back(GRADRING_COMPRESSION);  // that is read without libzstd
+    compiled("race", options);
   }
 };
 
