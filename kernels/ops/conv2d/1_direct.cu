@@ -17,6 +17,7 @@
 #include "kernels/lib/element.h"
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
+#include "kernels/ops/conv2d/epilogue.cuh"
 #include "kernels/simt/simt.h"
 
 namespace gradring::kernels::conv2d {
@@ -42,7 +43,7 @@ struct Span {
 
 template <class T>
 __global__ void conv2d_forward_direct_kernel(SIMT_GRID_CONST(Geometry) g, const T* __restrict__ x,
-                                             const T* __restrict__ w, T* __restrict__ y) {
+                                             const T* __restrict__ w, T* __restrict__ y, Epilogue<T> epilogue) {
   const int strip = static_cast<int>(blockIdx.y);
   const int filters = lib::strip_width(g.out_channels, strip, kFilters);
   const T* w_strip = w + strip * kFilters * g.whole_filter_elements();
@@ -60,7 +61,8 @@ __global__ void conv2d_forward_direct_kernel(SIMT_GRID_CONST(Geometry) g, const 
         dots.add(x_row + (kh * g.in_width + iw) * g.in_channels,
                  w_strip + (kh * g.kernel_width + wide.first) * g.in_channels, g.whole_filter_elements(), filters, run);
       T* to = y + (row * g.out_width() + ow) * g.out_channels + strip * kFilters;
-      dots.for_each(filters, [&](int o, float sum) { to[o] = lib::from_f32<T>(sum); });
+      dots.for_each(filters,
+                    [&](int o, float sum) { to[o] = lib::from_f32<T>(epilogue.finished(sum, strip * kFilters + o)); });
     }
   }
 }
@@ -178,7 +180,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch_flat<conv2d_forward_direct_kernel<T>>(
         stream, config_for(stream, g, g.batch * g.out_height(), g.out_channels, kFilters), g,
-        static_cast<const T*>(args.x), static_cast<const T*>(args.w), static_cast<T*>(args.y));
+        static_cast<const T*>(args.x), static_cast<const T*>(args.w), static_cast<T*>(args.y), Epilogue<T>(args));
   });
 }
 

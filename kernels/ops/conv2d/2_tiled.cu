@@ -124,18 +124,18 @@ struct RegisterProduct : Tile {
 template <class P, class Tile>
 using Multiplier = RegisterProduct<Tile, decltype(P::a), decltype(P::b)>;
 
-template <class Tile, class P>
+template <class Tile, class P, class E>
 __global__ void __launch_bounds__(kThreads)
-    conv2d_product_tiled_kernel(SIMT_GRID_CONST(Products<P>) products, float* c) {
+    conv2d_product_tiled_kernel(SIMT_GRID_CONST(Products<P>) products, float* c, E epilogue) {
   const P& product = products.of[blockIdx.z];
-  compute_tile<Multiplier<P, Tile>>(product, c, lib::KOfBlock::whole(product.k));
+  compute_tile<Multiplier<P, Tile>>(product, c, epilogue, lib::KOfBlock::whole(product.k));
 }
 
 template <class Tile, class P>
 __global__ void __launch_bounds__(kThreads, kBlocksOfSlices)
     conv2d_slice_tiled_kernel(SIMT_GRID_CONST(P) product, float* slices, int k_of_slice) {
   float* const slice = slices + std::int64_t{blockIdx.z} * product.rows * product.columns;
-  compute_tile<Multiplier<P, Tile>>(product, slice, lib::KOfBlock(product.k, k_of_slice));
+  compute_tile<Multiplier<P, Tile>>(product, slice, NoEpilogue{}, lib::KOfBlock(product.k, k_of_slice));
 }
 
 /// What takes least, by the sums of the busiest multiprocessor. Single elements are copied to low tiles alone: each of
@@ -169,10 +169,10 @@ struct Engine {
   using Widest = float;
   static void with_type(DType, auto visit) { visit(lib::Element<float>()); }
 
-  template <class Tile, class P, class C>
-  static void run(Stream& stream, dim3 grid, const Products<P>& products, C* c) {
-    simt::launch<conv2d_product_tiled_kernel<Tile, P>>(stream, gathered_config<Multiplier<P, Tile>, P>(grid), products,
-                                                       c);
+  template <class Tile, class P, class C, class E>
+  static void run(Stream& stream, dim3 grid, const Products<P>& products, C* c, const E& epilogue) {
+    simt::launch<conv2d_product_tiled_kernel<Tile, P, E>>(stream, gathered_config<Multiplier<P, Tile>, P>(grid),
+                                                          products, c, epilogue);
   }
   template <class Tile, class P>
   static void run_slices(Stream& stream, dim3 grid, const P& product, float* slices, int k_of_slice) {

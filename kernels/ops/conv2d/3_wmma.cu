@@ -65,9 +65,9 @@ __device__ void multiply(Sums (&sums)[kEach][kEach], const TileA& tile_a, const 
   }
 }
 
-template <class C, class P>
+template <class C, class P, class E>
 __global__ void __launch_bounds__(kThreads, kBlocksOfMultiprocessor)
-    conv2d_product_wmma_kernel(SIMT_GRID_CONST(P) product, C* __restrict__ c, int k_of_slice) {
+    conv2d_product_wmma_kernel(SIMT_GRID_CONST(P) product, C* __restrict__ c, E epilogue, int k_of_slice) {
   using TileA = OperandTile<decltype(P::a), kTile.rows, kTile.k>;
   using TileB = OperandTile<decltype(P::b), kTile.columns, kTile.k>;
   SIMT_SHARED(TileA, tile_a);
@@ -102,7 +102,7 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfMultiprocessor)
     const int column = i % kTile.columns;
     if (first_row + row < product.rows && first_column + column < product.columns)
       slice[std::int64_t{first_row + row} * product.columns + first_column + column] =
-          lib::from_f32<C>(tile_c[row * kSumsPitch + column]);
+          lib::from_f32<C>(epilogue.finished(tile_c[row * kSumsPitch + column], first_column + column));
   }
 }
 
@@ -110,10 +110,11 @@ struct Step {
   static void with_type(DType dtype, auto visit) { lib::with_half(dtype, visit); }
   static TileShape wgrad_tile(const Geometry&) { return kTile; }
 
-  template <class C, class P>
-  static void enqueue(Stream& stream, const P& product, C* c, int slices) {
+  template <class C, class P, class E>
+  static void enqueue(Stream& stream, const P& product, C* c, const E& epilogue, int slices) {
     const simt::Config config{.grid = grid_of(product.rows, product.columns, kTile, slices), .block = dim3(kThreads)};
-    simt::launch<conv2d_product_wmma_kernel<C, P>>(stream, config, product, c, k_of_slice(product.k, kTile, slices));
+    simt::launch<conv2d_product_wmma_kernel<C, P, E>>(stream, config, product, c, epilogue,
+                                                      k_of_slice(product.k, kTile, slices));
   }
 };
 using Passes = ProductPasses<Step>;

@@ -40,9 +40,9 @@ __device__ void for_each_pair(const typename Tile::Accumulators& sums, Visit vis
   }
 }
 
-template <class Tile, class C, class P>
+template <class Tile, class C, class P, class E>
 __global__ void __launch_bounds__(Tile::kThreads)
-    conv2d_product_mma_kernel(SIMT_GRID_CONST(P) product, C* __restrict__ c, int k_of_slice) {
+    conv2d_product_mma_kernel(SIMT_GRID_CONST(P) product, C* __restrict__ c, E epilogue, int k_of_slice) {
   const int first_row = static_cast<int>(blockIdx.x) * Tile::kRows;
   const int first_column = static_cast<int>(blockIdx.y) * Tile::kColumns;
   const lib::KOfBlock k(product.k, k_of_slice);
@@ -55,21 +55,27 @@ __global__ void __launch_bounds__(Tile::kThreads)
     const int column = first_column + tile_column;
     if (row >= product.rows || column >= product.columns) return;
     C* to = slice + std::int64_t{row} * product.columns + column;
-    if (in_pairs) {
-      simt::store_as(to, Run<C, 2>{{lib::from_f32<C>(even), lib::from_f32<C>(odd)}});
+    const C first = lib::from_f32<C>(epilogue.finished(even, column));
+    if (column + 1 == product.columns) {
+      to[0] = first;
       return;
     }
-    to[0] = lib::from_f32<C>(even);
-    if (column + 1 < product.columns) to[1] = lib::from_f32<C>(odd);
+    const C second = lib::from_f32<C>(epilogue.finished(odd, column + 1));
+    if (in_pairs) {
+      simt::store_as(to, Run<C, 2>{{first, second}});
+    } else {
+      to[0] = first;
+      to[1] = second;
+    }
   });
 }
 
-template <class Tile, class C, class P>
-void launch(Stream& stream, const P& product, C* c, int slices) {
+template <class Tile, class C, class P, class E>
+void launch(Stream& stream, const P& product, C* c, const E& epilogue, int slices) {
   const simt::Config config{.grid = grid_of(product.rows, product.columns, Tile::kShape, slices),
                             .block = dim3(Tile::kThreads)};
-  simt::launch<conv2d_product_mma_kernel<Tile, C, P>>(stream, config, product, c,
-                                                      k_of_slice(product.k, Tile::kShape, slices));
+  simt::launch<conv2d_product_mma_kernel<Tile, C, P, E>>(stream, config, product, c, epilogue,
+                                                         k_of_slice(product.k, Tile::kShape, slices));
 }
 
 /// Of what is not gathered.
@@ -81,14 +87,14 @@ struct Step {
   }
 
   /// Only the slices of wgrad are f32.
-  template <class C, class P>
-  static void enqueue(Stream& stream, const P& product, C* c, int slices) {
+  template <class C, class P, class E>
+  static void enqueue(Stream& stream, const P& product, C* c, const E& epilogue, int slices) {
     if constexpr (std::is_same_v<C, float>)
-      is_small(product.rows, product.columns) ? launch<Small>(stream, product, c, slices)
-                                              : launch<Long>(stream, product, c, slices);
+      is_small(product.rows, product.columns) ? launch<Small>(stream, product, c, epilogue, slices)
+                                              : launch<Long>(stream, product, c, epilogue, slices);
     else
-      product.columns <= Narrow::kColumns ? launch<Narrow>(stream, product, c, slices)
-                                          : launch<Long>(stream, product, c, slices);
+      product.columns <= Narrow::kColumns ? launch<Narrow>(stream, product, c, epilogue, slices)
+                                          : launch<Long>(stream, product, c, epilogue, slices);
   }
 };
 
@@ -140,18 +146,18 @@ struct GatheredTile {
   }
 };
 
-template <class Tile, class C, class P>
+template <class Tile, class C, class P, class E>
 __global__ void __launch_bounds__(Tile::kThreads)
-    conv2d_gathered_mma_kernel(SIMT_GRID_CONST(Products<P>) products, C* c) {
+    conv2d_gathered_mma_kernel(SIMT_GRID_CONST(Products<P>) products, C* c, E epilogue) {
   const P& product = products.of[blockIdx.z];
-  compute_tile<Tile>(product, c, lib::KOfBlock::whole(product.k));
+  compute_tile<Tile>(product, c, epilogue, lib::KOfBlock::whole(product.k));
 }
 
 template <class Tile, class P>
 __global__ void __launch_bounds__(Tile::kThreads)
     conv2d_gathered_slice_mma_kernel(SIMT_GRID_CONST(P) product, float* slices, int k_of_slice) {
   float* const slice = slices + std::int64_t{blockIdx.z} * product.rows * product.columns;
-  compute_tile<Tile>(product, slice, lib::KOfBlock(product.k, k_of_slice));
+  compute_tile<Tile>(product, slice, NoEpilogue{}, lib::KOfBlock(product.k, k_of_slice));
 }
 
 struct Engine {
@@ -159,9 +165,10 @@ struct Engine {
   using Widest = __half;  // of the types
   static void with_type(DType dtype, auto visit) { lib::with_half(dtype, visit); }
 
-  template <class Tile, class P, class C>
-  static void run(Stream& stream, dim3 grid, const Products<P>& products, C* c) {
-    simt::launch<conv2d_gathered_mma_kernel<Tile, C, P>>(stream, gathered_config<Tile, P>(grid), products, c);
+  template <class Tile, class P, class C, class E>
+  static void run(Stream& stream, dim3 grid, const Products<P>& products, C* c, const E& epilogue) {
+    simt::launch<conv2d_gathered_mma_kernel<Tile, C, P, E>>(stream, gathered_config<Tile, P>(grid), products, c,
+                                                            epilogue);
   }
   template <class Tile, class P>
   static void run_slices(Stream& stream, dim3 grid, const P& product, float* slices, int k_of_slice) {

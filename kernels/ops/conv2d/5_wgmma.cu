@@ -88,18 +88,18 @@ struct GatheredTile {
   }
 };
 
-template <class Tile, class C, class P>
+template <class Tile, class C, class P, class E>
 __global__ void __launch_bounds__(Tile::kThreads)
-    conv2d_gathered_wgmma_kernel(SIMT_GRID_CONST(Products<P>) products, C* c) {
+    conv2d_gathered_wgmma_kernel(SIMT_GRID_CONST(Products<P>) products, C* c, E epilogue) {
   const P& product = products.of[blockIdx.z];
-  compute_tile<Tile>(product, c, lib::KOfBlock::whole(product.k));
+  compute_tile<Tile>(product, c, epilogue, lib::KOfBlock::whole(product.k));
 }
 
 template <class Tile, class P>
 __global__ void __launch_bounds__(Tile::kThreads)
     conv2d_gathered_slice_wgmma_kernel(SIMT_GRID_CONST(P) product, float* slices, int k_of_slice) {
   float* const slice = slices + std::int64_t{blockIdx.z} * product.rows * product.columns;
-  compute_tile<Tile>(product, slice, lib::KOfBlock(product.k, k_of_slice));
+  compute_tile<Tile>(product, slice, NoEpilogue{}, lib::KOfBlock(product.k, k_of_slice));
 }
 
 struct Engine {
@@ -107,9 +107,10 @@ struct Engine {
   using Widest = __half;  // of the types
   static void with_type(DType dtype, auto visit) { lib::with_half(dtype, visit); }
 
-  template <class Tile, class P, class C>
-  static void run(Stream& stream, dim3 grid, const Products<P>& products, C* c) {
-    simt::launch<conv2d_gathered_wgmma_kernel<Tile, C, P>>(stream, gathered_config<Tile, P>(grid), products, c);
+  template <class Tile, class P, class C, class E>
+  static void run(Stream& stream, dim3 grid, const Products<P>& products, C* c, const E& epilogue) {
+    simt::launch<conv2d_gathered_wgmma_kernel<Tile, C, P, E>>(stream, gathered_config<Tile, P>(grid), products, c,
+                                                              epilogue);
   }
   template <class Tile, class P>
   static void run_slices(Stream& stream, dim3 grid, const P& product, float* slices, int k_of_slice) {

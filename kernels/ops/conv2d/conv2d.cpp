@@ -102,6 +102,12 @@ void reference_forward(const ForwardArgs& args) {
   const std::vector<double> w = read(args.dtype, args.w, g.weight_elements());
   std::vector<double> y = zeros(g.out_elements());
   for_each_product(g, [&](std::size_t iy, std::size_t ix, std::size_t iw) { y[iy] += x[ix] * w[iw]; });
+  if (args.bias) {
+    const std::vector<double> bias = read(args.dtype, args.bias, g.out_channels);
+    for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i % bias.size()];
+  }
+  if (args.relu)
+    for (double& value : y) value = value < 0 ? 0 : value;  // NaN stays NaN
   lib::write_values(args.dtype, args.y, y);
 }
 

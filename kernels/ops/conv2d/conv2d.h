@@ -46,20 +46,22 @@ struct Geometry {
   }
 };
 
-/// Convolution (cross-correlation, as in PyTorch) in groups, without bias. With I = in_channels / groups inputs and
-/// O = out_channels / groups filters in a group, and g = o / O the group of filter o:
-///   y[n,oh,ow,o] = sum_{kh,kw,i} x[n, oh*stride + kh - padding, ow*stride + kw - padding, g*I + i] * w[o,kh,kw,i]
+/// Convolution (cross-correlation, as in PyTorch) in groups, and the bias and the ReLU after it. With I = in_channels /
+/// groups inputs and O = out_channels / groups filters in a group, and g = o / O the group of filter o:
+///   y[n,oh,ow,o] = f(sum_{kh,kw,i} x[n, oh*stride + kh - padding, ow*stride + kw - padding, g*I + i] * w[o,kh,kw,i]
+///                    (+ bias[o])),   f(x) = max(x, 0) with `relu`, else x
 ///
 /// Shapes    x: [batch, in_height, in_width, in_channels] (NHWC);
 ///           w: [out_channels, kernel_height, kernel_width, in_channels / groups] (OHWI);
-///           y: [batch, out_height, out_width, out_channels] (NHWC); all contiguous.
-/// Types     f32, f16 or bf16, equal for x, w and y; sums in f32.
+///           y: [batch, out_height, out_width, out_channels] (NHWC); all contiguous; bias: [out_channels], or null.
+/// Types     f32, f16 or bf16, equal for x, w, bias and y; sums in f32.
 /// Aliasing  nothing overlaps.
 /// Order     enqueued on the stream; returns at once. No elements: nothing happens.
 /// Errors    InvalidArgument if an extent is negative, a kernel extent, the stride or groups is below 1, groups does not
 ///           divide the channels, the padding is negative, a pointer null, the type none of the three, or the variant
 ///           has no kernels for several groups (KernelSet::conv2d).
-/// Numerics  deterministic; error below filter_elements * 2^-24 * sum |x * w|, and one rounding to the type of y.
+/// Numerics  deterministic; error below (filter_elements + 1) * 2^-24 * (sum |x * w| + |bias|), and one rounding to the
+///           type of y. With `relu`, NaN stays NaN, as in PyTorch.
 /// Cost      2 * out_elements * filter_elements floating-point operations.
 /// Source    torch.nn.Conv2d; of groups: Howard et al., "MobileNets", 2017 (arXiv 1704.04861).
 /// Example   tests/kernels/ops/conv2d_test.cpp
@@ -69,6 +71,8 @@ struct ForwardArgs {
   const void* x = nullptr;
   const void* w = nullptr;
   void* y = nullptr;
+  const void* bias = nullptr;
+  bool relu = false;
 };
 
 /// Gradient of the data: dx[n,ih,iw,g*I+i] = sum of dy[n,oh,ow,o] * w[o,kh,kw,i] over the filters o of group g and all

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 
 #include "kernels/lib/split_k.h"
 #include "kernels/ops/conv2d/gather.cuh"
@@ -39,14 +40,12 @@ struct GatheredProduct {
 
 /// Bytes that all accesses to arrays can have: 16, or those of an element.
 template <class T>
-int vector_bytes(const Geometry& g, const void* one, const void* other, const void* third) {
+int vector_bytes(const Geometry& g, std::initializer_list<const void*> arrays) {
   constexpr int kWide = 16;
-  const auto is_wide = [](const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % kWide == 0; };
   constexpr std::int64_t kElements = kWide / sizeof(T);
-  return g.in_channels % kElements == 0 && g.out_channels % kElements == 0 && is_wide(one) && is_wide(other) &&
-                 is_wide(third)
-             ? kWide
-             : int{sizeof(T)};
+  const bool are_wide = std::ranges::all_of(
+      arrays, [](const void* array) { return reinterpret_cast<std::uintptr_t>(array) % kWide == 0; });
+  return are_wide && g.in_channels % kElements == 0 && g.out_channels % kElements == 0 ? kWide : int{sizeof(T)};
 }
 
 /// Whether there are channels, the kernel fits the masks of PatchRows, and PatchColumns has a coordinate outside.

@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <initializer_list>
 #include <type_traits>
 
 #include "kernels/lib/element.h"
@@ -97,20 +98,43 @@ struct alignas(kCount * sizeof(C)) Run {
   C elements[kCount];
 };
 
-/// Writes 16-bit sums as whole vectors: through shared memory, where the stages were, in swizzled rows of 128 bytes.
-template <class Multiplier, class P, class C>
-__device__ void store_vectors(typename Multiplier::Sums& sums, unsigned char* shared, const P& product, C* c,
-                              int first_row, int first_column) {
-  using Vectors = lib::SwizzledVectors<C, Multiplier::kThreads, 16>;
+/// Sums begin as the bias of their columns.
+template <class Multiplier, class C>
+__device__ void add_bias(typename Multiplier::Sums& sums, const C* bias, int columns) {
+  using Biases = Run<C, Multiplier::kRun>;
+  Multiplier::for_each_run(sums, [&](int, int column, float* run) {
+    if (column >= columns) return;
+    const auto biases = simt::load_as<Biases>(bias + column);
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < Multiplier::kRun; ++i) run[i] = lib::to_f32(biases.elements[i]);
+  });
+}
+
+/// Rounds sums into a tile of C in shared memory, in swizzled rows of 128 bytes.
+template <class Multiplier, class C, bool kRelu>
+__device__ void round_to(typename Multiplier::Sums& sums, unsigned char* tile) {
   static_assert(Multiplier::kRun == 2);
-  constexpr int kRowBytes = simt::kSwizzledRowBytes;
-  constexpr int kBoxBytes = Multiplier::kRows * kRowBytes;
   constexpr int kBox = lib::kSwizzledRow<C>;
   Multiplier::for_each_run(sums, [&](int row, int column, const float* run) {
     const auto byte = static_cast<unsigned>(column % kBox) * unsigned{sizeof(C)};
     const unsigned swizzled = byte ^ static_cast<unsigned>(row) % 8 * 16;
-    simt::store_as(shared + (column / kBox * kBoxBytes + row * kRowBytes) + swizzled, lib::pair_of<C>(run[0], run[1]));
+    simt::store_as(tile + (column / kBox * Multiplier::kRows + row) * simt::kSwizzledRowBytes + swizzled,
+                   kRelu ? lib::relu_pair<C>(run[0], run[1]) : lib::pair_of<C>(run[0], run[1]));
   });
+}
+
+/// Writes 16-bit sums as whole vectors: through shared memory, where the stages were.
+template <class Multiplier, class P, class C, class E>
+__device__ void store_vectors(typename Multiplier::Sums& sums, unsigned char* shared, const P& product, C* c,
+                              const E& epilogue, int first_row, int first_column) {
+  using Vectors = lib::SwizzledVectors<C, Multiplier::kThreads, 16>;
+  constexpr int kRowBytes = simt::kSwizzledRowBytes;
+  constexpr int kBoxBytes = Multiplier::kRows * kRowBytes;
+  constexpr int kBox = lib::kSwizzledRow<C>;
+  if (epilogue.relu)
+    round_to<Multiplier, C, true>(sums, shared);
+  else
+    round_to<Multiplier, C, false>(sums, shared);
   __syncthreads();  // the tile of C is complete
   const unsigned char* const from = shared + Vectors::offset_bytes();
   const int columns_left = product.columns - first_column - Vectors::column();
@@ -128,9 +152,9 @@ __device__ void store_vectors(typename Multiplier::Sums& sums, unsigned char* sh
 }
 
 /// Writes f32 sums as they are held.
-template <class Multiplier, class P>
-__device__ void store_runs(typename Multiplier::Sums& sums, const P& product, float* c, int first_row,
-                           int first_column) {
+template <class Multiplier, class P, class E>
+__device__ void store_runs(typename Multiplier::Sums& sums, const P& product, float* c, const E& epilogue,
+                           int first_row, int first_column) {
   constexpr int kRun = Multiplier::kRun;
   Multiplier::for_each_run(sums, [&](int tile_row, int tile_column, const float* run) {
     const int row = first_row + tile_row;
@@ -138,14 +162,14 @@ __device__ void store_runs(typename Multiplier::Sums& sums, const P& product, fl
     if (row >= product.rows || column >= product.columns) return;
     Run<float, kRun> values;
     SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < kRun; ++i) values.elements[i] = run[i];
+    for (int i = 0; i < kRun; ++i) values.elements[i] = epilogue.clamped(run[i]);
     simt::store_as(c + product.to.offset(row) + column, values);
   });
 }
 
-/// This block's tile of C.
-template <class Multiplier, class P, class C>
-__device__ void compute_tile(const P& product, C* c, const lib::KOfBlock& k) {
+/// This block's tile of C. `epilogue`: NoEpilogue or Epilogue<C>, whose bias is aligned to kRun elements.
+template <class Multiplier, class P, class C, class E>
+__device__ void compute_tile(const P& product, C* c, const E& epilogue, const lib::KOfBlock& k) {
   SIMT_DYNAMIC_SHARED(unsigned char, memory);
   unsigned char* const shared = lib::align_shared<simt::kSwizzlePatternBytes>(memory);
   const int first_row = static_cast<int>(blockIdx.x) * Multiplier::kRows;
@@ -153,13 +177,15 @@ __device__ void compute_tile(const P& product, C* c, const lib::KOfBlock& k) {
   if (first_row >= product.rows) return;  // of a product with fewer rows than others of the launch
   GatheredStages<Multiplier, P> stages(shared, product, first_row, first_column, k);
   typename Multiplier::Sums sums;
+  if constexpr (!std::is_same_v<E, NoEpilogue>)
+    if (epilogue.bias) add_bias<Multiplier>(sums, epilogue.bias + first_column, product.columns - first_column);
   Multiplier::multiply(sums, stages, product, k.end - k.begin);
   if constexpr (std::is_same_v<C, float>) {
-    store_runs<Multiplier>(sums, product, c, first_row, first_column);
+    store_runs<Multiplier>(sums, product, c, epilogue, first_row, first_column);
   } else {
     async_wait<0>();
     __syncthreads();  // no thread still reads the stages
-    store_vectors<Multiplier>(sums, shared, product, c, first_row, first_column);
+    store_vectors<Multiplier>(sums, shared, product, c, epilogue, first_row, first_column);
   }
 }
 
@@ -212,7 +238,7 @@ struct TensorTiles {
 /// The passes of a variant. What variants differ in:
 ///   Engine::with_type(dtype, visit)               the types that it knows
 ///   Engine::Tiles                                 with_tile, with_wgrad_tile<kVectorBytes>: the tiles that it chooses
-///   Engine::run<Tile>(stream, grid, products, c)
+///   Engine::run<Tile>(stream, grid, products, c, epilogue)
 ///   Engine::run_slices<Tile>(stream, grid, product, slices, k_of_slice)
 ///   Engine::other()                               the variant that computes what is not gathered
 template <class Engine>
@@ -223,10 +249,12 @@ struct GatheredPasses {
     check_one_group(g);
     if (g.out_elements() == 0) return;
     Engine::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
-      const bool gathered = with_vectors<T>(g, args.x, args.w, args.y, [&]<int kBytes>(lib::Element<int[kBytes]>) {
-        const auto product = gathered_forward<T, kBytes>(args);
-        run<T, kBytes>(stream, Products<std::remove_const_t<decltype(product)>>{{product}, 1}, static_cast<T*>(args.y));
-      });
+      const bool gathered =
+          with_vectors<T>(g, {args.x, args.w, args.y, args.bias}, [&]<int kBytes>(lib::Element<int[kBytes]>) {
+            const auto product = gathered_forward<T, kBytes>(args);
+            run<T, kBytes>(stream, Products<std::remove_const_t<decltype(product)>>{{product}, 1},
+                           static_cast<T*>(args.y), Epilogue<T>(args));
+          });
       if (!gathered) Engine::other().forward(stream, args);
     });
   }
@@ -237,10 +265,10 @@ struct GatheredPasses {
     check_one_group(g);
     if (g.in_elements() == 0) return;
     Engine::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
-      const bool gathered = with_vectors<T>(g, args.dy, args.w, args.dx, [&]<int kBytes>(lib::Element<int[kBytes]>) {
+      const bool gathered = with_vectors<T>(g, {args.dy, args.w, args.dx}, [&]<int kBytes>(lib::Element<int[kBytes]>) {
         Products<DgradProduct<T, kBytes>> products;
         const auto run_all = [&] {
-          if (products.count > 0) run<T, kBytes>(stream, products, static_cast<T*>(args.dx));
+          if (products.count > 0) run<T, kBytes>(stream, products, static_cast<T*>(args.dx), NoEpilogue{});
           products = {};
         };
         for (std::int64_t y = 0; y < g.stride; ++y)
@@ -265,7 +293,7 @@ struct GatheredPasses {
     auto* const partial_sums = static_cast<float*>(args.workspace);
     Engine::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
       const bool gathered =
-          with_vectors<T>(g, args.x, args.dy, args.workspace, [&]<int kBytes>(lib::Element<int[kBytes]>) {
+          with_vectors<T>(g, {args.x, args.dy, args.workspace}, [&]<int kBytes>(lib::Element<int[kBytes]>) {
             const auto product = gathered_wgrad<T, kBytes>(args);
             Engine::Tiles::template with_wgrad_tile<kBytes>(g, [&]<class Tile>(lib::Element<Tile>) {
               constexpr TileShape kShape = shape_of<Tile, T>();
@@ -304,8 +332,8 @@ struct GatheredPasses {
 
   /// visit(Element<int[bytes]>) for the vectors that the arrays have; false, without a call, if the variant has none.
   template <class T, class Visit>
-  static bool with_vectors(const Geometry& g, const void* one, const void* other, const void* third, Visit visit) {
-    const int bytes = vector_bytes<T>(g, one, other, third);
+  static bool with_vectors(const Geometry& g, std::initializer_list<const void*> arrays, Visit visit) {
+    const int bytes = vector_bytes<T>(g, arrays);
     if (!is_gathered(g)) return false;
     if (bytes == 16) {
       visit(lib::Element<int[16]>());
@@ -318,12 +346,13 @@ struct GatheredPasses {
     return false;
   }
 
-  template <class T, int kBytes, class C, class P>
-  static void run(Stream& stream, const Products<P>& products, C* c) {
+  template <class T, int kBytes, class C, class P, class E>
+  static void run(Stream& stream, const Products<P>& products, C* c, const E& epilogue) {
     const int rows = products.rows();
     const int columns = products.of[0].columns;
     Engine::Tiles::template with_tile<kBytes>(rows, columns, products.count, [&]<class Tile>(lib::Element<Tile>) {
-      Engine::template run<Tile>(stream, grid_of(rows, columns, shape_of<Tile, T>(), products.count), products, c);
+      Engine::template run<Tile>(stream, grid_of(rows, columns, shape_of<Tile, T>(), products.count), products, c,
+                                 epilogue);
     });
   }
 

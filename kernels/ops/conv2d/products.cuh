@@ -8,6 +8,7 @@
 #include "kernels/lib/element.h"
 #include "kernels/lib/reference.h"
 #include "kernels/lib/split_k.h"
+#include "kernels/ops/conv2d/epilogue.cuh"
 #include "kernels/ops/conv2d/patches.cuh"
 #include "kernels/runtime/stream.h"
 #include "kernels/simt/simt.h"
@@ -318,7 +319,7 @@ inline dim3 grid_of(std::int64_t rows, std::int64_t columns, const TileShape& ti
 
 /// The three passes of a variant that computes them as products. What variants differ in:
 ///   Step::with_type(dtype, visit)                        the types that it knows
-///   Step::enqueue(stream, product, c, slices)            a product; only wgrad's has several slices, c[slice]
+///   Step::enqueue(stream, product, c, epilogue, slices)  a product; only wgrad's has several slices, c[slice]
 ///   Step::wgrad_tile(geometry)                           the block's tile in wgrad
 template <class Step>
 struct ProductPasses {
@@ -327,7 +328,7 @@ struct ProductPasses {
     check_one_group(args.geometry);
     if (args.geometry.out_elements() == 0) return;
     Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
-      Step::enqueue(stream, forward_product<T>(args), static_cast<T*>(args.y), 1);
+      Step::enqueue(stream, forward_product<T>(args), static_cast<T*>(args.y), Epilogue<T>(args), 1);
     });
   }
 
@@ -336,7 +337,7 @@ struct ProductPasses {
     check_one_group(args.geometry);
     if (args.geometry.in_elements() == 0) return;
     Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
-      Step::enqueue(stream, dgrad_product<T>(args), static_cast<T*>(args.dx), 1);
+      Step::enqueue(stream, dgrad_product<T>(args), static_cast<T*>(args.dx), NoEpilogue{}, 1);
     });
   }
 
@@ -350,7 +351,7 @@ struct ProductPasses {
     Step::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
       const auto product = wgrad_product<T>(args);
       const int slices = slices_of(product.rows, product.columns, product.k, Step::wgrad_tile(g));
-      Step::enqueue(stream, product, partial_sums, slices);
+      Step::enqueue(stream, product, partial_sums, NoEpilogue{}, slices);
       lib::sum_slices(stream, partial_sums, slices, g.weight_elements(), args.dw, args.accumulate, args.partial_sums);
     });
   }

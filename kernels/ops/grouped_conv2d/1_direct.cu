@@ -15,6 +15,7 @@
 #include "kernels/lib/element.h"
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
+#include "kernels/ops/conv2d/epilogue.cuh"
 #include "kernels/ops/grouped_conv2d/taps.cuh"
 #include "kernels/simt/simt.h"
 
@@ -58,7 +59,8 @@ struct Sizes {
 
 template <class T, int kFilters>
 __global__ void grouped_conv2d_forward_direct_kernel(SIMT_GRID_CONST(Sizes) s, const T* __restrict__ x,
-                                                     const T* __restrict__ w, T* __restrict__ y) {
+                                                     const T* __restrict__ w, T* __restrict__ y,
+                                                     conv2d::Epilogue<T> epilogue) {
   const int strips_of_group = lib::strips(s.filters, kFilters);
   const int strips = s.groups * strips_of_group;
   for (std::int64_t row : lib::row_range(s.batch * s.out_height)) {
@@ -83,7 +85,7 @@ __global__ void grouped_conv2d_forward_direct_kernel(SIMT_GRID_CONST(Sizes) s, c
         }
       }
       T* to = y + (row * s.out_width + ow) * s.out_channels + first;
-      dots.for_each(filters, [&](int o, float sum) { to[o] = lib::from_f32<T>(sum); });
+      dots.for_each(filters, [&](int o, float sum) { to[o] = lib::from_f32<T>(epilogue.finished(sum, first + o)); });
     }
   }
 }
@@ -168,7 +170,8 @@ void direct_forward(Stream& stream, const ForwardArgs& args) {
     lib::with_bool(g.group_filters() >= 4, [&](auto many) {
       simt::launch_flat<grouped_conv2d_forward_direct_kernel<T, many.value ? 4 : 1>>(
           stream, lib::rows_for(stream, g.batch * g.out_height(), g.out_elements() * g.filter_elements()), Sizes(g),
-          static_cast<const T*>(args.x), static_cast<const T*>(args.w), static_cast<T*>(args.y));
+          static_cast<const T*>(args.x), static_cast<const T*>(args.w), static_cast<T*>(args.y),
+          conv2d::Epilogue<T>(args));
     });
   });
 }

@@ -15,6 +15,7 @@
 #include "kernels/lib/element.h"
 #include "kernels/lib/register_sums.h"
 #include "kernels/lib/rows.h"
+#include "kernels/ops/conv2d/epilogue.cuh"
 #include "kernels/ops/grouped_conv2d/grouped_conv2d.h"
 #include "kernels/ops/grouped_conv2d/taps.cuh"
 #include "kernels/simt/simt.h"
@@ -92,8 +93,13 @@ struct Links {
 /// A tile of kCount neighbouring results, whose operands are `step` apart. Pointers are at the tile's first channel.
 template <int kCount, bool kWhole, class T>
 void compute(const Links& links, const Lanes (*weights)[kVectors], const T* operand, std::ptrdiff_t step, T* result,
-             std::ptrdiff_t channels, const Tile& tile) {
+             std::ptrdiff_t channels, const Tile& tile, const conv2d::Epilogue<T>& epilogue) {
   Lanes sums[kCount][kVectors] = {};
+  if (epilogue.bias)
+    for (int v = 0; v < kVectors; ++v) {
+      const Lanes bias = load(epilogue.bias + tile.first + v * kLanes, tile.lanes<kWhole>(v));
+      for (int p = 0; p < kCount; ++p) sums[p][v] = bias;
+    }
   for (int link = 0; link < links.count; ++link) {
     const Lanes* here = weights[links.taps[link]];
     const T* from = operand + links.offsets[link];
@@ -102,6 +108,10 @@ void compute(const Links& links, const Lanes (*weights)[kVectors], const T* oper
       for (int v = 0; v < kVectors; ++v)
         lib::add_product(sums[p][v], load(from + p * step + v * kLanes, tile.lanes<kWhole>(v)), here[v]);
   }
+  if (epilogue.relu)
+    for (int p = 0; p < kCount; ++p)
+      for (int v = 0; v < kVectors; ++v)
+        for (int l = 0; l < kLanes; ++l) sums[p][v][l] = epilogue.clamped(sums[p][v][l]);
   for (int p = 0; p < kCount; ++p)
     for (int v = 0; v < kVectors; ++v) store(result + p * channels + v * kLanes, sums[p][v], tile.lanes<kWhole>(v));
 }
@@ -122,7 +132,8 @@ bool are_alike(const Axis& axis, int col, int kernel_width) {
 }
 
 template <class T, class Axis>
-void gather_kernel(SIMT_GRID_CONST(DepthwisePass<Axis>) pass, const T* operand, const T* w, T* result) {
+void gather_kernel(SIMT_GRID_CONST(DepthwisePass<Axis>) pass, const T* operand, const T* w, T* result,
+                   conv2d::Epilogue<T> epilogue) {
   Lanes weights[kMostWeights][kVectors];
   const int taps = pass.taps();
   const int tiles = lib::strips(pass.channels, kTile);
@@ -143,7 +154,7 @@ void gather_kernel(SIMT_GRID_CONST(DepthwisePass<Axis>) pass, const T* operand, 
           const Tile tile(number, pass.channels);
           const auto pass_on = [&](auto count, auto whole) {
             compute<count.value, whole.value>(links, weights + (number - first) * taps, sample + tile.first, step,
-                                              to + tile.first, pass.channels, tile);
+                                              to + tile.first, pass.channels, tile, epilogue);
           };
           lib::with_bool(tile.width == kTile, [&](auto whole) {
             if (several)
@@ -225,10 +236,10 @@ bool is_for_us(const Geometry& g) { return g.is_depthwise() && g.taps() <= kMost
 
 template <class T, class Axis>
 void enqueue_gather(Stream& stream, const Geometry& g, const DepthwisePass<Axis>& pass, const void* operand,
-                    const void* w, void* result) {
+                    const void* w, void* result, const conv2d::Epilogue<T>& epilogue) {
   simt::launch_flat<gather_kernel<T, Axis>>(
       stream, lib::rows_for(stream, g.batch * pass.height, g.out_elements() * g.taps()), pass,
-      static_cast<const T*>(operand), static_cast<const T*>(w), static_cast<T*>(result));
+      static_cast<const T*>(operand), static_cast<const T*>(w), static_cast<T*>(result), epilogue);
 }
 
 void forward(Stream& stream, const ForwardArgs& args) {
@@ -237,7 +248,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
   if (!is_for_us(g)) return direct_forward(stream, args);
   if (g.out_elements() == 0) return;
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
-    enqueue_gather<T>(stream, g, forward_pass(g), args.x, args.w, args.y);
+    enqueue_gather<T>(stream, g, forward_pass(g), args.x, args.w, args.y, conv2d::Epilogue<T>(args));
   });
 }
 
@@ -247,7 +258,7 @@ void dgrad(Stream& stream, const DgradArgs& args) {
   if (!is_for_us(g)) return direct_dgrad(stream, args);
   if (g.in_elements() == 0) return;
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
-    enqueue_gather<T>(stream, g, dgrad_pass(g), args.dy, args.w, args.dx);
+    enqueue_gather<T>(stream, g, dgrad_pass(g), args.dy, args.w, args.dx, {});
   });
 }
 

@@ -18,6 +18,7 @@
 #include "kernels/lib/channel_vector.h"
 #include "kernels/lib/element.h"
 #include "kernels/lib/split_k.h"
+#include "kernels/ops/conv2d/epilogue.cuh"
 #include "kernels/ops/grouped_conv2d/grouped_conv2d.h"
 #include "kernels/ops/grouped_conv2d/taps.cuh"
 #include "kernels/simt/simt.h"
@@ -71,11 +72,11 @@ __device__ inline void add_product(float (&sums)[kWidth], const float (&x)[kWidt
   for (int j = 0; j < kWidth; ++j) sums[j] += x[j] * y[j];
 }
 
-/// kSide: of a square kernel; 0: any kernel, known at run time only.
+/// kSide: of a square kernel; 0: any kernel, known at run time only. dgrad's epilogue does nothing.
 template <class T, int kWidth, int kSide, class Axis>
 __global__ void grouped_conv2d_gather_depthwise_kernel(SIMT_GRID_CONST(DepthwisePass<Axis>) pass,
                                                        const T* __restrict__ operand, const T* __restrict__ w,
-                                                       T* __restrict__ result) {
+                                                       T* __restrict__ result, conv2d::Epilogue<T> epilogue) {
   SIMT_DYNAMIC_SHARED(float, weights);  // [taps][pitch]
   const ChannelsOfBlock channels(pass.channels, kWidth);
   const int pitch = static_cast<int>(blockDim.x) * kWidth + kPadding;
@@ -93,12 +94,17 @@ __global__ void grouped_conv2d_gather_depthwise_kernel(SIMT_GRID_CONST(Depthwise
     SIMT_UNROLL
     for (int tap = 0; tap < kSide * kSide; ++tap) lib::load_channels(weights + tap * pitch + mine, kept[tap]);
   }
+  float bias[kWidth] = {};
+  if (epilogue.bias)
+    for (int j = 0; j < kWidth; ++j) bias[j] = lib::to_f32(epilogue.bias[channels.first + mine + j]);
   const int positions = static_cast<int>(pass.positions());
   const int step = static_cast<int>(gridDim.x * blockDim.y);
   for (int index = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); index < positions; index += step) {
     const Position at(index, pass.height, pass.width);
     const T* image = operand + std::int64_t{at.n} * pass.operand_height * pass.operand_width * pass.channels;
-    float sums[kWidth] = {};
+    float sums[kWidth];
+    SIMT_UNROLL
+    for (int j = 0; j < kWidth; ++j) sums[j] = bias[j];
     const auto add_row = [&](int kh, auto add_columns) {
       const int row = pass.rows.source(at.row, kh);
       if (row < 0) return;
@@ -125,6 +131,8 @@ __global__ void grouped_conv2d_gather_depthwise_kernel(SIMT_GRID_CONST(Depthwise
             add(kw, weights + (kh * pass.kernel_width + kw) * pitch + mine);
         });
     }
+    SIMT_UNROLL
+    for (int j = 0; j < kWidth; ++j) sums[j] = epilogue.clamped(sums[j]);
     lib::store_channels(result + std::int64_t{index} * pass.channels + channels.first + mine, sums);
   }
 }
@@ -205,7 +213,7 @@ void with_side(const Geometry& g, Visit visit) {
 
 template <class T, class Axis>
 void enqueue_gather(Stream& stream, const Geometry& g, const DepthwisePass<Axis>& pass, const T* operand, const T* w,
-                    T* result) {
+                    T* result, const conv2d::Epilogue<T>& epilogue) {
   lib::with_channel_width<T>(g.in_channels, {operand, result}, [&](auto width) {
     with_side(g, [&](auto side) {
       const Tiles tiles(pass.channels, width.value);
@@ -218,8 +226,8 @@ void enqueue_gather(Stream& stream, const Geometry& g, const DepthwisePass<Axis>
                          static_cast<unsigned>(tiles.tiles));
       config.shared_bytes =
           static_cast<std::size_t>(g.taps() * (tiles.columns * width.value + kPadding)) * sizeof(float);
-      simt::launch<grouped_conv2d_gather_depthwise_kernel<T, width.value, side.value, Axis>>(stream, config, pass,
-                                                                                             operand, w, result);
+      simt::launch<grouped_conv2d_gather_depthwise_kernel<T, width.value, side.value, Axis>>(
+          stream, config, pass, operand, w, result, epilogue);
     });
   });
 }
@@ -231,7 +239,7 @@ void forward(Stream& stream, const ForwardArgs& args) {
   if (g.out_elements() == 0) return;
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     enqueue_gather<T>(stream, g, forward_pass(g), static_cast<const T*>(args.x), static_cast<const T*>(args.w),
-                      static_cast<T*>(args.y));
+                      static_cast<T*>(args.y), conv2d::Epilogue<T>(args));
   });
 }
 
@@ -242,7 +250,7 @@ void dgrad(Stream& stream, const DgradArgs& args) {
   if (g.in_elements() == 0) return;
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     enqueue_gather<T>(stream, g, dgrad_pass(g), static_cast<const T*>(args.dy), static_cast<const T*>(args.w),
-                      static_cast<T*>(args.dx));
+                      static_cast<T*>(args.dx), {});
   });
 }
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <numeric>
 #include <span>
 #include <string>
@@ -24,25 +25,32 @@ namespace {
 
 using namespace gradring::tests;
 
-constexpr Geometry kCases[] = {
-    dense(1, 14, 14, 1, 32, 3, 3),  // the ConvNet's own two, the first of a smaller image
-    dense(1, 13, 13, 32, 64, 3, 3),      dense(0, 5, 5, 2, 3, 3, 3),  // no image
-    dense(1, 1, 1, 1, 1, 1, 1),          dense(2, 2, 2, 1, 1, 3, 3),  // no output
-    dense(2, 5, 4, 31, 33, 3, 2),        dense(1, 6, 7, 33, 31, 1, 3, 1, 1),
-    dense(2, 8, 7, 5, 9, 3, 3, 2, 1),    dense(1, 9, 9, 8, 8, 2, 2, 3),  // gaps
-    dense(2, 7, 6, 16, 72, 3, 3, 2, 1),   // wide runs beside padding, more than one tile of columns
-    dense(1, 3, 3, 2, 2, 5, 5, 1, 4),     // some outputs see padding only
-    dense(1, 4, 4, 0, 2, 3, 3),           // an empty sum
-    dense(4, 9, 7, 32, 72, 3, 2, 1, 1),   // blocks of positions that end within images
-    dense(70, 4, 6, 32, 8, 3, 3, 2),      // images of one row
-    dense(1, 5, 258, 32, 8, 3, 3, 2, 1),  // one row more than a panel has room for
-    dense(1, 5, 256, 32, 8, 3, 3, 2, 1),
-    dense(3, 7, 5, 3, 7, 3, 3, 1, 1),      // no vectors
-    dense(2, 6, 9, 7, 3, 2, 5, 3, 2),
-    dense(2, 9, 8, 8, 64, 3, 3, 2, 1),     // whole k-tiles of filters, and inputs that a stride skips
-    dense(3, 10, 9, 16, 16, 5, 4, 3, 2),   // more offsets within a stride than products of a launch
-    dense(1, 15, 17, 8, 8, 15, 15, 1, 2),  // as many rows of a kernel as gather.cuh has masks for, and more
-    dense(1, 18, 19, 8, 8, 17, 16),
+constexpr Geometry
+    kCases
+        [] =
+            {
+                dense(1, 14, 14, 1, 32, 3, 3),  // the ConvNet's own two, the first of a smaller image
+                dense(1, 13, 13, 32, 64, 3, 3),
+                dense(0, 5, 5, 2, 3, 3, 3),  // no image
+                dense(1, 1, 1, 1, 1, 1, 1),
+                dense(2, 2, 2, 1, 1, 3, 3),  // no output
+                dense(2, 5, 4, 31, 33, 3, 2),
+                dense(1, 6, 7, 33, 31, 1, 3, 1, 1),
+                dense(2, 8, 7, 5, 9, 3, 3, 2, 1),
+                dense(1, 9, 9, 8, 8, 2, 2, 3),        // gaps
+                dense(2, 7, 6, 16, 72, 3, 3, 2, 1),   // wide runs beside padding, more than one tile of columns
+                dense(1, 3, 3, 2, 2, 5, 5, 1, 4),     // some outputs see padding only
+                dense(1, 4, 4, 0, 2, 3, 3),           // an empty sum
+                dense(4, 9, 7, 32, 72, 3, 2, 1, 1),   // blocks of positions that end within images
+                dense(70, 4, 6, 32, 8, 3, 3, 2),      // images of one row
+                dense(1, 5, 258, 32, 8, 3, 3, 2, 1),  // one row more than a panel has room for
+                dense(1, 5, 256, 32, 8, 3, 3, 2, 1),
+                dense(3, 7, 5, 3, 7, 3, 3, 1, 1),  // no vectors
+                dense(2, 6, 9, 7, 3, 2, 5, 3, 2),
+                dense(2, 9, 8, 8, 64, 3, 3, 2, 1),     // whole k-tiles of filters, and inputs that a stride skips
+                dense(3, 10, 9, 16, 16, 5, 4, 3, 2),   // more offsets within a stride than products of a launch
+                dense(1, 15, 17, 8, 8, 15, 15, 1, 2),  // as many rows of a kernel as gather.cuh has masks for, and more
+                dense(1, 18, 19, 8, 8, 17, 16),
 };
 
 constexpr Geometry kGroupedCases[] = {
@@ -82,17 +90,50 @@ struct Table {
 Table of_one_group() { return {kernel_set().conv2d, kCases}; }
 Table of_groups() { return {kernel_set().grouped_conv2d, kGroupedCases}; }
 
+/// Each case also with bias, ReLU or both, in turn.
 void expect_forward(const Table& table) {
-  for (DType dtype : kTypes)
+  for (DType dtype : kTypes) {
+    int number = 0;
     for (const Geometry& g : table.cases_for(dtype)) {
       const Case c(g, dtype);
+      const TypedArray bias(dtype, random_values(size(g.out_channels), 5));
+      const int turn = number++ % 3;
+      ForwardArgs args{.geometry = g, .dtype = dtype, .x = c.x.data(), .w = c.w.data()};
+      ForwardArgs finished = args;
+      finished.bias = turn != 1 ? bias.data() : nullptr;
+      finished.relu = turn != 2;
+      TypedArray expected = TypedArray::unwritten(dtype, c.y.elements());
+      finished.y = expected.data();
+      reference_forward(finished);
       for_each_variant(table.variants, dtype, [&](const Variant& variant, Stream& stream) {
         TypedArray y = TypedArray::unwritten(dtype, c.y.elements());
-        variant.forward(stream, {g, dtype, c.x.data(), c.w.data(), y.data()});
+        TypedArray finished_y = y;
+        args.y = y.data();
+        finished.y = finished_y.data();
+        variant.forward(stream, args);
+        variant.forward(stream, finished);
         finish(stream);
         c.expect_sums(y, c.y, g.filter_elements());
+        c.expect_sums(finished_y, expected, g.filter_elements() + 1);
       });
     }
+  }
+}
+
+void expect_nan_after_relu(const Table& table) {
+  const Geometry g = geometry(1, 4, 4, 8, 8, table.variants.data() == kernel_set().conv2d.data() ? 1 : 8, 3, 3);
+  for (DType dtype : kTypes) {
+    const TypedArray x(dtype, std::vector<double>(size(g.in_elements()), std::nan("")));
+    const TypedArray w(dtype, random_values(size(g.weight_elements()), 2));
+    for_each_variant(table.variants, dtype, [&](const Variant& variant, Stream& stream) {
+      TypedArray y(dtype, std::vector<double>(size(g.out_elements()), 0.0));
+      variant.forward(
+          stream,
+          {.geometry = g, .dtype = dtype, .x = x.data(), .w = w.data(), .y = y.data(), .bias = w.data(), .relu = true});
+      finish(stream);
+      for (const double value : y.values()) EXPECT_TRUE(std::isnan(value));
+    });
+  }
 }
 
 void expect_dgrad(const Table& table) {
@@ -125,8 +166,8 @@ void expect_wgrad(const Table& table) {
           if (accumulate) return;
           dw = TypedArray::unwritten(DType::f32, c.dw.elements());
           PartialSums left;
-          variant.wgrad(
-              stream, {g, dtype, c.x.data(), c.dy.data(), dw.as<float>(), accumulate, workspace.as<float>(), &left});
+          variant.wgrad(stream,
+                        {g, dtype, c.x.data(), c.dy.data(), dw.as<float>(), accumulate, workspace.as<float>(), &left});
           finish(stream);
           add_up(left);
           c.expect_sums(dw, expected, g.batch * g.out_height() * g.out_width());
@@ -147,11 +188,13 @@ void expect_workspace_of_smaller_batches(const Table& table) {
 }
 
 TEST(Conv2d, ForwardStaysWithinItsBound) { expect_forward(of_one_group()); }
+TEST(Conv2d, ReluKeepsNaN) { expect_nan_after_relu(of_one_group()); }
 TEST(Conv2d, DgradStaysWithinItsBound) { expect_dgrad(of_one_group()); }
 TEST(Conv2d, WgradStaysWithinItsBound) { expect_wgrad(of_one_group()); }
 TEST(Conv2d, ASmallerBatchNeedsNoLargerWorkspace) { expect_workspace_of_smaller_batches(of_one_group()); }
 
 TEST(GroupedConv2d, ForwardStaysWithinItsBound) { expect_forward(of_groups()); }
+TEST(GroupedConv2d, ReluKeepsNaN) { expect_nan_after_relu(of_groups()); }
 TEST(GroupedConv2d, DgradStaysWithinItsBound) { expect_dgrad(of_groups()); }
 TEST(GroupedConv2d, WgradStaysWithinItsBound) { expect_wgrad(of_groups()); }
 TEST(GroupedConv2d, ASmallerBatchNeedsNoLargerWorkspace) { expect_workspace_of_smaller_batches(of_groups()); }
