@@ -152,6 +152,33 @@ KernelCase bias_grad(CaseMaker& make, bool accumulate) {
   return c;
 }
 
+KernelCase bias_grad_of_relu(CaseMaker& make) {
+  const std::int64_t rows = make.extent("rows", 64 * 26 * 26);
+  const std::int64_t channels = make.extent("channels", 32);
+  const DType dtype = make.dtype();
+  KernelCase c = make.make("bias grad of a ReLU");
+  BenchArray& y = make.input(c, dtype, rows * channels);
+  BenchArray& dy = make.input(c, dtype, rows * channels);
+  BenchArray& dx = make.output(c, "dx", dtype, rows * channels, exact());
+  const auto terms = static_cast<double>(rows);
+  BenchArray& db =
+      make.sum(c, "db", DType::f32, channels, roundings(DType::f32, 2, (terms / 256 + 256) * 0x1p-24 * terms), false);
+  BenchArray& scratch = make.workspace(c, bias::grad_workspace_bytes(channels));
+  c.bytes = 3 * static_cast<double>(dy.bytes());
+  c.flops = static_cast<double>(rows * channels);
+  make.run(c, make.kernels().bias, &bias::Variant::grad, bias::reference_grad, [&](Side side) {
+    return bias::GradArgs{.dtype = dtype,
+                          .rows = rows,
+                          .channels = channels,
+                          .dy = dy.at(side),
+                          .db = db.as<float>(side),
+                          .workspace = scratch.at(side),
+                          .y = y.at(side),
+                          .dx = dx.at(side)};
+  });
+  return c;
+}
+
 /// Augmentations of square images of at least 3 x 3 pixels; others are seen as one row, and not cropped.
 std::vector<std::pair<std::string, gather_batch::Augmentation>> augmentations(std::int64_t width, std::int64_t pixels) {
   using gather_batch::Flip;
@@ -281,6 +308,7 @@ Cases bias_cases(CaseMaker& make) {
   Cases cases;
   cases.push_back(bias_add(make));
   for (const bool accumulate : {false, true}) cases.push_back(bias_grad(make, accumulate));
+  cases.push_back(bias_grad_of_relu(make));
   return cases;
 }
 

@@ -2,7 +2,8 @@
 // Idea: NHWC keeps the channels of a position together, so a row of the matrix [positions, channels] needs the same
 //   bias in the same order; the gradient is the sum of the columns.
 // Mapping: add: a warp walks along a row. grad: a thread has a strip of neighbouring channels, and goes down all rows:
-//   one channel on a GPU, so that a warp's loads are neighbours, and 32 on a CPU, in two chains of vectors.
+//   one channel on a GPU, so that a warp's loads are neighbours, and 32 on a CPU, in two chains of vectors. The gradient
+//   of a ReLU comes first, in a launch of its own with an element for each thread.
 // Traffic and bound: add reads and writes each element once; grad reads each once; both bound by memory.
 // Still slow because: grad has one thread for all rows of a channel, far too few for a GPU.
 
@@ -65,6 +66,11 @@ __global__ void bias_grad_strips_kernel(const T* __restrict__ dy, float* __restr
   }
 }
 
+template <class T>
+__global__ void bias_relu_gradient_kernel(const T* y, const T* dy, T* dx, std::size_t elements) {
+  for (std::size_t i : simt::grid_range(elements)) dx[i] = lib::to_f32(y[i]) > 0.0f ? dy[i] : lib::from_f32<T>(0.0f);
+}
+
 void add(Stream& stream, const AddArgs& args) {
   check_args(args);
   if (args.rows == 0 || args.channels == 0) return;
@@ -82,8 +88,16 @@ void grad(Stream& stream, const GradArgs& args) {
   const int channels = lib::narrow<int>("bias grad", "channels", args.channels);
   const auto work = static_cast<std::size_t>(std::max<std::int64_t>(args.rows, 1) * args.channels);
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
-    simt::launch_flat<bias_grad_strips_kernel<T>>(stream, simt::grid_for(stream, work), static_cast<const T*>(args.dy),
-                                                  args.db, args.rows, channels, args.accumulate);
+    const auto* gradient = static_cast<const T*>(args.dy);
+    if (args.y && args.rows > 0) {
+      auto* const dx = static_cast<T*>(args.dx);
+      const auto elements = static_cast<std::size_t>(args.rows * args.channels);
+      simt::launch_flat<bias_relu_gradient_kernel<T>>(stream, simt::grid_for(stream, elements),
+                                                      static_cast<const T*>(args.y), gradient, dx, elements);
+      gradient = dx;
+    }
+    simt::launch_flat<bias_grad_strips_kernel<T>>(stream, simt::grid_for(stream, work), gradient, args.db, args.rows,
+                                                  channels, args.accumulate);
   });
 }
 

@@ -30,13 +30,16 @@ struct AddArgs {
   void* y = nullptr;
 };
 
-/// The gradient of the bias: db[c] = sum_r dy[r,c]  (+ db[c] if `accumulate`).
+/// The gradient of the bias, and of a ReLU after it:
+///   db[c] = sum_r dx[r,c]  (+ db[c] if `accumulate`),   dx[r,c] = y[r,c] > 0 ? dy[r,c] : 0; without y, dx = dy
 ///
-/// Shapes    dy: [rows, channels]; db: [channels]. With no rows, db becomes 0 or stays as it is.
-/// Types     dy: f32, f16 or bf16; db: f32; sums in f32.
+/// Shapes    dy, y, dx: [rows, channels]; db: [channels]. With no rows, db becomes 0 or stays as it is.
+/// Types     dy, y and dx: f32, f16 or bf16, equal; db: f32; sums in f32.
+/// Aliasing  dx may be dy. y is the output of the ReLU; null: there is none, and dx is not written.
 /// Errors    as for AddArgs.
-/// Numerics  deterministic; error below (rows / 256 + 256) * 2^-24 * sum_r |dy[r,c]|.
-/// Cost      reads rows * channels * size_of(dtype) bytes; one addition per element.
+/// Numerics  deterministic; dx exact; db's error below (rows / 256 + 256) * 2^-24 * sum_r |dx[r,c]|.
+/// Cost      reads rows * channels * size_of(dtype) bytes, with y reads twice and writes once as many; one addition per
+///           element.
 struct GradArgs {
   DType dtype = DType::f32;
   std::int64_t rows = 0;
@@ -46,6 +49,8 @@ struct GradArgs {
   bool accumulate = false;
   void* workspace = nullptr;  ///< grad_workspace_bytes(channels) bytes, aligned to 64; null: rows in one piece
   PartialSums* partial_sums = nullptr;  ///< of db
+  const void* y = nullptr;
+  void* dx = nullptr;
 };
 
 /// Blocks of rows whose sums a variant keeps apart, at most: about as many as a GPU has multiprocessors.

@@ -142,6 +142,45 @@ TEST(Bias, SumsTheGradientWithinItsBound) {
         });
 }
 
+TEST(Bias, MasksTheGradientByAReluAlsoInPlace) {
+  for (DType dtype : kTypes)
+    for (const Case& c : kCases)
+      for_each_variant(kernel_set().bias, dtype, [&](const Variant& variant, Stream& stream) {
+        const std::size_t elements = size(c.rows * c.channels);
+        const TypedArray dy(dtype, random_values(elements, 3));
+        std::vector<double> outputs = random_values(elements, 6);
+        for (double& output : outputs) output = std::max(output, 0.0);
+        if (elements > 2) outputs[2] = std::nan("");
+        const TypedArray y(dtype, outputs);
+        TypedArray workspace = TypedArray::unwritten(DType::f32, grad_workspace_bytes(c.channels) / sizeof(float));
+        TypedArray expected_dx = TypedArray::unwritten(dtype, elements);
+        TypedArray expected_db = TypedArray::unwritten(DType::f32, size(c.channels));
+        TypedArray dx = expected_dx, db = expected_db, in_place = dy, db_in_place = expected_db;
+        GradArgs args{.dtype = dtype,
+                      .rows = c.rows,
+                      .channels = c.channels,
+                      .dy = dy.data(),
+                      .db = expected_db.as<float>(),
+                      .workspace = workspace.data(),
+                      .y = y.data(),
+                      .dx = expected_dx.data()};
+        reference_grad(args);
+        args.db = db.as<float>();
+        args.dx = dx.data();
+        variant.grad(stream, args);
+        args.db = db_in_place.as<float>();
+        args.dy = in_place.data();
+        args.dx = in_place.data();
+        variant.grad(stream, args);
+        finish(stream);
+        const double bound = (static_cast<double>(c.rows) / 256 + 258) * 0x1p-24 * static_cast<double>(c.rows + 1);
+        expect_equal(dx.values(), expected_dx.values());
+        expect_equal(in_place.values(), expected_dx.values());
+        expect_close(db.values(), expected_db.values(), [&](std::size_t) { return bound; });
+        expect_equal(db_in_place.values(), db.values());
+      });
+}
+
 TEST(Bias, SplitsRowsWithAWorkspaceAndLeavesPartialSums) {
   for (DType dtype : kTypes)
     for (const Case& c : {Case{700, 8}, Case{1500, 33}, Case{9000, 1}, Case{0, 5}})
