@@ -75,7 +75,7 @@ Scheduler::WorkPtr Scheduler::enqueue(Spec spec, std::span<const WorkPtr> after)
   const std::lock_guard lock(mutex_);
   start_threads();
   work->order = {++last_number_, work->spec.lane, known_to_host_};
-  lanes_.push_back(work->spec.lane);
+  lanes_.push_back(work->spec.run ? std::optional(work->spec.lane) : std::nullopt);
   unfinished_.insert(last_number_);
   for (const WorkPtr& other : after) {
     if (!other) continue;
@@ -114,8 +114,12 @@ bool Scheduler::is_done(const WorkPtr& work) {
 
 void Scheduler::host_knows(const KnownDone& done) {
   known_to_host_.add(done);
+  const auto is_known = [this](std::uint64_t number) {  // work that only joins others uses no memory
+    const std::optional<std::uint64_t> lane = lanes_[number - 1];
+    return !lane || known_to_host_.contains(*lane, number);
+  };
   std::uint64_t all_up_to = known_to_host_.all_up_to();
-  while (all_up_to < last_number_ && known_to_host_.contains(lanes_[all_up_to], all_up_to + 1)) ++all_up_to;
+  while (all_up_to < last_number_ && is_known(all_up_to + 1)) ++all_up_to;
   known_to_host_.add_all_up_to(all_up_to);
 }
 

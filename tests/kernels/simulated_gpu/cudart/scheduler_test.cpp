@@ -221,6 +221,19 @@ TEST(Scheduler, GoesOnWithLaterWorkWhileATargetWaitsForAFunctionOfTheHost) {
   is_over = true;
 }
 
+TEST(Scheduler, KnowsAllEarlierWorkAlthoughNobodyWaitsForWhatJoinsIt) {
+  Scheduler scheduler(1, kForever);
+  Order order;
+  WorkPtr left;  // as by streams that are destroyed after the host waited for them
+  for (std::uint64_t lane = 1; lane <= 5; ++lane) {
+    const WorkPtr work = scheduler.enqueue(order.numbered(0, lane), {});
+    scheduler.wait(work);
+    const WorkPtr both[] = {work, left};
+    left = scheduler.enqueue({.run = {}, .lane = lane}, both);
+  }
+  EXPECT_EQ(scheduler.host_use().before.all_up_to(), 9u) << "all but the last, which joins";
+}
+
 TEST(Scheduler, CountsTimeAlongTheLongestChain) {
   Scheduler scheduler(0, kForever);
   const auto takes = [](double seconds) { return Scheduler::Spec{.run = [seconds] { return seconds; }}; };
