@@ -13,10 +13,12 @@
 // Limits: f16 and bf16; those of Patches; 2 million columns. An infinity in w or dy times the padding's zeros is NaN.
 //   What is not gathered (is_gathered, vector_bytes) has the operands of products.cuh, whose elements come one by one.
 
+#include <algorithm>
 #include <type_traits>
 
 #include "kernels/ops/conv2d/gathered_tile.cuh"
 #include "kernels/ops/conv2d/mma_product.cuh"
+#include "kernels/ops/conv2d/short_filters.h"
 
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
@@ -78,7 +80,6 @@ void launch(Stream& stream, const P& product, C* c, const E& epilogue, int slice
                                                          k_of_slice(product.k, Tile::kShape, slices));
 }
 
-/// Of what is not gathered.
 struct Step {
   static void with_type(DType dtype, auto visit) { lib::with_half(dtype, visit); }
 
@@ -98,7 +99,18 @@ struct Step {
   }
 };
 
-using OtherPasses = ProductPasses<Step>;
+/// Of what is not gathered: filters of few weights have kernels of their own.
+struct OtherPasses : ProductPasses<Step> {
+  static void forward(Stream& stream, const ForwardArgs& args) {
+    if (!short_filters::forward(stream, args)) ProductPasses<Step>::forward(stream, args);
+  }
+  static void wgrad(Stream& stream, const WgradArgs& args) {
+    if (!short_filters::wgrad(stream, args)) ProductPasses<Step>::wgrad(stream, args);
+  }
+  static std::size_t workspace_bytes(const Geometry& g) {
+    return std::max(ProductPasses<Step>::workspace_bytes(g), short_filters::wgrad_workspace_bytes(g));
+  }
+};
 
 /// Each warp multiplies 64 x 32, or 32 x 32, of the block's tile of C.
 template <int kRowsOfTile, int kColumnsOfTile>

@@ -23,11 +23,15 @@
 #include "kernels/lib/element.h"
 #include "kernels/lib/split_k.h"
 #include "kernels/lib/tensor_core.h"
-#include "kernels/ops/conv_relu_pool/short_filters.cuh"
+#include "kernels/ops/conv2d/short_filters.cuh"
+#include "kernels/ops/conv_relu_pool/short_filters.h"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
+
+using conv2d::StoredImages;
+using WindowGrid = conv2d::WindowGrid<2, 2>;
 
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
@@ -353,7 +357,7 @@ __global__ void __launch_bounds__(kThreads, 1)
 template <class T, class X, class Filter>
 void launch(Stream& stream, const ForwardArgs& args) {
   const Geometry& g = args.geometry;
-  const WindowGrid grid(g);
+  const WindowGrid grid(g.conv, g.out_height(), g.out_width());
   const auto* x = static_cast<const X*>(args.x);
   const std::int64_t row = g.conv.in_width * g.conv.in_channels;
   const StoredImages<T, X> images{x,
@@ -366,7 +370,8 @@ void launch(Stream& stream, const ForwardArgs& args) {
       .in_pairs = g.conv.padding == 0 && row % 2 == 0 && reinterpret_cast<std::uintptr_t>(x) % (2 * sizeof(X)) == 0,
       .aligned = filters % kThreadFilters == 0 && reinterpret_cast<std::uintptr_t>(args.y) % 16 == 0 &&
                  reinterpret_cast<std::uintptr_t>(args.codes) % 4 == 0};
-  const std::int64_t blocks = std::min<std::int64_t>(lib::ceil_div(grid.tiles(), kWarps), kMostBlocks);
+  const std::int64_t blocks =
+      std::min<std::int64_t>(lib::ceil_div(g.out_positions(), kTileWindows * kWarps), kMostBlocks);
   const simt::Config config{
       .grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(lib::ceil_div(filters, kBlockFilters))),
       .block = dim3(kThreads)};
@@ -381,7 +386,7 @@ namespace short_filters {
 
 bool forward(Stream& stream, const ForwardArgs& args) {
   if (!knows(args.geometry)) return false;
-  with_short_filter(args.geometry.conv, [&]<class Filter>(Filter) {
+  conv2d::with_short_filter(args.geometry.conv, [&]<class Filter>(Filter) {
     lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
       args.x_dtype == DType::f32 ? launch<T, float, Filter>(stream, args) : launch<T, T, Filter>(stream, args);
     });

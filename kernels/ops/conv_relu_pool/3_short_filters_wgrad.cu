@@ -21,11 +21,19 @@
 #include "kernels/lib/element.h"
 #include "kernels/lib/split_k.h"
 #include "kernels/lib/tensor_core.h"
-#include "kernels/ops/conv_relu_pool/short_filters.cuh"
+#include "kernels/ops/conv2d/short_filters_wgrad.cuh"
+#include "kernels/ops/conv_relu_pool/short_filters.h"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
+
+using conv2d::StoredImages;
+using WindowGrid = conv2d::WindowGrid<2, 2>;
+template <class Filter>
+using StagedRows = conv2d::StagedRows<Filter, WindowGrid, Filter::kInputs>;
+template <class Filter>
+using WeightRows = conv2d::WeightRows<Filter>;
 
 constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
@@ -36,13 +44,10 @@ constexpr int kWindowStep = kTileWindows / kThreadWindows;
 constexpr int kThreadFilters = 4;  // neighbours
 
 struct Shape {
-  WindowGrid grid;
+  conv2d::StagedShape<WindowGrid> rows;
   int filters, code_bytes;  // a position's
   int windows_of_slice;
-  conv2d::Divisor vectors_of_row;  // of four inputs, with padding
-  int pitch;                       // of a staged row, in words
-  bool in_vectors;                 // no padding, and each vector is one aligned access
-  bool aligned;                    // four filters of dy, and their codes, are one aligned access
+  bool aligned;  // four filters of dy, and their codes, are one aligned access
 };
 
 /// dy and codes of a thread's windows and filters: a column of dz for each filter.
@@ -92,170 +97,40 @@ struct Gradients {
   }
 };
 
-/// The rows of images under kStagedWindows windows, with their padding, in shared memory: for each input the pair of it
-/// and its right neighbour. Two words in columns that no row has are pairs of ones.
-template <class Filter>
-struct StagedRows {
-  static constexpr int kRowsOfWindow = Filter::kKernel + 1;
-
-  std::uint32_t* words;  // [row][pitch]
-  int pitch;
-  int first_row;  // of all rows of all images
-
-  static std::int64_t vectors_of_row(const Geometry& g) {
-    return lib::ceil_div((g.conv.in_width + 2 * g.conv.padding) * Filter::kInputs, 4);
-  }
-  /// The distance of rows in words: those that a fragment sees in different rows of the kernel are in different banks.
-  static std::int64_t pitch_of(const Geometry& g) {
-    return lib::ceil_div(4 * vectors_of_row(g) + 1 - 12, 32) * 32 + 12;
-  }
-  /// Windows of `lines` lines, of one or several images.
-  static std::int64_t rows_under(const Geometry& g, std::int64_t lines) {
-    const std::int64_t unused = g.conv.in_height + 2 * g.conv.padding - 2 * g.out_height();
-    return 2 * (lines - 1) + lib::ceil_div(lines - 1, g.out_height()) * unused + kRowsOfWindow;
-  }
-  static std::int64_t words_of(const Geometry& g) {
-    if (g.out_height() == 0 || g.out_width() == 0) return 0;
-    return rows_under(g, lib::ceil_div(kStagedWindows - 1, g.out_width()) + 1) * pitch_of(g);
-  }
-
-  __device__ int one() const { return pitch - 1; }
-  /// Ones in two neighbouring rows, as for two rows of a window.
-  template <class T>
-  __device__ void set_ones() const {
-    if (threadIdx.x < 2) words[static_cast<int>(threadIdx.x) * pitch + one()] = lib::pair_of<T>(1.0f, 1.0f);
-  }
-  /// Where the first input of a window is.
-  __device__ unsigned byte(const WindowGrid& grid, const WindowGrid::Position& at) const {
-    const int word = (grid.row(at) - first_row) * pitch + (at.x + grid.padding) * Filter::kInputs;
-    return static_cast<unsigned>(word) * static_cast<unsigned>(sizeof(std::uint32_t));
-  }
-
-  /// Up to row `last_row`. A thread takes four neighbouring inputs; those between rows belong to no pair that is used.
-  template <class T, class Images>
-  __device__ void load(const Images& images, const Shape& s, int last_row) const {
-    using Element = typename Images::Element;
-    const int elements = s.grid.width * Filter::kInputs, margin = s.grid.padding * Filter::kInputs;
-    const int vectors = (last_row + 1 - first_row) * s.vectors_of_row.value();
-    for (int i = static_cast<int>(threadIdx.x); i < vectors; i += kThreads) {
-      const auto [row, vector] = s.vectors_of_row.divide(i);
-      const auto [index, line] = s.grid.rows_of_image.divide(first_row + row);
-      const auto* const image = images.image(index);
-      Element inputs[4 + Filter::kInputs];
-      if (s.in_vectors) {
-        const auto* const from = image + line * elements + 4 * vector;
-        images.load_four(inputs, from);
-        const bool last = vector == s.vectors_of_row.value() - 1;
-        SIMT_UNROLL_ON_GPU
-        for (int j = 4; j < 4 + Filter::kInputs; ++j) inputs[j] = images.element(last ? from : from + j);
-      } else {
-        const int y = line - s.grid.padding;
-        SIMT_UNROLL_ON_GPU
-        for (int j = 0; j < 4 + Filter::kInputs; ++j) {
-          const int x = 4 * vector + j - margin;
-          const bool exists = y >= 0 && y < s.grid.height && x >= 0 && x < elements;
-          inputs[j] = exists ? images.element(image + y * elements + x) : static_cast<Element>(0.0f);
-        }
-      }
-      std::uint32_t pairs[4];
-      SIMT_UNROLL_ON_GPU
-      for (int j = 0; j < 4; ++j) pairs[j] = lib::pair_of<T>(inputs[j], inputs[j + Filter::kInputs]);
-      simt::store_as(words + row * s.pitch + 4 * vector, uint4{pairs[0], pairs[1], pairs[2], pairs[3]});
-    }
-  }
-};
-
-/// Rows of a product with all weights, of which a thread has lane / 4 and every eighth from there.
-template <class Filter>
-struct WeightRows {
-  static constexpr int kSteps = (Filter::kWeights + 1 + 15) / 16;  // of 16 rows; one is of ones
-  static constexpr int kThreadRows = 2 * kSteps;
-
-  const char* upper[kThreadRows];  // what they multiply the two upper elements of the first window by
-  int pitch_bytes;                 // from there to the lower elements
-  unsigned moves[kThreadRows];     // 0 for a row of ones, which sees the same words through each window
-
-  __device__ explicit WeightRows(const StagedRows<Filter>& staged)
-      : pitch_bytes(staged.pitch * static_cast<int>(sizeof(std::uint32_t))) {
-    SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < kThreadRows; ++i) {
-      const int weight = static_cast<int>(threadIdx.x % 32 / 4) + 8 * i;
-      moves[i] = weight < Filter::kWeights ? 1 : 0;
-      const int word = moves[i] != 0 ? weight / Filter::kRow * staged.pitch + weight % Filter::kRow : staged.one();
-      upper[i] = reinterpret_cast<const char*>(staged.words + word);
-    }
-  }
-  /// What 16 weights from 16 `step` on multiply the elements of a window by, which is so many bytes after the first.
-  __device__ void load(std::uint32_t (&operand)[4], unsigned window_bytes, int step) const {
-    SIMT_UNROLL_ON_GPU
-    for (int half = 0; half < 2; ++half) {
-      const int row = 2 * step + half;
-      const bool has_ones = 8 * row + 8 > Filter::kWeights;
-      const char* const at = upper[row] + (has_ones ? window_bytes * moves[row] : window_bytes);
-      operand[half] = simt::load_as<std::uint32_t>(at);
-      operand[2 + half] = simt::load_as<std::uint32_t>(at + pitch_bytes);
-    }
-  }
-};
-
 template <class Filter>
 struct alignas(16) Shared {
   unsigned window_bytes[kWarps][kWindowStep][kThreadWindows];  // from the first word of the rows on
-  float products[kWarps][kBlockFilters * Filter::kWeights];
-  float unused[4];  // so that a warp stores to products and biases in different banks
-  float biases[kWarps][kBlockFilters];
+  conv2d::SumsOfWarps<Filter, kWarps, kBlockFilters> sums;
 
   __device__ std::uint32_t* rows() { return reinterpret_cast<std::uint32_t*>(this + 1); }
-  template <int kSums>
-  __device__ static float sum(const float (&of_warps)[kWarps][kSums], unsigned i) {
-    float total = 0;
-    SIMT_UNROLL_ON_GPU
-    for (int warp = 0; warp < kWarps; ++warp) total += of_warps[warp][i];
-    return total;
-  }
 };
 
-/// What a warp has summed.
-template <class Filter>
-struct Sums {
-  static constexpr int kSteps = WeightRows<Filter>::kSteps;
-  float products[kSteps][kThreadFilters][4] = {};
-
-  template <class T>
-  __device__ void add(const WeightRows<Filter>& rows, const unsigned* window_bytes, const Gradients& gradients) {
-    const auto bytes = simt::load_as<uint4>(window_bytes);
+/// sums += the products of a tile's windows.
+template <class T, class Filter>
+__device__ void add(conv2d::WeightSums<Filter, kThreadFilters>& sums, const WeightRows<Filter>& rows, int pitch_bytes,
+                    const unsigned* window_bytes, const Gradients& gradients) {
+  const auto bytes = simt::load_as<uint4>(window_bytes);
+  SIMT_UNROLL_ON_GPU
+  for (int window = 0; window < kThreadWindows; ++window) {
+    std::uint32_t columns[kThreadFilters][2];
     SIMT_UNROLL_ON_GPU
-    for (int window = 0; window < kThreadWindows; ++window) {
-      std::uint32_t columns[kThreadFilters][2];
+    for (int filter = 0; filter < kThreadFilters; ++filter) gradients.column(columns[filter], window, filter);
+    const unsigned of_window = window == 0 ? bytes.x : window == 1 ? bytes.y : window == 2 ? bytes.z : bytes.w;
+    SIMT_UNROLL_ON_GPU
+    for (int step = 0; step < sums.kSteps; ++step) {
+      std::uint32_t inputs[4];
       SIMT_UNROLL_ON_GPU
-      for (int filter = 0; filter < kThreadFilters; ++filter) gradients.column(columns[filter], window, filter);
-      const unsigned of_window = window == 0 ? bytes.x : window == 1 ? bytes.y : window == 2 ? bytes.z : bytes.w;
-      SIMT_UNROLL_ON_GPU
-      for (int step = 0; step < kSteps; ++step) {
-        std::uint32_t inputs[4];
-        rows.load(inputs, of_window, step);
-        SIMT_UNROLL_ON_GPU
-        for (int filter = 0; filter < kThreadFilters; ++filter)
-          lib::mma_m16n8k16<T>(products[step][filter], inputs, columns[filter][0], columns[filter][1]);
+      for (int half = 0; half < 2; ++half) {
+        const char* const upper = rows.at(2 * step + half, of_window);
+        inputs[half] = simt::load_as<std::uint32_t>(upper);
+        inputs[2 + half] = simt::load_as<std::uint32_t>(upper + pitch_bytes);  // of the window's lower elements
       }
-    }
-  }
-
-  __device__ void store(Shared<Filter>& shared) const {
-    const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
-    SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < 4 * kSteps; i += 2) {  // a row of the product, in two columns
-      const int weight = i / 4 * 16 + simt::mma_position_in_c(lane, i % 4).row;
-      float* const to = weight < Filter::kWeights ? &shared.products[warp][weight] : shared.biases[warp];
-      const int step = weight < Filter::kWeights ? Filter::kWeights : 1;
-      if (weight > Filter::kWeights) continue;
       SIMT_UNROLL_ON_GPU
-      for (int j = 0; j < 2 * kThreadFilters; ++j)
-        to[(simt::mma_position_in_c(lane, 0).column * kThreadFilters + j) * step] =
-            products[i / 4][j % kThreadFilters][i % 4 + j / kThreadFilters];
+      for (int filter = 0; filter < kThreadFilters; ++filter)
+        lib::mma_m16n8k16<T>(sums.products[step][filter], inputs, columns[filter][0], columns[filter][1]);
     }
   }
-};
+}
 
 template <class T, class Filter, class Images>
 __global__ void __launch_bounds__(kThreads, 1)
@@ -266,11 +141,14 @@ __global__ void __launch_bounds__(kThreads, 1)
   const int warp = static_cast<int>(threadIdx.x / 32), lane = static_cast<int>(threadIdx.x % 32);
   const int block_filter = static_cast<int>(blockIdx.y) * kBlockFilters;
   int begin = static_cast<int>(blockIdx.x) * s.windows_of_slice;
-  int left = s.grid.windows - begin < s.windows_of_slice ? s.grid.windows - begin : s.windows_of_slice;
-  StagedRows<Filter> staged{shared->rows(), s.pitch, 0};
-  staged.template set_ones<T>();
-  const WeightRows<Filter> rows(staged);
-  Sums<Filter> sums;
+  const WindowGrid& grid = s.rows.grid;
+  int left = grid.windows - begin < s.windows_of_slice ? grid.windows - begin : s.windows_of_slice;
+  StagedRows<Filter> staged{shared->rows(), s.rows.pitch, 0};
+  if (threadIdx.x < 2)  // in two neighbouring rows, as for two rows of a window
+    staged.words[static_cast<int>(threadIdx.x) * staged.pitch + staged.last_word()] = lib::pair_of<T>(1.0f, 1.0f);
+  const WeightRows<Filter> rows(staged, staged.last_word());
+  const int pitch_bytes = staged.pitch * static_cast<int>(sizeof(std::uint32_t));
+  conv2d::WeightSums<Filter, kThreadFilters> sums;
   for (; left > 0; begin += kStagedWindows, left -= kStagedWindows) {
     Gradients gradients{};  // on their way while the block waits for rows
     const bool has_tile = warp * kTileWindows < left;
@@ -278,24 +156,21 @@ __global__ void __launch_bounds__(kThreads, 1)
       gradients.load(s, dy, codes, begin + warp * kTileWindows + lane % 4, begin + left,
                      block_filter + lane / 4 * kThreadFilters);
     __syncthreads();  // the rows before are not needed any more
-    staged.first_row = s.grid.row(s.grid.position(begin));
+    staged.first_row = grid.row(grid.position(begin));
     const int last = (left < kStagedWindows ? left : kStagedWindows) - 1;
-    staged.template load<T>(images, s, s.grid.row(s.grid.position(begin + last)) + Filter::kKernel);
+    staged.template load<T, kThreads>(images, s.rows, grid.row(grid.position(begin + last)) + Filter::kKernel);
     if (const unsigned i = threadIdx.x; i < kStagedWindows)
       shared->window_bytes[i / kTileWindows][i % kWindowStep][i % kTileWindows / kWindowStep] =
-          staged.byte(s.grid, s.grid.position(begin + (static_cast<int>(i) < last ? static_cast<int>(i) : last)));
+          staged.byte(grid, grid.position(begin + (static_cast<int>(i) < last ? static_cast<int>(i) : last)));
     __syncthreads();  // the rows are there
-    if (has_tile) sums.template add<T>(rows, shared->window_bytes[warp][lane % 4], gradients);
+    if (has_tile) add<T>(sums, rows, pitch_bytes, shared->window_bytes[warp][lane % 4], gradients);
   }
-  sums.store(*shared);
+  sums.store(shared->sums);
   __syncthreads();  // the sums of all warps are there
   const int filters = s.filters - block_filter < kBlockFilters ? s.filters - block_filter : kBlockFilters;
   const std::int64_t first_filter = std::int64_t{blockIdx.x} * s.filters + block_filter;
-  float* const dw = dw_slices + first_filter * Filter::kWeights;
-  for (unsigned i = threadIdx.x; i < static_cast<unsigned>(filters * Filter::kWeights); i += kThreads)
-    dw[i] = Shared<Filter>::sum(shared->products, i);
-  if (const unsigned filter = threadIdx.x; filter < static_cast<unsigned>(filters))
-    db_slices[first_filter + filter] = Shared<Filter>::sum(shared->biases, filter);
+  shared->sums.store(dw_slices + first_filter * Filter::kWeights, filters);
+  shared->sums.store_biases(db_slices + first_filter, filters);
 }
 
 std::int64_t tiles_of(const Geometry& g) { return lib::ceil_div(g.out_positions(), kTileWindows); }
@@ -306,7 +181,8 @@ std::int64_t tiles_of_slice(const Geometry& g) {
 
 template <class Filter>
 std::size_t shared_bytes(const Geometry& g) {
-  return sizeof(Shared<Filter>) + static_cast<std::size_t>(StagedRows<Filter>::words_of(g)) * sizeof(std::uint32_t);
+  const std::int64_t words = StagedRows<Filter>::words_of(g.conv, kStagedWindows, g.out_height(), g.out_width());
+  return sizeof(Shared<Filter>) + static_cast<std::size_t>(words) * sizeof(std::uint32_t);
 }
 
 template <class T, class X, class Filter>
@@ -316,14 +192,10 @@ void launch(Stream& stream, const BackwardArgs& args, int slices, float* dw_slic
   const StoredImages<T, X> images{static_cast<const X*>(args.x),
                                   lib::narrow<int>("conv_relu_pool", "elements of an image", image)};
   const std::int64_t filters = g.conv.out_channels;
-  const Shape shape{.grid = WindowGrid(g),
+  const Shape shape{.rows = StagedRows<Filter>::shape(g.conv, g.out_height(), g.out_width(), args.x, sizeof(X)),
                     .filters = lib::narrow<int>("conv_relu_pool", "out_channels", filters),
                     .code_bytes = static_cast<int>(g.code_bytes_of_position()),
                     .windows_of_slice = static_cast<int>(tiles_of_slice(g)) * kTileWindows,
-                    .vectors_of_row = conv2d::Divisor(static_cast<int>(StagedRows<Filter>::vectors_of_row(g))),
-                    .pitch = static_cast<int>(StagedRows<Filter>::pitch_of(g)),
-                    .in_vectors = g.conv.padding == 0 && g.conv.in_width * g.conv.in_channels % 4 == 0 &&
-                                  reinterpret_cast<std::uintptr_t>(args.x) % (4 * sizeof(X)) == 0,
                     .aligned = filters % kThreadFilters == 0 && reinterpret_cast<std::uintptr_t>(args.dy) % 8 == 0 &&
                                reinterpret_cast<std::uintptr_t>(args.codes) % 2 == 0};
   const simt::Config config{
@@ -341,7 +213,7 @@ namespace short_filters {
 bool rows_fit(const Geometry& g) {
   constexpr std::size_t kMostSharedBytes = 96 << 10;
   bool fit = false;
-  with_short_filter(g.conv, [&]<class Filter>(Filter) { fit = shared_bytes<Filter>(g) <= kMostSharedBytes; });
+  conv2d::with_short_filter(g.conv, [&]<class Filter>(Filter) { fit = shared_bytes<Filter>(g) <= kMostSharedBytes; });
   return fit;
 }
 
@@ -357,7 +229,7 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
   const auto slices = static_cast<int>(std::max<std::int64_t>(1, lib::ceil_div(tiles_of(g), tiles_of_slice(g))));
   auto* dw_slices = static_cast<float*>(args.workspace);
   float* db_slices = dw_slices + slices * g.conv.weight_elements();
-  with_short_filter(g.conv, [&]<class Filter>(Filter) {
+  conv2d::with_short_filter(g.conv, [&]<class Filter>(Filter) {
     lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
       const auto run = args.x_dtype == DType::f32 ? launch<T, float, Filter> : launch<T, T, Filter>;
       run(stream, args, slices, dw_slices, db_slices);

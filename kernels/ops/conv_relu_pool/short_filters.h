@@ -4,38 +4,15 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/ops/conv2d/short_filters.h"
 #include "kernels/ops/conv_relu_pool/conv_relu_pool.h"
-#include "kernels/simt/simt.h"
 
-/// The first convolution of a network: a filter has so few weights that a k-tile would be mostly empty, and computing
-/// the addresses of patches costs more than their products. The variant "mma" computes these passes by kernels that are
-/// templates on the filter's extents (short_filters.cuh).
+/// The first convolution of a network, pooled 2 x 2: passes of the variant "mma".
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 
-/// A square kernel over so many inputs.
-template <int kKernelExtent, int kInChannels>
-struct ShortFilter {
-  static constexpr int kKernel = kKernelExtent;
-  static constexpr int kInputs = kInChannels;
-  static constexpr int kRow = kKernel * kInputs;  ///< weights of a kernel row: neighbours in memory, as are its inputs
-  static constexpr int kWeights = kKernel * kRow;
-
-  static bool fits(const conv2d::Geometry& g) {
-    return g.kernel_height == kKernel && g.kernel_width == kKernel && g.in_channels == kInputs;
-  }
-};
-
-/// Calls visit(ShortFilter<...>()) for filters of that size; false if there are no kernels for them.
-template <class Visit>
-bool with_short_filter(const conv2d::Geometry& g, Visit visit) {
-  const auto visit_if_fits = [&]<class Filter>(Filter filter) {
-    if (!Filter::fits(g)) return false;
-    visit(filter);
-    return true;
-  };
-  return visit_if_fits(ShortFilter<3, 1>()) || visit_if_fits(ShortFilter<3, 3>()) || visit_if_fits(ShortFilter<5, 1>());
-}
+inline constexpr int kTileWindows = 16;  // of a warp
+inline constexpr int kBlockFilters = 32;
 
 namespace short_filters {
 

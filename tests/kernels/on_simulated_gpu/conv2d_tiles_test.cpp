@@ -81,5 +81,24 @@ TEST(Conv2dTiles, WgradStaysWithinItsBound) {
     }
 }
 
+/// More positions than all blocks of 4_short_filters_*.cu stage at once.
+TEST(Conv2dShortFilters, StayWithinTheirBoundsForLargeBatches) {
+  const DType dtype = DType::f16;
+  const Geometry g = dense(5, 124, 117, 1, 16, 3, 3, 1, 1);
+  const Case c(g, dtype);
+  TypedArray expected = c.dw;
+  reference_wgrad({g, dtype, c.x.data(), c.dy.data(), expected.as<float>(), false});
+  for_each_tiled_variant(dtype, [&](const Variant& variant, Stream& stream) {
+    TypedArray y = TypedArray::unwritten(dtype, c.y.elements());
+    TypedArray dw = TypedArray::unwritten(DType::f32, c.dw.elements());
+    TypedArray workspace = TypedArray::unwritten(DType::f32, variant.workspace_bytes(g) / sizeof(float));
+    variant.forward(stream, {g, dtype, c.x.data(), c.w.data(), y.data()});
+    variant.wgrad(stream, {g, dtype, c.x.data(), c.dy.data(), dw.as<float>(), false, workspace.as<float>()});
+    finish(stream);
+    c.expect_sums(y, c.y, g.filter_elements());
+    c.expect_sums(dw, expected, g.batch * g.out_height() * g.out_width());
+  });
+}
+
 }  // namespace
 }  // namespace gradring::kernels::conv2d
