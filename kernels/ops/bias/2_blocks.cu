@@ -12,9 +12,12 @@
 //   one.
 
 #include <algorithm>
+#include <cstdint>
+#include <type_traits>
 
 #include "kernels/lib/channel_vector.h"
 #include "kernels/lib/element.h"
+#include "kernels/lib/half_pairs.h"
 #include "kernels/lib/split_k.h"
 #include "kernels/ops/bias/bias.h"
 #include "kernels/simt/simt.h"
@@ -53,9 +56,17 @@ __device__ lib::ChannelVector<T, kWidth> load_vector(const T* from) {
 /// The gradient of a ReLU with the output y.
 template <class T, int kWidth>
 __device__ void mask(lib::ChannelVector<T, kWidth>& gradient, const lib::ChannelVector<T, kWidth>& y) {
-  SIMT_UNROLL
-  for (int c = 0; c < kWidth; ++c)
-    if (!(lib::to_f32(y.values[c]) > 0.0f)) gradient.values[c] = lib::from_f32<T>(0.0f);
+  if constexpr (std::is_same_v<T, __half> && kWidth % 2 == 0) {
+    SIMT_UNROLL
+    for (int c = 0; c < kWidth; c += 2) {
+      const std::uint32_t kept = lib::where_greater(simt::load_as<std::uint32_t>(y.values + c), 0);
+      simt::store_as(gradient.values + c, simt::load_as<std::uint32_t>(gradient.values + c) & kept);
+    }
+  } else {
+    SIMT_UNROLL
+    for (int c = 0; c < kWidth; ++c)
+      if (!(lib::to_f32(y.values[c]) > 0.0f)) gradient.values[c] = lib::from_f32<T>(0.0f);
+  }
 }
 
 /// to[c] of block (x, y): the sum of rows [x, x + 1) * rows_of_block; of several blocks x, in slices of `channels` each.
