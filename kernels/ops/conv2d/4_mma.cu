@@ -11,7 +11,8 @@
 // Still slow because: mma.sync cannot keep a Hopper's tensor cores as busy as wgmma does; of 288 columns the last tile
 //   is mostly empty.
 // Limits: f16 and bf16; those of Patches; 2 million columns. An infinity in w or dy times the padding's zeros is NaN.
-//   What is not gathered (is_gathered, vector_bytes) has the operands of products.cuh, whose elements come one by one.
+//   What is not gathered (is_gathered, vector_bytes) has the operands of products.cuh, whose elements come one by one,
+//   or kernels for filters of few weights (short_filters.h).
 
 #include <algorithm>
 #include <type_traits>
