@@ -17,7 +17,7 @@
 #include <algorithm>
 #include <type_traits>
 
-#include "kernels/ops/conv2d/gathered_tile.cuh"
+#include "kernels/ops/conv2d/gathered_mma_tile.cuh"
 #include "kernels/ops/conv2d/mma_product.cuh"
 #include "kernels/ops/conv2d/short_filters.h"
 
@@ -113,52 +113,6 @@ struct OtherPasses : ProductPasses<Step> {
   }
 };
 
-/// Each warp multiplies 64 x 32, or 32 x 32, of the block's tile of C.
-template <int kRowsOfTile, int kColumnsOfTile>
-struct GatheredTile {
-  static constexpr int kRows = kRowsOfTile;
-  static constexpr int kColumns = kColumnsOfTile;
-  static constexpr int kWarpRows = kRows * kColumns > 64 * 64 ? 64 : 32;
-  static constexpr int kWarpColumns = 32;
-  static constexpr int kWarpsAcross = kColumns / kWarpColumns;
-  static constexpr int kThreads = 32 * kWarpsAcross * (kRows / kWarpRows);
-  static constexpr int kRun = 2;
-  using Sums = lib::MmaAccumulators<kWarpRows, kWarpColumns>;
-
-  __device__ static int row() { return static_cast<int>(threadIdx.x / 32u) / kWarpsAcross * kWarpRows; }
-  __device__ static int column() { return static_cast<int>(threadIdx.x / 32u) % kWarpsAcross * kWarpColumns; }
-
-  template <class Stages, class P>
-  __device__ static void multiply(Sums& sums, Stages& stages, const P& product, int k) {
-    const int k_tiles = k_tiles_of<typename Stages::T>(k);
-    const int lane = static_cast<int>(threadIdx.x % 32u);
-    for (int k_tile = 0; k_tile < k_tiles; ++k_tile) {
-      stages.wait();
-      __syncthreads();  // the stage is complete, and no thread still reads the one before it, which is filled next
-      stages.start_next(product);
-      SIMT_UNROLL_ON_GPU
-      for (int step = 0; step < kGatheredK<typename Stages::T>; step += 16)
-        sums.multiply_add(stages.stage().a, row(), stages.stage().b, column(), step, lane);
-      stages.release();
-    }
-  }
-
-  template <class Visit>
-  __device__ static void for_each_run(Sums& sums, Visit visit) {
-    SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < kWarpRows / 16; ++i) {
-      SIMT_UNROLL_ON_GPU
-      for (int j = 0; j < kWarpColumns / 8; ++j) {
-        SIMT_UNROLL_ON_GPU
-        for (int e = 0; e < 4; e += 2) {
-          const simt::Position at = simt::mma_position_in_c(static_cast<int>(threadIdx.x % 32u), e);
-          visit(row() + 16 * i + at.row, column() + 8 * j + at.column, &sums.sums[i][j][e]);
-        }
-      }
-    }
-  }
-};
-
 template <class Tile, class C, class P, class E>
 __global__ void __launch_bounds__(Tile::kThreads)
     conv2d_gathered_mma_kernel(SIMT_GRID_CONST(Products<P>) products, C* c, E epilogue) {
@@ -174,7 +128,7 @@ __global__ void __launch_bounds__(Tile::kThreads)
 }
 
 struct Engine {
-  using Tiles = TensorTiles<GatheredTile>;
+  using Tiles = TensorTiles<GatheredMmaTile>;
   using Widest = __half;  // of the types
   static void with_type(DType dtype, auto visit) { lib::with_half(dtype, visit); }
 

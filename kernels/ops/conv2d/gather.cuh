@@ -77,8 +77,10 @@ struct PatchRows : PatchView<T> {
   template <int kMN, int kThreads>
   class Copier {
    public:
-    /// Several lanes copy the same row: one lane finds a row, and the others get it from there.
-    __device__ Copier(const PatchRows& from, int first_mn, int, int)
+    /// Several lanes copy the same row: one lane finds a row, and the others get it from there. `From`: PatchRows, or
+    /// what has the same in another order of rows.
+    template <class From>
+    __device__ Copier(const From& from, int first_mn, int, int)
         : channel_(Vectors::column()), offset_(Vectors::column() * kBytes) {
       const int lane = static_cast<int>(threadIdx.x % 32u);
       const int row = first_mn + static_cast<int>(threadIdx.x / 32u) * kRowsOfWarp + lane % kRowsOfWarp +
@@ -212,6 +214,10 @@ struct FilterColumns {
     using Vectors = lib::SwizzledVectors<T, kThreads, kVectorBytes>;
     static constexpr int kBytes = sizeof(T);
     static constexpr int kPasses = kGatheredK<T> / Vectors::kRowsOfPass;
+    static constexpr int kVectorsOfRow = static_cast<int>(Vectors::kVectorsOfRow);
+    static constexpr int kRowsOfWarp = Vectors::kRowsOfWarp;
+    static constexpr std::int64_t kOutside = -1;  // no offset
+    static_assert(kPasses * kRowsOfWarp <= 32);
 
     template <int kPass>
     __device__ void copy_row(ByteAddress at, int channels_left, SharedAddress to) const {
@@ -236,11 +242,16 @@ struct FilterColumns {
       filter_ += kGatheredK<T>;
       at_ += std::int64_t{kGatheredK<T>} * from.filter_elements * kBytes;
     }
+    /// Several lanes copy parts of the same row: one lane finds it, as in PatchRows.
     __device__ void copy_of_any(const FilterColumns& from, SharedAddress to) const {
+      const int lane = static_cast<int>(threadIdx.x % 32u);
+      const int row = row_ - lane / kVectorsOfRow + lane % kRowsOfWarp + lane / kRowsOfWarp * Vectors::kRowsOfPass;
+      const auto [position, filter] = from.filters.divide(row);
+      const auto [y, x] = from.width.divide(position);
+      const std::int64_t found = y < from.height ? from.offset(filter, y, x) * kBytes : kOutside;
       lib::for_each_constant<kPasses>([&](auto pass) {
-        const auto [position, filter] = from.filters.divide(row_ + pass * Vectors::kRowsOfPass);
-        const auto [y, x] = from.width.divide(position);
-        copy_row<pass>(columns_ + from.offset(filter, y, x) * kBytes, y < from.height ? channels_left_ : 0, to);
+        const std::int64_t offset = __shfl_sync(~0u, found, pass * kRowsOfWarp + lane / kVectorsOfRow);
+        copy_row<pass>(columns_ + offset, offset == kOutside ? 0 : channels_left_, to);
       });
     }
 

@@ -59,7 +59,7 @@ inline bool is_gathered(const Geometry& g) {
 
 template <class T>
 PatchView<T> patches_of_x(const Geometry& g, const void* x) {
-  const Patches checked = Patches::of_outputs(g, all_outputs(g));  // its limits
+  const Patches checked = Patches::of_outputs(g);  // its limits
   return {.data = static_cast<const T*>(x),
           .rows = checked.rows(),
           .channels = static_cast<int>(g.in_channels),
@@ -135,7 +135,7 @@ using DgradProduct = GatheredProduct<PatchRows<T, kVectorBytes>, FilterColumns<T
 template <class T, int kVectorBytes>
 DgradProduct<T, kVectorBytes> gathered_dgrad(const DgradArgs& args, std::int64_t offset_y, std::int64_t offset_x) {
   const Geometry& g = args.geometry;
-  static_cast<void>(Patches::of_inputs(g, all_outputs(g)));  // its limits
+  static_cast<void>(Patches::of_inputs(g));  // its limits
   const std::int64_t s = g.stride;
   /// Of one dimension: kernel positions first + s * i for i < count see the inputs; the last one sees the earliest
   /// output, `origin` for the first input.

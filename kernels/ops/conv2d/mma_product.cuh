@@ -21,7 +21,6 @@ struct MmaTile {
   using Accumulators = lib::MmaAccumulators<kWarpRows, kColumns>;
 };
 
-using Wide = MmaTile<4, 64, 32>;
 using Narrow = MmaTile<4, 32, 32>;
 using Long = MmaTile<2, 64, 32>;  // of wgrad, whose C is small
 using Small = MmaTile<1, 32, 32>;
@@ -30,18 +29,10 @@ constexpr bool is_small(std::int64_t rows, std::int64_t columns) {
   return rows <= Small::kRows && columns <= Small::kColumns;
 }
 
-/// Calls visit(row, column, sum) for this thread's sums; row and column count from the block's tile.
-template <class Tile, class Visit>
-__device__ void for_each_sum(const typename Tile::Accumulators& sums, Visit visit) {
-  const int warp = static_cast<int>(threadIdx.x) / 32;
-  sums.for_each(static_cast<int>(threadIdx.x) % 32,
-                [&](int row, int column, float sum) { visit(warp * Tile::kWarpRows + row, column, sum); });
-}
-
 /// sums += A B for the block's tile, over K = [begin, end); begin is a multiple of the tile's K, and end, too, unless
 /// it is the end of K.
 ///
-/// Threads   the whole block; a block may call it again for other operands of the same types.
+/// Threads   the whole block, once.
 template <class Tile, class A, class B>
 __device__ void add_mma_product(typename Tile::Accumulators& sums, const A& a, const B& b, int first_row,
                                 int first_column, int begin, int end) {
@@ -56,7 +47,6 @@ __device__ void add_mma_product(typename Tile::Accumulators& sums, const A& a, c
   const int k_tiles = (end - begin + Tile::kK - 1) / Tile::kK;
   TileLoader<TileA, Tile::kThreads> a_loader(a, first_row);
   TileLoader<TileB, Tile::kThreads> b_loader(b, first_column);
-  __syncthreads();  // no thread still reads the stages of the product before
   lib::mma_main_loop<Tile::kK>(sums, stages_a, warp_row, stages_b, 0, k_tiles,
                                [&](int k_tile, TileA& a_tile, TileB& b_tile) {
                                  const int k = begin + k_tile * Tile::kK;

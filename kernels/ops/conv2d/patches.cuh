@@ -59,12 +59,8 @@ class Divisor {
 ///           (checked).
 class Patches {
  public:
-  /// The part of the convolution's output that counts: all of it, or what pooling uses.
-  struct Outputs {
-    std::int64_t height, width;
-  };
-  static Patches of_outputs(const Geometry& g, const Outputs& outputs);
-  static Patches of_inputs(const Geometry& g, const Outputs& outputs);
+  static Patches of_outputs(const Geometry& g);
+  static Patches of_inputs(const Geometry& g);
 
   /// Of a row, where in the source the kernel's first position is; of a column, the distance from it.
   struct Row {
@@ -82,14 +78,10 @@ class Patches {
   constexpr int columns() const { return columns_; }
 
   /// A row without elements; a row or a column beyond the last one is such.
-  __device__ static Row no_row() { return {0, kOutside, kOutside}; }
   __device__ Row row(int index) const {
-    if (index >= rows_) return no_row();
+    if (index >= rows_) return {0, kOutside, kOutside};
     const auto [line, across] = grid_width_.divide(index);
     const auto [image, down] = grid_height_.divide(line);
-    return row_at(image, down, across);
-  }
-  __device__ Row row_at(int image, int down, int across) const {
     return {image, down * step_ + origin_, across * step_ + origin_};
   }
   __device__ Column column(int index) const {
@@ -170,10 +162,10 @@ inline Patches::Patches(const Geometry& g, const Shape& shape)
                    (g.in_height + 2 * g.padding) * (g.in_width + 2 * g.padding) * shape.channels);
 }
 
-inline Patches Patches::of_outputs(const Geometry& g, const Outputs& outputs) {
+inline Patches Patches::of_outputs(const Geometry& g) {
   return {g,
-          {.grid_height = outputs.height,
-           .grid_width = outputs.width,
+          {.grid_height = g.out_height(),
+           .grid_width = g.out_width(),
            .source_height = g.in_height,
            .source_width = g.in_width,
            .channels = g.in_channels,
@@ -183,12 +175,12 @@ inline Patches Patches::of_outputs(const Geometry& g, const Outputs& outputs) {
            .dilation = 1}};
 }
 
-inline Patches Patches::of_inputs(const Geometry& g, const Outputs& outputs) {
+inline Patches Patches::of_inputs(const Geometry& g) {
   return {g,
           {.grid_height = g.in_height,
            .grid_width = g.in_width,
-           .source_height = outputs.height,
-           .source_width = outputs.width,
+           .source_height = g.out_height(),
+           .source_width = g.out_width(),
            .channels = g.out_channels,
            .origin = static_cast<int>(g.padding),
            .step = 1,

@@ -23,10 +23,8 @@
 /// An operand is a view with contiguous rows, along K if it is K-major, else along M or N. `row(index)` and
 /// `column(index)` are what elements of a row, or of a column, have in common, computed once for many elements.
 /// `at(row, column)` is the address of an element, or null where it is missing (padding, or outside of the matrix): it
-/// counts as 0, or as `absent(column)` if the operand has that. In an `aligned` operand, 16-byte vectors at columns
-/// that are multiples of 8 are contiguous and aligned, and exist or not as a whole. An operand that is not in memory
-/// has, instead of `at`, `element(row, column)` and, for vectors, `Vector fetch(row, column)`, which only loads, and
-/// `store(to, vector)`.
+/// counts as 0. In an `aligned` operand, 16-byte vectors at columns that are multiples of 8 are contiguous and aligned,
+/// and exist or not as a whole.
 namespace gradring::kernels::conv2d {
 inline namespace GRADRING_KERNEL_COPY {
 
@@ -56,8 +54,8 @@ struct PatchMatrix {
   const T* data;
   bool aligned;
 
-  __device__ Row row(int index) const { return row_of(patches.row(index)); }
-  __device__ Row row_of(const Patches::Row& row) const {
+  __device__ Row row(int index) const {
+    const Patches::Row row = patches.row(index);
     const T* image = data + patches.image_offset(row.image);
     return {row.y, row.x, patches.dilated() ? image : image + patches.offset_in_image(row.y, row.x)};
   }
@@ -125,8 +123,6 @@ Product(A, B, int, int, int) -> Product<A, B>;
 
 inline void check_one_group(const Geometry& g) { lib::check_limit("conv2d", "groups", g.groups, 1); }
 
-inline Patches::Outputs all_outputs(const Geometry& g) { return {g.out_height(), g.out_width()}; }
-
 template <class T>
 DgradFilters<T> dgrad_filters(const Geometry& g, const T* w) {
   return {w, Divisor(lib::narrow<int>("conv2d", "out_channels", g.out_channels)),
@@ -139,7 +135,7 @@ auto forward_product(const ForwardArgs& args) {
   const Geometry& g = args.geometry;
   const auto* x = static_cast<const T*>(args.x);
   const auto* w = static_cast<const T*>(args.w);
-  const PatchMatrix<T, Major::k> a{Patches::of_outputs(g, all_outputs(g)), x, has_aligned_rows(x, g.in_channels)};
+  const PatchMatrix<T, Major::k> a{Patches::of_outputs(g), x, has_aligned_rows(x, g.in_channels)};
   const int filters = lib::narrow<int>("conv2d", "out_channels", g.out_channels);
   const int k = a.patches.columns();
   return Product{a, StoredMatrix<T, Major::k>{w, filters, k, has_aligned_rows(w, k)}, a.patches.rows(), filters, k};
@@ -149,7 +145,7 @@ template <class T>
 auto dgrad_product(const DgradArgs& args) {
   const Geometry& g = args.geometry;
   const auto* dy = static_cast<const T*>(args.dy);
-  const PatchMatrix<T, Major::k> a{Patches::of_inputs(g, all_outputs(g)), dy, has_aligned_rows(dy, g.out_channels)};
+  const PatchMatrix<T, Major::k> a{Patches::of_inputs(g), dy, has_aligned_rows(dy, g.out_channels)};
   const auto b = dgrad_filters(g, static_cast<const T*>(args.w));
   return Product{a, b, a.patches.rows(), b.channels, a.patches.columns()};
 }
@@ -159,7 +155,7 @@ auto wgrad_product(const WgradArgs& args) {
   const Geometry& g = args.geometry;
   const auto* x = static_cast<const T*>(args.x);
   const auto* dy = static_cast<const T*>(args.dy);
-  const PatchMatrix<T, Major::mn> b{Patches::of_outputs(g, all_outputs(g)), x, has_aligned_rows(x, g.in_channels)};
+  const PatchMatrix<T, Major::mn> b{Patches::of_outputs(g), x, has_aligned_rows(x, g.in_channels)};
   const int filters = lib::narrow<int>("conv2d", "out_channels", g.out_channels);
   const int k = b.patches.rows();
   return Product{StoredMatrix<T, Major::mn>{dy, k, filters, has_aligned_rows(dy, g.out_channels)}, b, filters,
@@ -208,19 +204,9 @@ class TileLoader {
     const int column = Tile::kKMajor ? first_k + column_ : column_;
     if (!from.aligned) return load_elements(tile, from, column);
     if constexpr (Tile::kKMajor) common_ = from.column(column);
-    if constexpr (requires { typename Operand::Vector; }) {
-      typename Operand::Vector vectors[kLoads];  // all loads are on the way before the first one is waited for
-      SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < kLoads; ++i)
-        if (has_row(i)) vectors[i] = from.fetch(rows_[i], common_);
-      SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < kLoads; ++i)
-        if (has_row(i)) from.store(to(tile, i), vectors[i]);
-    } else {
-      SIMT_UNROLL_ON_GPU
-      for (int i = 0; i < kLoads; ++i)
-        if (has_row(i)) copy_vector(to(tile, i), from, rows_[i], copy16);
-    }
+    SIMT_UNROLL_ON_GPU
+    for (int i = 0; i < kLoads; ++i)
+      if (has_row(i)) copy_vector(to(tile, i), from, rows_[i], copy16);
   }
 
  private:
@@ -243,7 +229,7 @@ class TileLoader {
     if (const T* here = from.at(row, common_))
       copy16(to, here);
     else
-      simt::store_as(to, absent_vector(from));
+      simt::store_as(to, uint4{});
   }
   __device__ void load_elements(Tile& tile, const Operand& from, int first_column) const {
     for (int j = 0; j < lib::kVectorElements; ++j) {
@@ -255,24 +241,8 @@ class TileLoader {
   }
   __device__ static T element(const Operand& from, const typename Operand::Row& row,
                               const typename Operand::Column& column) {
-    if constexpr (requires { typename Operand::Vector; }) {
-      return from.element(row, column);
-    } else {
-      if (const T* here = from.at(row, column)) return *here;
-      if constexpr (requires { from.absent(column); }) return from.absent(column);
-      return lib::from_f32<T>(0.0f);
-    }
-  }
-  __device__ uint4 absent_vector(const Operand& from) const {
-    uint4 vector{};
-    if constexpr (requires { from.absent(common_); }) {
-      struct alignas(4) Pair {
-        T elements[2];
-      };
-      const Pair first{{from.absent(common_), lib::from_f32<T>(0.0f)}};
-      vector.x = simt::load_as<std::uint32_t>(&first);
-    }
-    return vector;
+    const T* here = from.at(row, column);
+    return here ? *here : lib::from_f32<T>(0.0f);
   }
 
   int row_, column_;

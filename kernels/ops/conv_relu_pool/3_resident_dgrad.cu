@@ -3,7 +3,7 @@
 // Mapping: each block takes every gridDim.x-th image and 32 inputs of it; each warp computes 32 positions at a time.
 // Traffic and bound: dy and codes are read once for 32 inputs, w once a block; dx is written in whole sectors. Bound by
 //   waiting for an image while other blocks compute, then by shared memory: four ldmatrix for eight products.
-// Gains over the step before (3_mma_backward.cu): dz is computed once instead of once for each kernel position; no
+// Gains over the step before (3_mma_backward.cu): dz goes to shared memory alone, which kernel positions share; no
 //   addresses and bounds in the main loop, but margins of zeros in shared memory. Sizes that the compiler knows make
 //   all offsets of that loop part of ldmatrix.
 // Still slow because: the next image is not on the way while one is multiplied; small batches fill half a GPU.

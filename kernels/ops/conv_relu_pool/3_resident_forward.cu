@@ -2,7 +2,8 @@
 // Idea: a whole image, with a margin of zeros, and the filters of a block stay in shared memory (resident.cuh): all
 //   kernel positions are read from the same image.
 // Mapping: each block takes every gridDim.x-th image and 32 filters; each warp computes 8 windows at a time, in the
-//   order of window_maxima.cuh.
+//   order in which a thread's accumulators are four elements of one window: row 8 q + r of a warp's 32 is element q of
+//   window r.
 // Traffic and bound: x is read once for 32 filters, w once a block; y and half a byte of code an output are written.
 //   Bound by waiting for an image while other blocks compute, then by shared memory: four ldmatrix for eight products.
 // Gains over the step before (3_mma_forward.cu): x comes to shared memory once, not once for each kernel position; no
@@ -16,7 +17,6 @@
 
 #include "kernels/lib/reference.h"
 #include "kernels/ops/conv_relu_pool/resident.cuh"
-#include "kernels/ops/conv_relu_pool/window_maxima.cuh"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
@@ -31,11 +31,86 @@ constexpr std::int64_t kMostBlocks = 528;  // four for each multiprocessor of a 
 constexpr int kMostWarps = 4;
 [[maybe_unused]] constexpr int kResidentBlocks = 4;  // for how many a multiprocessor must have registers
 
+constexpr int kWarpWindows = 8;
+constexpr int kWarpElements = 4;  // of each window
+
 struct Shape {
   int batch, filters, windows;               // of an image
   int pixels, line, padding, padded_pixels;  // of x: positions, a row with padding
   int stride;
   Divisor width, windows_of_line;  // of x
+};
+
+template <class T>
+struct alignas(2 * sizeof(T)) Pair {
+  T elements[2];
+};
+
+/// A thread's outputs: of one window, channels 8 j and 8 j + 1 after its first.
+struct WindowMaxima {
+  struct Maximum {
+    float value;
+    int element;
+  };
+  Maximum maxima[kTiles][2] = {};
+
+  using Bias = float[kTiles][2];
+
+  /// That of the same channels; 0 beyond the last one.
+  template <class T>
+  __device__ static void load(Bias& bias, const T* b, int channel, int channels) {
+    SIMT_UNROLL_ON_GPU
+    for (int j = 0; j < kTiles; ++j) {
+      SIMT_UNROLL_ON_GPU
+      for (int c = 0; c < 2; ++c)
+        bias[j][c] = channel + 8 * j + c < channels ? lib::to_f32(b[channel + 8 * j + c]) : 0.0f;
+    }
+  }
+
+  /// sums[i][j][2 h + c] is element 2 i + h of channel 8 j + c.
+  __device__ void take(const float (&sums)[2][kTiles][4], const Bias& bias) {
+    SIMT_UNROLL_ON_GPU
+    for (int j = 0; j < kTiles; ++j) {
+      SIMT_UNROLL_ON_GPU
+      for (int c = 0; c < 2; ++c) {
+        Maximum& best = maxima[j][c];
+        SIMT_UNROLL_ON_GPU
+        for (int element = 0; element < kWarpElements; ++element) {
+          const float z = sums[element / 2][j][element % 2 * 2 + c] + bias[j][c];
+          const bool takes = element == 0 || z > best.value || z != z;  // a NaN takes all, and no number takes it back
+          if (takes) best = {z, element};
+        }
+      }
+    }
+  }
+
+  template <class T>
+  __device__ void store(T* y, std::uint8_t* codes, std::int64_t window, int first_channel, int channels) const {
+    T* const outputs = y + window * channels;
+    const bool in_pairs = channels % 2 == 0 && reinterpret_cast<std::uintptr_t>(y) % sizeof(Pair<T>) == 0;
+    SIMT_UNROLL_ON_GPU
+    for (int j = 0; j < kTiles; ++j) {
+      const int channel =
+          first_channel + 8 * j;  // even: its code and that of its neighbour are a byte of this thread's
+      if (channel >= channels) continue;
+      Pair<T> pair;
+      unsigned code[2];
+      SIMT_UNROLL_ON_GPU
+      for (int c = 0; c < 2; ++c) {
+        const Maximum& best = maxima[j][c];
+        const bool cut_off = best.value <= 0 || channel + c >= channels;
+        pair.elements[c] = lib::from_f32<T>(cut_off ? 0.0f : best.value);
+        code[c] = cut_off ? kCutOff : static_cast<unsigned>(best.element);
+      }
+      if (in_pairs) {
+        simt::store_as(outputs + channel, pair);
+      } else {
+        outputs[channel] = pair.elements[0];
+        if (channel + 1 < channels) outputs[channel + 1] = pair.elements[1];
+      }
+      codes[window * ((channels + 1) / 2) + channel / 2] = packed_codes(code[0], code[1]);
+    }
+  }
 };
 
 template <class T, int kChannels>
@@ -66,8 +141,8 @@ __global__ void __launch_bounds__(32 * kMostWarps, kResidentBlocks)
   const simt::Position in_b = simt::matrices_across(lane);
   const lib::MatrixRow b_row(filters + in_b.row * kFilterPitch + in_b.column);
   const int channel = first_filter + simt::mma_position_in_c(lane, 0).column;
-  typename WindowMaxima<kTiles>::Bias bias;
-  WindowMaxima<kTiles>::load(bias, b, channel, s.filters);
+  WindowMaxima::Bias bias;
+  WindowMaxima::load(bias, b, channel, s.filters);
   for (int image = static_cast<int>(blockIdx.x); image < s.batch; image += static_cast<int>(gridDim.x)) {
     __syncthreads();  // margins are cleared, and no warp still reads the image before
     const T* const x_here = x + std::int64_t{image} * s.pixels * kChannels;
@@ -109,8 +184,8 @@ __global__ void __launch_bounds__(32 * kMostWarps, kResidentBlocks)
         for (lib::MatrixRow& a_of_row : a_rows) a_of_row = a_of_row + s.line * kPitch * kBytes;
       });
       const int window = first + lane / 4;
-      WindowMaxima<kTiles> maxima;
-      maxima.take(sums, 0, kWarpElements, bias);
+      WindowMaxima maxima;
+      maxima.take(sums, bias);
       if (window < s.windows) maxima.store(y, codes, std::int64_t{image} * s.windows + window, channel, s.filters);
     }
   }

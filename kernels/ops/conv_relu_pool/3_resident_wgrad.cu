@@ -9,8 +9,8 @@
 //   multiprocessors, but most of them differ in the part of dw, not in the images. The price: x is read once for 64 or
 //   32 filters, dy and codes once for each row of the kernel, from L2 but for the first time. Bound by memory, and by
 //   shared memory: six ldmatrix for sixteen products (64 filters), four for eight (32).
-// Gains over the step before (3_mma_backward.cu): one computation of dz serves a row of the kernel; no addresses and
-//   bounds in the main loop, but margins of zeros in shared memory.
+// Gains over the step before (3_mma_backward.cu): dz goes to shared memory alone, once for a row of the kernel; no
+//   addresses and bounds in the main loop, but margins of zeros in shared memory.
 // Still slow because: the next images are not on the way while these are multiplied; all warps of a team load the same
 //   dz; three of four of its elements are zeros.
 // Limits: f16 and bf16; at most 16 kernel positions, stride 1; windows of 2 x 2; channels in multiples of 8; dz and x

@@ -24,6 +24,7 @@
 #include "kernels/lib/split_k.h"
 #include "kernels/lib/tensor_core.h"
 #include "kernels/ops/conv2d/short_filters.cuh"
+#include "kernels/ops/conv_relu_pool/pair_maxima.cuh"
 #include "kernels/ops/conv_relu_pool/short_filters.h"
 
 namespace gradring::kernels::conv_relu_pool {
@@ -183,28 +184,10 @@ struct Outputs {
 
   /// sums[e][i]: of element e and filter `pair` or `pair` + 4.
   __device__ void take(int pair, const float (&sums)[kElements][2]) {
-    using lib::kBitsOfA, lib::kBitsOfB, lib::kBitsOfC;
     std::uint32_t z[kElements];
     SIMT_UNROLL_ON_GPU
     for (int e = 0; e < kElements; ++e) z[e] = lib::relu_pair<T>(sums[e][0], sums[e][1]);
-    const std::uint32_t first = lib::larger_of_pairs(z[0], z[1]), second = lib::larger_of_pairs(z[2], z[3]);
-    const std::uint32_t in_second = lib::where_greater(second, first);
-    const std::uint32_t is_odd = lib::combine_bits<(kBitsOfA & kBitsOfB) | (~kBitsOfA & kBitsOfC)>(
-        in_second, lib::where_greater(z[3], z[2]), lib::where_greater(z[1], z[0]));
-    maxima[pair] = lib::larger_of_pairs(first, second);
-    constexpr unsigned kAddMasked = kBitsOfA | (kBitsOfB & kBitsOfC);
-    const std::uint32_t passes = lib::where_greater(maxima[pair], 0);
-    codes = lib::combine_bits<kAddMasked>(codes, is_odd, 0x00010001u << 4 * pair);
-    codes = lib::combine_bits<kAddMasked>(codes, in_second, 0x00020002u << 4 * pair);
-    codes = lib::combine_bits<kBitsOfA | (~kBitsOfB & kBitsOfC)>(codes, passes, 0x000f000fu << 4 * pair);
-  }
-
-  /// Whether a maximum is above 0x7c00: a NaN, or nearly the largest of bf16.
-  __device__ bool are_large() const {
-    std::uint32_t above = 0;
-    SIMT_UNROLL_ON_GPU
-    for (const std::uint32_t pair : maxima) above |= pair + 0x03ff03ffu;
-    return (above & 0x80008000u) != 0;
+    maxima[pair] = maxima_of_pairs(z, codes, 4 * pair);
   }
 
   __device__ OutputVector<T> vector() const {
@@ -342,7 +325,7 @@ __global__ void __launch_bounds__(kThreads, 1)
     for (int which = 0; which < 2; ++which) {
       const int window = first_window + 8 * which;
       if (window >= s.grid.windows || filter >= s.filters) continue;
-      if (outputs[which].are_large()) [[unlikely]]
+      if (are_large(outputs[which].maxima)) [[unlikely]]
         large |= 1u << which;
       else
         Target<T>(s, y, codes, window, filter).store(outputs[which].vector(), outputs[which].codes, s.aligned);

@@ -12,8 +12,8 @@
 //   while this one is pooled; a thread stores four neighbouring filters instead of two.
 // Still slow because: tensor cores wait while a block pools, unless another block multiplies.
 // Limits: sm_90; f16 and bf16; kernels of 3 x 3, stride 1; windows of 2 x 2; 32 inputs; filters a multiple of 32; an
-//   image, 32 filters and the sums fit 96 KB. Else it is the variant before. An infinity in w times the padding's zeros
-//   is NaN.
+//   image, 32 filters and the sums fit 96 KB. Else 4_wgmma_gathered.cu does it. An infinity in w times the
+//   padding's zeros is NaN.
 
 #include <algorithm>
 #include <limits>
@@ -24,6 +24,7 @@
 #include "kernels/lib/warpgroup_mma.h"
 #include "kernels/ops/conv_relu_pool/mma.h"
 #include "kernels/ops/conv_relu_pool/resident.cuh"
+#include "kernels/ops/conv_relu_pool/short_filters.h"
 
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
@@ -249,7 +250,9 @@ namespace {
 
 void forward_or_mma(Stream& stream, const ForwardArgs& args) {
   check_args(args);
-  if (!forward(stream, args)) mma_tiles().forward(stream, args);
+  if (args.geometry.out_elements() == 0 || forward(stream, args) || short_filters::forward(stream, args)) return;
+  check_x_dtype(args.dtype, args.x_dtype);
+  if (!gathered_forward(stream, args)) mma::unfused_forward(stream, args, conv2d::wgmma());
 }
 
 void backward_or_mma(Stream& stream, const BackwardArgs& args) {

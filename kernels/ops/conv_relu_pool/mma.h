@@ -17,6 +17,9 @@ void direct_dgrad(Stream& stream, const BackwardArgs& args);
 /// The passes of the variant "mma", and what others have in common with it.
 namespace mma {
 
+/// conv2d's output, with bias and ReLU, in the workspace; then it is pooled: for any geometry.
+void unfused_forward(Stream& stream, const ForwardArgs& args, const conv2d::Variant& conv2d);  // 3_mma_forward.cu
+
 /// By kernels for some geometries, else by dz in memory and the gradients of conv2d's variant `conv2d`.
 void backward(Stream& stream, const BackwardArgs& args, const conv2d::Variant& conv2d);  // 3_mma_backward.cu
 std::size_t workspace_bytes(const Geometry& g, const conv2d::Variant& conv2d);

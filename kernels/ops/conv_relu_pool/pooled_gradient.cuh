@@ -11,8 +11,8 @@
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 
-/// Of eight 16-bit elements, those whose channels have a bit in `kept`, which is the lowest of a code's four; the others
-/// as 0.
+/// Of eight 16-bit elements, those whose channels have a bit in `kept`, which is the lowest of a code's four; the
+/// others as 0.
 __device__ inline uint4 kept_elements(const uint4& eight, std::uint32_t kept) {
   const std::uint32_t even = kept << 7;  // the highest bits of bytes, of which permute_bytes makes masks
   const std::uint32_t odd = kept << 3;

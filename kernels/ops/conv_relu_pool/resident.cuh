@@ -9,19 +9,19 @@
 #include "kernels/lib/async_copy.h"
 #include "kernels/lib/tensor_core.h"
 #include "kernels/ops/conv_relu_pool/pooled_gradient.cuh"
-#include "kernels/ops/conv_relu_pool/window_maxima.cuh"
 
 /// Passes over images that stay in shared memory as a whole. The im2col matrix is not built, not even there: lanes
 /// point ldmatrix at the rows (positions) that a kernel position sees, so that a step of the main loop has no index
-/// arithmetic but additions of the same number in all lanes; and dz is computed once an image instead of once for each
-/// kernel position.
+/// arithmetic but additions of the same number in all lanes; and dz of an image is in
+/// shared memory alone.
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
 /// The same with wgmma: false, having done nothing, as below.
 namespace wgmma {
 
-bool forward(Stream& stream, const ForwardArgs& args);  // 4_wgmma_forward.cu
-bool dgrad(Stream& stream, const BackwardArgs& args);   // 4_wgmma_dgrad.cu
+bool forward(Stream& stream, const ForwardArgs& args);           // 4_wgmma_forward.cu
+bool gathered_forward(Stream& stream, const ForwardArgs& args);  // 4_wgmma_gathered.cu
+bool dgrad(Stream& stream, const BackwardArgs& args);            // 4_wgmma_dgrad.cu
 
 }  // namespace wgmma
 
