@@ -204,11 +204,12 @@ void launch(Stream& stream, const ForwardArgs& args) {
       .filters = lib::narrow<int>("conv2d", "out_channels", g.out_channels),
       .aligned = g.out_channels % (2 * kGroups) == 0 && reinterpret_cast<std::uintptr_t>(args.y) % kVector == 0};
   const std::int64_t positions = g.batch * g.out_height() * g.out_width();
-  const simt::Config config{
-      .grid = dim3(static_cast<unsigned>(std::min(lib::ceil_div(positions, kStaged), kMostBlocks)),
-                   static_cast<unsigned>(lib::ceil_div(g.out_channels, 8 * kGroups))),
-      .block = dim3(kThreads),
-      .shared_bytes = shared_bytes<Filter>(g)};
+  const std::int64_t filter_blocks = lib::ceil_div(g.out_channels, 8 * kGroups);
+  const std::int64_t blocks =
+      std::min(lib::ceil_div(positions, kStaged), std::max<std::int64_t>(1, kMostBlocks / filter_blocks));
+  const simt::Config config{.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(filter_blocks)),
+                            .block = dim3(kThreads),
+                            .shared_bytes = shared_bytes<Filter>(g)};
   simt::launch<conv2d_short_forward_kernel<T, Filter, kGroups, StoredImages<T, T>>>(
       stream, config, shape, images, static_cast<const T*>(args.w), static_cast<const T*>(args.bias), args.relu,
       static_cast<T*>(args.y));
