@@ -14,6 +14,7 @@
 // Limits: of other geometries, and kernels whose weights do not fit shared memory, the direct variant computes the pass.
 
 #include <algorithm>
+#include <type_traits>
 
 #include "kernels/lib/channel_vector.h"
 #include "kernels/lib/element.h"
@@ -72,11 +73,11 @@ __device__ inline void add_product(float (&sums)[kWidth], const float (&x)[kWidt
   for (int j = 0; j < kWidth; ++j) sums[j] += x[j] * y[j];
 }
 
-/// kSide: of a square kernel; 0: any kernel, known at run time only. dgrad's epilogue does nothing.
-template <class T, int kWidth, int kSide, class Axis>
+/// kSide: of a square kernel; 0: any kernel, known at run time only.
+template <class T, int kWidth, int kSide, class Axis, class E>
 __global__ void grouped_conv2d_gather_depthwise_kernel(SIMT_GRID_CONST(DepthwisePass<Axis>) pass,
                                                        const T* __restrict__ operand, const T* __restrict__ w,
-                                                       T* __restrict__ result, conv2d::Epilogue<T> epilogue) {
+                                                       T* __restrict__ result, E epilogue) {
   SIMT_DYNAMIC_SHARED(float, weights);  // [taps][pitch]
   const ChannelsOfBlock channels(pass.channels, kWidth);
   const int pitch = static_cast<int>(blockDim.x) * kWidth + kPadding;
@@ -95,8 +96,9 @@ __global__ void grouped_conv2d_gather_depthwise_kernel(SIMT_GRID_CONST(Depthwise
     for (int tap = 0; tap < kSide * kSide; ++tap) lib::load_channels(weights + tap * pitch + mine, kept[tap]);
   }
   float bias[kWidth] = {};
-  if (epilogue.bias)
-    for (int j = 0; j < kWidth; ++j) bias[j] = lib::to_f32(epilogue.bias[channels.first + mine + j]);
+  if constexpr (!std::is_same_v<E, conv2d::NoEpilogue>)
+    if (epilogue.bias)
+      for (int j = 0; j < kWidth; ++j) bias[j] = lib::to_f32(epilogue.bias[channels.first + mine + j]);
   const int positions = static_cast<int>(pass.positions());
   const int step = static_cast<int>(gridDim.x * blockDim.y);
   for (int index = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); index < positions; index += step) {
@@ -131,8 +133,10 @@ __global__ void grouped_conv2d_gather_depthwise_kernel(SIMT_GRID_CONST(Depthwise
             add(kw, weights + (kh * pass.kernel_width + kw) * pitch + mine);
         });
     }
-    SIMT_UNROLL
-    for (int j = 0; j < kWidth; ++j) sums[j] = epilogue.clamped(sums[j]);
+    if (epilogue.relu) {
+      SIMT_UNROLL
+      for (int j = 0; j < kWidth; ++j) sums[j] = epilogue.clamped(sums[j]);
+    }
     lib::store_channels(result + std::int64_t{index} * pass.channels + channels.first + mine, sums);
   }
 }
@@ -211,9 +215,9 @@ void with_side(const Geometry& g, Visit visit) {
   visit(std::integral_constant<int, 0>());
 }
 
-template <class T, class Axis>
+template <class T, class Axis, class E>
 void enqueue_gather(Stream& stream, const Geometry& g, const DepthwisePass<Axis>& pass, const T* operand, const T* w,
-                    T* result, const conv2d::Epilogue<T>& epilogue) {
+                    T* result, const E& epilogue) {
   lib::with_channel_width<T>(g.in_channels, {operand, result}, [&](auto width) {
     with_side(g, [&](auto side) {
       const Tiles tiles(pass.channels, width.value);
@@ -226,7 +230,7 @@ void enqueue_gather(Stream& stream, const Geometry& g, const DepthwisePass<Axis>
                          static_cast<unsigned>(tiles.tiles));
       config.shared_bytes =
           static_cast<std::size_t>(g.taps() * (tiles.columns * width.value + kPadding)) * sizeof(float);
-      simt::launch<grouped_conv2d_gather_depthwise_kernel<T, width.value, side.value, Axis>>(
+      simt::launch<grouped_conv2d_gather_depthwise_kernel<T, width.value, side.value, Axis, E>>(
           stream, config, pass, operand, w, result, epilogue);
     });
   });
@@ -250,7 +254,7 @@ void dgrad(Stream& stream, const DgradArgs& args) {
   if (g.in_elements() == 0) return;
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     enqueue_gather<T>(stream, g, dgrad_pass(g), static_cast<const T*>(args.dy), static_cast<const T*>(args.w),
-                      static_cast<T*>(args.dx), {});
+                      static_cast<T*>(args.dx), conv2d::NoEpilogue{});
   });
 }
 
