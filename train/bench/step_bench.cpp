@@ -89,7 +89,7 @@ class TimedRank {
                 .kernels = kernels_,
                 .batch_size = spec.batch_size,
                 .dtype = spec.precision,
-                .keeps_f32 = replica_.program().reads_f32()}) {}
+                .keeps_f32 = replica_.reads_f32()}) {}
 
   /// Steps below 0 warm up.
   void run(std::int64_t step) {

@@ -153,7 +153,7 @@ int loader_threads(const TrainConfig& config, const kernels::Device& device, int
 
 std::unique_ptr<BatchLoader> make_batch_loader(const TrainConfig& config, BatchLoaderSpec spec, Replica& replica) {
   spec.dtype = replica.program().dtype();
-  spec.keeps_f32 = config.data_parallel == 1 && replica.program().reads_f32();
+  spec.keeps_f32 = replica.reads_f32();
   if (!is_resident(config, spec.device)) return std::make_unique<HostBatchLoader>(spec);
   return std::make_unique<ResidentBatchLoader>(spec, replica.stream(), Deadline::after(config.timeout));
 }

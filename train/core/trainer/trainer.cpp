@@ -7,6 +7,7 @@
 #include <cmath>
 #include <iterator>
 
+#include "data/loader/sampler.h"
 #include "train/core/config/resolve.h"
 
 namespace gradring::train {
@@ -14,8 +15,6 @@ namespace {
 
 using kernels::TraceCategory;
 using kernels::TraceScope;
-
-std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// Whether the host enqueues steps before earlier ones are done.
 bool runs_ahead(const kernels::Device& device) { return device.id().kind == kernels::DeviceKind::cuda; }
@@ -202,7 +201,7 @@ void Trainer::enqueue_step(std::int64_t epoch, std::int64_t step) {
                                    ? (share.end - share.begin) * world_.group.world_size()
                                    : share.samples;
   const std::int64_t most = communicates_in_every_pass(config_) ? share.most : share.end - share.begin;
-  const std::int64_t passes = std::max<std::int64_t>(1, ceil_div(most, sizes_.pass));
+  const std::int64_t passes = std::max<std::int64_t>(1, data::ceil_div(most, sizes_.pass));
   std::int64_t position = share.begin;
   for (std::int64_t pass = 0; pass < passes; ++pass) {
     const bool has_samples = position < share.end;
