@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "kernels/lib/partial_sums.h"
+#include "kernels/runtime/branch.h"
 #include "kernels/runtime/dtype.h"
 #include "kernels/runtime/stream.h"
 #include "nn/backend/replica_statistics.h"
@@ -75,6 +76,9 @@ struct BackwardPass {
   RandomKey random = {};
   std::byte* workspace = nullptr;
   PartialSumsTo partial_sums = {};
+  /// For the gradients of the parameters beside dx, where these leave partial sums and so do not use the workspace; the
+  /// caller joins it. Null: there is none.
+  kernels::Branch* branch = nullptr;
 };
 
 /// How a backend computes one node or a chain of nodes, for a fixed largest batch. A plan owns no activations:

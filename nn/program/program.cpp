@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "kernels/base/error.h"
+#include "nn/program/program_memory.h"
 
 namespace gradring::nn {
 namespace {
@@ -33,71 +34,6 @@ void announce(StepObserver& observer, const std::vector<int>& parameters) {
 /// The last parameter of a layer is ready first.
 void tell(StepObserver& observer, const std::vector<int>& parameters) {
   for (auto index = parameters.rbegin(); index != parameters.rend(); ++index) observer.gradient_ready(*index);
-}
-
-std::vector<StageBytes> bytes_of(const std::vector<PlannedStage>& stages, const BatchShards& shards) {
-  std::vector<StageBytes> bytes;
-  for (const PlannedStage& stage : stages)
-    bytes.push_back({.output = shards.bytes(stage.output_bytes),
-                     .saved = shards.bytes(stage.plan->saved_bytes()),
-                     .kept = stage.plan->kept_bytes()});
-  return bytes;
-}
-
-/// Whether a later stage has already written a gradient of what the stage reads.
-bool adds_dx(const ModelPlans& plans, std::size_t number, std::span<const std::size_t> last_readers) {
-  const PlannedStage& stage = plans.stages[number];
-  return plans.has_gradient(stage.x) && last_readers[stage.x] != number;
-}
-
-bool adds_dresidual(const ModelPlans& plans, std::size_t number, std::span<const std::size_t> last_readers) {
-  const PlannedStage& stage = plans.stages[number];
-  const std::size_t read = stage.residual.value_or(kProgramInput);
-  return plans.has_gradient(read) && (read == stage.x || last_readers[read] != number);
-}
-
-/// Of the stages from `first`. What they read of stages before is kept, as the program's input is.
-std::vector<StageCost> costs_of(const ModelPlans& plans, std::span<const StageBytes> bytes, std::size_t first) {
-  const std::vector<PlannedStage>& stages = plans.stages;
-  std::vector<StageCost> costs;
-  for (std::size_t i = first; i < stages.size(); ++i)
-    costs.push_back({.bytes = bytes[i].padded(), .work = stages[i].forward_work, .kept_bytes = bytes[i].padded_kept()});
-  std::size_t first_read = plans.head.x;  // by the stages after i
-  for (std::size_t i = stages.size(); i-- > first;) {
-    costs[i - first].may_end = first_read >= i;
-    for (const std::size_t read : {stages[i].x, stages[i].residual.value_or(kProgramInput)})
-      if (read >= first) first_read = std::min(first_read, read);
-  }
-  return costs;
-}
-
-/// The segments of the stages from `first`.
-Segmentation segments_of(const ModelPlans& plans, std::span<const StageBytes> bytes, std::size_t first,
-                         const Checkpointing& checkpointing) {
-  Segmentation segments = choose_segments(costs_of(plans, bytes, first), checkpointing,
-                                          forward_only_bytes(bytes, plans.last_readers(), first));
-  for (std::size_t& end : segments.ends) end += first;
-  return segments;
-}
-
-/// A gradient lives from the step that writes it first, that of the stage's last reader, to that of its own stage. Where
-/// an earlier reader adds to it, the summand is in memory of its own: two for each stage, of dx and of dresidual.
-Placement place_gradients(const ModelPlans& plans, std::span<const StageBytes> bytes,
-                          std::span<const std::size_t> last_readers) {
-  const std::size_t count = plans.stages.size();
-  std::vector<Lifetime> blocks;
-  for (std::size_t i = 0; i < count; ++i)
-    blocks.push_back(
-        {.bytes = plans.has_gradient(i) ? bytes[i].output : 0, .first = count - last_readers[i], .last = count - i});
-  for (std::size_t i = 0; i < count; ++i) {
-    const PlannedStage& stage = plans.stages[i];
-    const auto summand = [&](std::size_t read, bool adds) {
-      blocks.push_back({.bytes = adds ? bytes[read].output : 0, .first = count - i, .last = count - i});
-    };
-    summand(stage.x, adds_dx(plans, i, last_readers));
-    summand(stage.residual.value_or(kProgramInput), adds_dresidual(plans, i, last_readers));
-  }
-  return assign_offsets(blocks);
 }
 
 }  // namespace
@@ -140,6 +76,7 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
   workspace_ = devices.workspace.allocate(plans_.workspace_bytes);
   if (trains && shards_.count == 1) plans_.assign_partial_sums(most_partial_sum_bytes);
   partial_sums_ = devices.workspace.allocate(plans_.partial_sum_bytes);
+  if (plans_.partial_sum_bytes > 0) branch_.emplace(devices.workspace);
 }
 
 void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, const Batch& batch,
@@ -308,6 +245,7 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
     const auto gradient_of = [&](std::size_t read, std::size_t number) {
       return plans_.has_gradient(read) ? gradient_at(number, read, shard) : nullptr;
     };
+    const PartialSumsTo sums = partial_sums_of(gradients, planned.partial_sums);
     return BackwardPass{.batch = samples_of(shard),
                         .shard = shard,
                         .x = read(planned.x, shard),
@@ -323,7 +261,8 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
                         .kept = kept_of(stage),
                         .random = random_of(shard),
                         .workspace = workspace_.data(),
-                        .partial_sums = partial_sums_of(gradients, planned.partial_sums)};
+                        .partial_sums = sums,
+                        .branch = sums.list && plans_.has_gradient(planned.x) ? &*branch_ : nullptr};
   };
   const bool has_sums = planned.plan->has_statistics();
   if (has_sums)
@@ -336,6 +275,7 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
     planned.plan->enqueue_backward(stream, one);
     if (dx_is_summand) enqueue_sum(stream, planned.x, shard, one.dx);
     if (dresidual_is_summand) enqueue_sum(stream, residual, shard, one.dresidual);
+    if (one.branch) one.branch->join(stream);  // before memory of dy is written again
     if (!has_sums) observer.gradients_of_shard(planned.trained);
   });
 }

@@ -305,6 +305,7 @@ class Program final : public StepProgram {
   kernels::Buffer logits_;  // empty if the last stage writes them
   kernels::Buffer workspace_;
   kernels::Buffer partial_sums_;
+  std::optional<kernels::Branch> branch_;  // of backward, where plans leave partial sums
 };
 
 }  // namespace gradring::nn

@@ -188,7 +188,7 @@ struct Workspace {
   static std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 };
 
-/// By way of dz in memory: dw and db, and dx unless it is null.
+/// By way of dz in memory: dw and db, and dx unless it is null. Only dw uses the rest of the workspace.
 template <class T>
 void backward_of_dz(Stream& stream, const BackwardArgs& args, const conv2d::Variant& conv2d) {
   const Geometry& g = args.geometry;
@@ -203,14 +203,14 @@ void backward_of_dz(Stream& stream, const BackwardArgs& args, const conv2d::Vari
   const int slices = in_vectors ? unpool<T, lib::kVectorElements>(stream, args, from, dz, db_slices)
                                 : unpool<T, 1>(stream, args, from, dz, db_slices);
   lib::sum_slices(stream, db_slices, slices, g.conv.out_channels, args.db, args.accumulate, args.partial_sums);
-  conv2d.wgrad(stream, {.geometry = g.conv,
-                        .dtype = args.dtype,
-                        .x = args.x,
-                        .dy = dz,
-                        .dw = args.dw,
-                        .accumulate = args.accumulate,
-                        .workspace = workspace + parts.conv,
-                        .partial_sums = args.partial_sums});
+  conv2d.wgrad(beside(stream, args.branch), {.geometry = g.conv,
+                                             .dtype = args.dtype,
+                                             .x = args.x,
+                                             .dy = dz,
+                                             .dw = args.dw,
+                                             .accumulate = args.accumulate,
+                                             .workspace = workspace + parts.conv,
+                                             .partial_sums = args.partial_sums});
   if (args.dx) conv2d.dgrad(stream, {.geometry = g.conv, .dtype = args.dtype, .dy = dz, .w = args.w, .dx = args.dx});
 }
 
@@ -224,10 +224,15 @@ void backward(Stream& stream, const BackwardArgs& args, const conv2d::Variant& c
     return;
   }
   check_x_dtype(args.dtype, args.x_dtype);
+  const auto by_way_of_dz = [&](Stream& on, const BackwardArgs& all) {
+    lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) { backward_of_dz<T>(on, all, conv2d); });
+  };
+  Stream& beside_dx = beside(stream, args.branch);
+  if (args.dx && !resident::dgrad(stream, args)) return by_way_of_dz(stream, args);
   BackwardArgs rest = args;
-  if (args.dx && resident::dgrad(stream, args)) rest.dx = nullptr;
-  if (!rest.dx && resident::wgrad(stream, args)) return;
-  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) { backward_of_dz<T>(stream, rest, conv2d); });
+  rest.dx = nullptr;
+  rest.branch = nullptr;
+  if (!resident::wgrad(beside_dx, rest)) by_way_of_dz(beside_dx, rest);
 }
 
 std::size_t workspace_bytes(const Geometry& g, const conv2d::Variant& conv2d) {

@@ -257,9 +257,12 @@ void forward_or_mma(Stream& stream, const ForwardArgs& args) {
 
 void backward_or_mma(Stream& stream, const BackwardArgs& args) {
   check_args(args);
+  Stream& beside_dx = beside(stream, args.branch);
+  if (!args.dx || !dgrad(stream, args)) return mma::backward(stream, args, conv2d::wgmma());
   BackwardArgs rest = args;
-  if (args.dx && dgrad(stream, args)) rest.dx = nullptr;
-  mma::backward(stream, rest, conv2d::wgmma());
+  rest.dx = nullptr;
+  rest.branch = nullptr;
+  mma::backward(beside_dx, rest, conv2d::wgmma());
 }
 
 }  // namespace

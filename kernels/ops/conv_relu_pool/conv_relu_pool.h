@@ -9,6 +9,7 @@
 #include "kernels/lib/partial_sums.h"
 #include "kernels/lib/variant.h"
 #include "kernels/ops/conv2d/conv2d.h"
+#include "kernels/runtime/branch.h"
 
 namespace gradring::kernels::conv_relu_pool {
 
@@ -95,6 +96,8 @@ struct BackwardArgs {
   void* workspace = nullptr;            ///< as in ForwardArgs
   PartialSums* partial_sums = nullptr;  ///< of dw and db
   std::optional<DType> x_dtype{};       ///< as in ForwardArgs
+  /// For dw and db beside dx; some variants use it. The caller joins it. Null: there is none.
+  Branch* branch = nullptr;
 };
 
 void check_args(const ForwardArgs& args);

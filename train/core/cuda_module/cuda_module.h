@@ -20,7 +20,7 @@ namespace gradring::train {
 /// Raise it with every change of CudaModule or of the types in it: KernelSet and its tables, Device, Stream, Event,
 /// Buffer, Backend and its plans, Transport, NcclOptions, PeerMaker, TraceRanges, DeviceTrace. Program and module each
 /// have their own copy of these headers.
-inline constexpr int kCudaModuleVersion = 14;
+inline constexpr int kCudaModuleVersion = 15;
 
 /// libgradring_cuda.so as the program sees it: nvcc's copy of every kernel, the devices that run it, the backend on top
 /// of them, and the transport between them. Opening it needs neither a GPU nor its driver; making a device does.
