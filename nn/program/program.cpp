@@ -5,7 +5,6 @@
 #include <numeric>
 
 #include "kernels/base/error.h"
-#include "nn/program/program_memory.h"
 
 namespace gradring::nn {
 namespace {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "nn/program/program_memory.h"
+#include "nn/program/model_plans.h"
 
 #include <algorithm>
 
