@@ -84,7 +84,7 @@ const Geometry kCases[] = {
 
 /// bf16 differs from f16 in how it is multiplied and rounded, not in how it is moved: the first cases launch each kernel.
 std::span<const Geometry> cases_for(DType dtype) {
-  return std::span(kCases).first(dtype == DType::bf16 ? 10 : std::size(kCases));
+  return std::span(kCases).first(dtype == DType::bf16 ? 12 : std::size(kCases));
 }
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
