@@ -52,6 +52,9 @@ struct ForwardPass {
 struct PartialSumsTo {
   kernels::PartialSums* list = nullptr;
   std::byte* memory = nullptr;  ///< the plan's partial_sum_bytes(), for nothing else until they are added up
+  /// Stream on which the gradients of the parameters may run beside dx, which then uses the workspace alone. The caller
+  /// joins it. Null: they run on the pass's stream. Only with a list.
+  kernels::Branch* branch = nullptr;
 
   /// The workspace of a kernel that may leave sums, else `workspace`.
   std::byte* workspace_or(std::byte* workspace) const { return list ? memory : workspace; }
@@ -76,9 +79,6 @@ struct BackwardPass {
   RandomKey random = {};
   std::byte* workspace = nullptr;
   PartialSumsTo partial_sums = {};
-  /// For the gradients of the parameters beside dx, where these leave partial sums and so do not use the workspace; the
-  /// caller joins it. Null: there is none.
-  kernels::Branch* branch = nullptr;
 };
 
 /// How a backend computes one node or a chain of nodes, for a fixed largest batch. A plan owns no activations:

@@ -71,7 +71,7 @@ struct ModelPlans {
 ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, Backend& backend,
                       ReplicaStatistics* replicas = nullptr);
 
-/// What activation_memory.h asks for, of a model's plans.
+/// Bytes of each stage's output, saved and kept memory, for all shards.
 std::vector<StageBytes> bytes_of(const std::vector<PlannedStage>& stages, const BatchShards& shards);
 
 /// The segments of the stages from `first`.

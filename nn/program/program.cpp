@@ -244,7 +244,8 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
     const auto gradient_of = [&](std::size_t read, std::size_t number) {
       return plans_.has_gradient(read) ? gradient_at(number, read, shard) : nullptr;
     };
-    const PartialSumsTo sums = partial_sums_of(gradients, planned.partial_sums);
+    PartialSumsTo sums = partial_sums_of(gradients, planned.partial_sums);
+    if (sums.list && plans_.has_gradient(planned.x)) sums.branch = &*branch_;
     return BackwardPass{.batch = samples_of(shard),
                         .shard = shard,
                         .x = read(planned.x, shard),
@@ -260,8 +261,7 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
                         .kept = kept_of(stage),
                         .random = random_of(shard),
                         .workspace = workspace_.data(),
-                        .partial_sums = sums,
-                        .branch = sums.list && plans_.has_gradient(planned.x) ? &*branch_ : nullptr};
+                        .partial_sums = sums};
   };
   const bool has_sums = planned.plan->has_statistics();
   if (has_sums)
@@ -274,7 +274,7 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
     planned.plan->enqueue_backward(stream, one);
     if (dx_is_summand) enqueue_sum(stream, planned.x, shard, one.dx);
     if (dresidual_is_summand) enqueue_sum(stream, residual, shard, one.dresidual);
-    if (one.branch) one.branch->join(stream);  // before memory of dy is written again
+    if (one.partial_sums.branch) one.partial_sums.branch->join(stream);  // before memory of dy is written again
     if (!has_sums) observer.gradients_of_shard(planned.trained);
   });
 }

@@ -44,13 +44,14 @@ class ConvolutionPlan final : public Plan {
                                .elements = static_cast<std::size_t>(geometry.out_elements())});
     scratch().enqueue_bias(stream, bias_, pass, dtype_, rows, masks);
     if (pass.gradients[0])
-      conv_.wgrad(beside(stream, pass.branch), {.geometry = geometry,
-                                                .dtype = dtype_,
-                                                .x = pass.x,
-                                                .dy = pass.dy,
-                                                .dw = pass.gradients[0],
-                                                .workspace = pass.partial_sums.workspace_or(pass.workspace),
-                                                .partial_sums = pass.partial_sums.list});
+      conv_.wgrad(beside(stream, pass.partial_sums.branch),
+                  {.geometry = geometry,
+                   .dtype = dtype_,
+                   .x = pass.x,
+                   .dy = pass.dy,
+                   .dw = pass.gradients[0],
+                   .workspace = pass.partial_sums.workspace_or(pass.workspace),
+                   .partial_sums = pass.partial_sums.list});
     if (pass.dx)
       conv_.dgrad(stream,
                   {.geometry = geometry, .dtype = dtype_, .dy = pass.dy, .w = pass.parameters[0], .dx = pass.dx});
@@ -110,7 +111,7 @@ class ConvReluPoolPlan final : public Plan {
                                .workspace = pass.partial_sums.workspace_or(pass.workspace),
                                .partial_sums = pass.partial_sums.list,
                                .x_dtype = pass.x_dtype,
-                               .branch = pass.branch});
+                               .branch = pass.partial_sums.branch});
   }
 
  private:

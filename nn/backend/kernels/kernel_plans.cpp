@@ -47,7 +47,7 @@ class LinearPlan final : public Plan {
                                .dy = pass.dy,
                                .dx = pass.dy,
                                .elements = static_cast<std::size_t>(pass.batch * layer_.out_features)});
-    enqueue_gradients(beside(stream, pass.branch), pass);
+    enqueue_gradients(beside(stream, pass.partial_sums.branch), pass);
     if (!pass.dx) return;
     gemm_.run(stream, {.dtype = dtype_,  // dx [n, in] = dy * w
                        .c_dtype = dtype_,

@@ -55,7 +55,6 @@ class LeavingPlan final : public nn::PlanDecorator {
   void enqueue_backward(kernels::Stream& stream, const nn::BackwardPass& pass) override {
     nn::BackwardPass complete = pass;
     complete.partial_sums = {};
-    complete.branch = nullptr;  // which is for plans that leave sums
     PlanDecorator::enqueue_backward(stream, complete);
     halves_.leave(stream, pass.gradients, pass.partial_sums);
   }
