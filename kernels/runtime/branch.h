@@ -15,7 +15,7 @@ namespace gradring::kernels {
 ///                    \                 /
 ///   branch             weight gradient
 ///
-/// Threads   one. The device must outlive it.
+/// Threads   one. The device must outlive it, and it the work of the joined stream.
 /// Example   tests/kernels/runtime/branch_test.cpp
 class Branch {
  public:

@@ -58,16 +58,18 @@ TEST_F(BranchOfAStream, IsNotWaitedForIfItWasNotForked) {
   EXPECT_THAT(done_, ElementsAre("stream"));
 }
 
-TEST_F(BranchOfAStream, IsTheStreamItselfWhereThereIsNone) {
+TEST_F(BranchOfAStream, BesideReturnsTheStreamWithoutABranch) {
   EXPECT_EQ(&beside(*stream_, nullptr), stream_.get());
   EXPECT_NE(&beside(*stream_, &branch_), stream_.get());
   branch_.join(*stream_);
+  tests::finish(*stream_);
 }
 
 TEST_F(BranchOfAStream, ReportsItsLaunchesToTheObserverOfTheStream) {
   LaunchLog log(*stream_);
   EXPECT_EQ(branch_.fork(*stream_).launch_observer(), &log);
   branch_.join(*stream_);
+  tests::finish(*stream_);
 }
 
 }  // namespace
