@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -88,7 +89,9 @@ CommandLine command_line(StepBenchOptions& options) {
                     "be repeated",
                 .read = [&](std::string_view text) { options.excluded.emplace_back(text); }},
                choice_option("backend", "implementation of the layers (default auto)", options.backend),
-               switch_option("autotune", "kernels and libraries of each layer as gradring train chooses them with it",
+               switch_option("autotune",
+                             "choice of kernels and libraries for each layer, as by gradring train --autotune; on a "
+                             "GPU, for one rank",
                              options.autotune),
                count_option("nprocs", "ranks, each a process (default 1, or the launcher's)", 1, options.nprocs),
                choice_option("comm", "transport between ranks (default auto: shm on the CPU, nccl on GPUs)",
@@ -195,6 +198,7 @@ nlohmann::json results_of(const RankReport& of_rank, const StepBenchOptions& opt
           {"device", options.device},
           {"ranks", of_rank.world_size},
           {"comm", word_of(options.comm)},
+          {"autotune", options.autotune},
           {"slowest_rank_microseconds", to_json(of_rank.slowest, kMicroseconds)},
           {"step_microseconds", to_json(report.times.step, kMicroseconds)},
           {"parts", parts},
@@ -309,8 +313,6 @@ nlohmann::json measure_steps(const StepBenchOptions& options, const Compute& com
 
 /// All batch sizes on this rank.
 void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& environment) {
-  if (options.autotune && environment.world_size > 1)
-    throw UsageError("--autotune here is for one rank: leave it or --nprocs out");
   const unsigned threads = threads_of_rank(options.threads, environment, system_variable);
   options.threads = threads;
   const Compute compute = make_compute({.device = options.device,
@@ -320,6 +322,8 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& environme
                                         .autotune = options.autotune,
                                         .threads = threads,
                                         .local_rank = environment.local_rank});
+  if (options.autotune && !compute.module)
+    throw UsageError("--autotune is for the kernels of a GPU, but the device is cpu: add --device cuda");
   options.spec.precision = dtype_of(options.precision, compute.device->id());
   options.device = shown_device(compute);
   const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
@@ -375,6 +379,8 @@ int run_step(Arguments args, KeptAlive&) {
     return kOk;
   }
   const auto environment = WorkerEnvironment::from_environment(system_variable);
+  if (options.autotune && std::max(options.nprocs, environment.world_size) > 1)
+    throw UsageError("--autotune measures on one rank, but there are several: leave out --autotune, or run one rank");
   if (environment.rank == 0) bench::check_files(options.common.files);
   return bench::run_as_processes({.name = "step", .args = args, .nprocs = options.nprocs}, environment,
                                  [&] { run_step_rank(options, environment); });

@@ -190,8 +190,9 @@ Options device_options() {
                    "matrix multiplication kernel: a variant from `gradring bench kernels --op gemm`, onednn or cublas",
                    &TrainConfig::gemm)),
       changing(Changes::rounding, flag_option("autotune",
-                                              "measurement of kernels and libraries for each layer on a GPU; the "
-                                              "fastest is cached and kept by --resume",
+                                              "measurement of kernels and libraries for each layer on a GPU (on a "
+                                              "simulated GPU: their counted bounds); the fastest is cached and kept by "
+                                              "--resume",
                                               &TrainConfig::autotune)),
       on_or_off_option("cuda-graph", "CUDA graph of forward, backward, all-reduce and update",
                        &TrainConfig::cuda_graph),

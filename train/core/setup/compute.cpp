@@ -147,7 +147,7 @@ Compute on_cuda(const ComputeSpec& spec, int index) {
         "real one",
         spec.threads, spec.threads == 1 ? "" : "s"));
   if (compute.simulator && spec.autotune)
-    remark("--autotune ranks our kernels by the counted bound of their time, as a simulated GPU measures none");
+    remark("--autotune on a simulated GPU chooses our kernels by the counted bound of their time, as it has no times");
   compute.backend = compute.module->make_backend(
       *compute.device, {.conv = spec.conv,
                         .gemm = spec.gemm,

@@ -167,6 +167,16 @@ TEST(BenchStep, ShowsWhereTheTimeGoes) {
   EXPECT_THAT(place.left(), ElementsAre("bench.json"));
 }
 
+TEST(BenchStep, RejectsAutotuneWithoutAGpuAndOfSeveralRanks) {
+  const Workplace place;
+  const ProgramEnd on_cpu = place.run({"bench", "step", "--autotune"});
+  EXPECT_EQ(on_cpu.code, 2) << on_cpu.err;
+  EXPECT_THAT(on_cpu.err, HasSubstr("--autotune is for the kernels of a GPU"));
+  const ProgramEnd of_two = place.run({"bench", "step", "--autotune", "--nprocs", "2"});
+  EXPECT_EQ(of_two.code, 2) << of_two.err;
+  EXPECT_THAT(of_two.err, HasSubstr("--autotune measures on one rank"));
+}
+
 TEST(BenchStep, SetsAProgramThatComputesActivationsTwiceBesideIt) {
   const Workplace place;
   const ProgramEnd end =
