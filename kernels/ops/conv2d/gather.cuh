@@ -216,7 +216,8 @@ struct FilterColumns {
     static constexpr int kPasses = kGatheredK<T> / Vectors::kRowsOfPass;
     static constexpr int kVectorsOfRow = static_cast<int>(Vectors::kVectorsOfRow);
     static constexpr int kRowsOfWarp = Vectors::kRowsOfWarp;
-    static constexpr std::int64_t kOutside = -1;  // no offset
+    static constexpr std::int64_t kOutside =
+        -16;  // no offset; aligned, as cp.async demands even of what it does not read
     static_assert(kPasses * kRowsOfWarp <= 32);
 
     template <int kPass>
