@@ -81,6 +81,18 @@ TEST(ThreadCopy, SourceMustBeInBounds) {
   EXPECT_NE(fault.find("global memory is read out of bounds: 16 bytes"), fault.npos) << fault;
 }
 
+TEST(ThreadCopy, SourceMustBeAlignedEvenIfNothingIsRead) {
+  for (const std::string source_size : {"16", "8", "0"}) {
+    const auto copy_from = [&](const std::string& from) {
+      return copy("mov.u32 %r5, " + source_size + "; cp.async.cg.shared.global [%to], [" + from +
+                  "], 16, %r5; cp.async.wait_all;" + kRead);
+    };
+    EXPECT_EQ(copy_from("%from").size(), 128u);
+    const std::string fault = fault_of([&] { copy_from("%from+-4"); });
+    EXPECT_NE(fault.find("misaligned address in global memory: 16 bytes"), fault.npos) << fault;
+  }
+}
+
 const std::string kBarrier =
     ".reg .pred %leader; .reg .b32 %bar; .shared .align 8 .b8 barriers[16]; mov.u32 %bar, barriers;\n"
     "setp.eq.u32 %leader, %thread, 0;\n";

@@ -6,6 +6,7 @@
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/operations/access.h"
+#include "kernels/simulated_gpu/machine/operations/access_checks.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/memory/shared_memory.h"
@@ -34,6 +35,7 @@ void copy_by_threads(const Operation& operation, Warp& warp, Mask active) {
   if (whole == active) {
     resolve(operation, warp, active, StateSpace::global, Access::read, details.bytes, from);
   } else {
+    check_alignment(operation, warp, active, details.bytes, from, span_of(from, details.bytes), "global");
     count_global_reads(operation, warp, reading, details.bytes, from);
     for_each_lane(active, [&](unsigned lane) {
       if (filled[lane] > details.bytes) warp.fail(operation, lane, "cp.async reads more bytes than it writes");
