@@ -52,8 +52,8 @@ struct ForwardPass {
 struct PartialSumsTo {
   kernels::PartialSums* list = nullptr;
   std::byte* memory = nullptr;  ///< the plan's partial_sum_bytes(), for nothing else until they are added up
-  /// Stream on which the gradients of the parameters may run beside dx, which then uses the workspace alone. The caller
-  /// joins it. Null: they run on the pass's stream. Only with a list.
+  /// Stream on which the gradients of the parameters may run beside dx; only one of both may use the workspace. The
+  /// caller joins it before the workspace is used again. Null: they run on the pass's stream. Only with a list.
   kernels::Branch* branch = nullptr;
 
   /// The workspace of a kernel that may leave sums, else `workspace`.

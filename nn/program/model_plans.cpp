@@ -260,7 +260,6 @@ ModelPlans plan_model(const Model& model, std::int64_t batch, kernels::DType dty
   plans.head.layers = names_of(std::span(nodes.specs).last(in_head));
   if (in_head > 0) plans.head.logits_bytes = output_bytes_of(nodes.specs.back());
   if (trains) plans.sum = plan_sum(nodes, backend);
-  if (plans.sum) plans.workspace_bytes = std::max(plans.workspace_bytes, plans.sum->workspace_bytes());
   return plans;
 }
 

@@ -279,15 +279,14 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
   });
 }
 
-/// Adds to the gradient of a stage's output.
+/// Adds to the gradient of a stage's output. An Add needs no workspace, which may still be in use on the branch.
 void Program::enqueue_sum(kernels::Stream& stream, std::size_t stage, int shard, const void* summand) {
   const auto elements = static_cast<std::int64_t>(plans_.stages[stage].output_bytes / kernels::size_of(dtype_));
   std::byte* const gradient = gradient_at(stage, stage, shard);
   plans_.sum->enqueue_forward(stream, {.batch = samples_of(shard) * (elements / shards_.size),
                                        .x = gradient,
                                        .residual = summand,
-                                       .y = gradient,
-                                       .workspace = workspace_.data()});
+                                       .y = gradient});
 }
 
 void Program::enqueue_head(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,

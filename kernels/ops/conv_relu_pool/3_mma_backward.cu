@@ -37,7 +37,7 @@ struct Cells {
 
   explicit Cells(const Geometry& g)
       : window(static_cast<int>(g.window)),
-        count(lib::narrow<int>("conv_relu_pool", "positions", count_of(g))),
+        count(checked_count(g)),
         out_height(static_cast<int>(g.conv.out_height())),
         out_width(static_cast<int>(g.conv.out_width())),
         windows_down(static_cast<int>(g.out_height())),
@@ -45,11 +45,13 @@ struct Cells {
         height(static_cast<int>(extent(g, out_height))),
         width(static_cast<int>(extent(g, out_width))) {}
 
-  static std::int64_t count_of(const Geometry& g) {
-    return g.conv.batch * extent(g, g.conv.out_height()) * extent(g, g.conv.out_width());
-  }
-
  private:
+  /// With room for those of a block beyond the last.
+  static int checked_count(const Geometry& g) {
+    const std::int64_t cells = g.conv.batch * extent(g, g.conv.out_height()) * extent(g, g.conv.out_width());
+    lib::check_limit("conv_relu_pool", "positions", cells, std::int64_t{1} << 30);
+    return static_cast<int>(cells);
+  }
   static std::int64_t extent(const Geometry& g, std::int64_t outputs) { return lib::ceil_div(outputs, g.window); }
 };
 
@@ -167,7 +169,7 @@ int unpool(Stream& stream, const BackwardArgs& args, const PooledGradient<T>& fr
   const std::int64_t cells_of_block = std::max<std::int64_t>(1, lib::ceil_div(cells.count, layout.blocks(cells.count)));
   const std::int64_t blocks = std::max<std::int64_t>(1, lib::ceil_div(cells.count, cells_of_block));
   const std::int64_t chunks = lib::ceil_div(from.channels, std::int64_t{layout.vectors} * kWidth);
-  lib::check_limit("conv_relu_pool", "channels", chunks, 65535);
+  lib::check_limit("conv_relu_pool", "channels", from.channels, 65535LL * layout.vectors * kWidth);
   const simt::Config config{.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(chunks)),
                             .block = dim3(kThreads)};
   simt::launch<conv_relu_pool_unpool_kernel<T, kWidth>>(stream, config, cells, from, layout,
@@ -175,42 +177,41 @@ int unpool(Stream& stream, const BackwardArgs& args, const PooledGradient<T>& fr
   return static_cast<int>(blocks);
 }
 
-/// Offsets in the workspace, after dz.
-struct Workspace {
-  std::size_t conv, db, bytes;
+std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
 
-  Workspace(const Geometry& g, const conv2d::Variant& conv2d)
-      : conv(rounded(lib::bytes_of(g.conv.out_elements(), DType::f16))),
-        db(conv + rounded(conv2d.workspace_bytes(g.conv))),
-        bytes(db + rounded(static_cast<std::size_t>(kMostBlocks * g.conv.out_channels) * sizeof(float))) {}
+/// Slices of dw, then of db.
+struct Slices {
+  std::size_t db, bytes;
 
- private:
-  static std::size_t rounded(std::size_t bytes) { return (bytes + 63) / 64 * 64; }
+  Slices(const Geometry& g, const conv2d::Variant& conv2d)
+      : db(rounded(conv2d.workspace_bytes(g.conv))),
+        bytes(db + static_cast<std::size_t>(kMostBlocks * g.conv.out_channels) * sizeof(float)) {}
 };
 
-/// By way of dz in memory: dw and db, and dx unless it is null. Only dw uses the rest of the workspace.
+/// By way of dz in memory: dw and db, and dx unless it is null.
 template <class T>
 void backward_of_dz(Stream& stream, const BackwardArgs& args, const conv2d::Variant& conv2d) {
   const Geometry& g = args.geometry;
-  if (g.conv.out_channels == 0) return;
-  lib::check_pointer("conv_relu_pool backward", "workspace", args.workspace);
-  const Workspace parts(g, conv2d);
-  auto* const workspace = static_cast<std::byte*>(args.workspace);
-  T* const dz = reinterpret_cast<T*>(workspace);
-  float* const db_slices = reinterpret_cast<float*>(workspace + parts.db);
-  const auto from = pooled_gradient<T>(args);
-  const bool in_vectors = from.aligned && g.window == WindowGradient<T, lib::kVectorElements>::kWindow;
-  const int slices = in_vectors ? unpool<T, lib::kVectorElements>(stream, args, from, dz, db_slices)
-                                : unpool<T, 1>(stream, args, from, dz, db_slices);
-  lib::sum_slices(stream, db_slices, slices, g.conv.out_channels, args.db, args.accumulate, args.partial_sums);
-  conv2d.wgrad(beside(stream, args.branch), {.geometry = g.conv,
-                                             .dtype = args.dtype,
-                                             .x = args.x,
-                                             .dy = dz,
-                                             .dw = args.dw,
-                                             .accumulate = args.accumulate,
-                                             .workspace = workspace + parts.conv,
-                                             .partial_sums = args.partial_sums});
+  T* dz = nullptr;
+  if (g.conv.out_channels > 0) {
+    lib::check_pointer("conv_relu_pool backward", "workspace", args.workspace);
+    dz = reinterpret_cast<T*>(static_cast<std::byte*>(args.workspace) + mma::partial_sum_bytes(g, conv2d));
+    auto* const slices = static_cast<std::byte*>(args.slices());
+    float* const db_slices = reinterpret_cast<float*>(slices + Slices(g, conv2d).db);
+    const auto from = pooled_gradient<T>(args);
+    const bool in_vectors = from.aligned && g.window == WindowGradient<T, lib::kVectorElements>::kWindow;
+    const int count = in_vectors ? unpool<T, lib::kVectorElements>(stream, args, from, dz, db_slices)
+                                 : unpool<T, 1>(stream, args, from, dz, db_slices);
+    lib::sum_slices(stream, db_slices, count, g.conv.out_channels, args.db, args.accumulate, args.partial_sums);
+    conv2d.wgrad(beside(stream, args.branch), {.geometry = g.conv,
+                                               .dtype = args.dtype,
+                                               .x = args.x,
+                                               .dy = dz,
+                                               .dw = args.dw,
+                                               .accumulate = args.accumulate,
+                                               .workspace = slices,
+                                               .partial_sums = args.partial_sums});
+  }
   if (args.dx) conv2d.dgrad(stream, {.geometry = g.conv, .dtype = args.dtype, .dy = dz, .w = args.w, .dx = args.dx});
 }
 
@@ -227,6 +228,7 @@ void backward(Stream& stream, const BackwardArgs& args, const conv2d::Variant& c
   const auto by_way_of_dz = [&](Stream& on, const BackwardArgs& all) {
     lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) { backward_of_dz<T>(on, all, conv2d); });
   };
+  // Before dx is enqueued, which dw must not wait for; a later fork takes its place.
   Stream& beside_dx = beside(stream, args.branch);
   if (args.dx && !resident::dgrad(stream, args)) return by_way_of_dz(stream, args);
   BackwardArgs rest = args;
@@ -235,9 +237,14 @@ void backward(Stream& stream, const BackwardArgs& args, const conv2d::Variant& c
   if (!resident::wgrad(beside_dx, rest)) by_way_of_dz(beside_dx, rest);
 }
 
-std::size_t workspace_bytes(const Geometry& g, const conv2d::Variant& conv2d) {
+std::size_t partial_sum_bytes(const Geometry& g, const conv2d::Variant& conv2d) {
   if (short_filters::knows(g)) return short_filters::wgrad_workspace_bytes(g);
-  return std::max(Workspace(g, conv2d).bytes, resident::wgrad_workspace_bytes(g));
+  return rounded(std::max(Slices(g, conv2d).bytes, resident::wgrad_workspace_bytes(g)));
+}
+
+std::size_t workspace_bytes(const Geometry& g, const conv2d::Variant& conv2d) {
+  const std::size_t dz = short_filters::knows(g) ? 0 : lib::bytes_of(g.conv.out_elements(), DType::f16);
+  return partial_sum_bytes(g, conv2d) + dz;
 }
 
 }  // namespace mma

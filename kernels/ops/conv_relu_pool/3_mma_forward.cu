@@ -97,12 +97,14 @@ void backward(Stream& stream, const BackwardArgs& args) {
 }
 
 std::size_t workspace_bytes(const Geometry& g) { return mma::workspace_bytes(g, conv2d::mma()); }
+std::size_t partial_sum_bytes(const Geometry& g) { return mma::partial_sum_bytes(g, conv2d::mma()); }
 
 }  // namespace
 
 namespace mma {
 
 void unfused_forward(Stream& stream, const ForwardArgs& args, const conv2d::Variant& conv2d) {
+  lib::check_pointer("conv_relu_pool forward", "workspace", args.workspace);
   const Geometry& g = args.geometry;
   lib::narrow<int>("conv_relu_pool", "outputs", g.code_bytes());
   conv2d.forward(stream, {.geometry = g.conv,
@@ -129,7 +131,8 @@ Variant mma_tiles() {
           .workspace_bytes = workspace_bytes,
           .supports = lib::supports_cuda_half,
           .computes = lib::is_half,
-          .reads = reads};
+          .reads = reads,
+          .partial_sum_bytes = partial_sum_bytes};
 }
 
 }  // namespace GRADRING_KERNEL_COPY

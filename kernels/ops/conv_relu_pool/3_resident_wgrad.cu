@@ -272,14 +272,14 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
                    static_cast<unsigned>(lib::ceil_div(conv.out_channels, division.filters))),
       .block = dim3(static_cast<unsigned>(32 * conv.kernel_width * division.teams)),
       .shared_bytes = static_cast<std::size_t>(sizes.bytes(division.teams, division.filters, conv.kernel_width))};
-  auto* dw_slices = static_cast<float*>(args.workspace);
+  auto* dw_slices = static_cast<float*>(args.slices());
   float* db_slices = dw_slices + division.slices * conv.weight_elements();
   bool launched = false;
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const auto dz = pooled_gradient<T>(args);
     if (!dz.aligned) return;
     launched = true;
-    lib::check_pointer("conv_relu_pool backward", "workspace", args.workspace);
+    lib::check_pointer("conv_relu_pool backward", "workspace", args.slices());
     const auto* x = static_cast<const T*>(args.x);
     if (division.filters == kManyFilters)
       simt::launch<conv_relu_pool_resident_wgrad_kernel<T, kManyFilters>>(stream, config, shape, dz, x, dw_slices,

@@ -211,9 +211,9 @@ void launch(Stream& stream, const BackwardArgs& args, int slices, float* dw_slic
 namespace short_filters {
 
 bool rows_fit(const Geometry& g) {
-  constexpr std::size_t kMostSharedBytes = 96 << 10;
   bool fit = false;
-  conv2d::with_short_filter(g.conv, [&]<class Filter>(Filter) { fit = shared_bytes<Filter>(g) <= kMostSharedBytes; });
+  conv2d::with_short_filter(g.conv,
+                            [&]<class Filter>(Filter) { fit = shared_bytes<Filter>(g) <= conv2d::kMostSharedBytes; });
   return fit;
 }
 
@@ -225,9 +225,9 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
   const Geometry& g = args.geometry;
   if (!knows(g)) return false;
   if (g.conv.out_channels == 0) return true;
-  lib::check_pointer("conv_relu_pool backward", "workspace", args.workspace);
+  lib::check_pointer("conv_relu_pool backward", "workspace", args.slices());
   const auto slices = static_cast<int>(std::max<std::int64_t>(1, lib::ceil_div(tiles_of(g), tiles_of_slice(g))));
-  auto* dw_slices = static_cast<float*>(args.workspace);
+  auto* dw_slices = static_cast<float*>(args.slices());
   float* db_slices = dw_slices + slices * g.conv.weight_elements();
   conv2d::with_short_filter(g.conv, [&]<class Filter>(Filter) {
     lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {

@@ -12,8 +12,8 @@
 //   while this one is pooled; a thread stores four neighbouring filters instead of two.
 // Still slow because: tensor cores wait while a block pools, unless another block multiplies.
 // Limits: sm_90; f16 and bf16; kernels of 3 x 3, stride 1; windows of 2 x 2; 32 inputs; filters a multiple of 32; an
-//   image, 32 filters and the sums fit 96 KB. Else 4_wgmma_gathered.cu does it. An infinity in w times the
-//   padding's zeros is NaN.
+//   image, 32 filters and the sums fit 96 KB. Else 4_wgmma_gathered.cu does it. An infinity in w times the padding's
+//   zeros is NaN.
 
 #include <algorithm>
 #include <limits>
@@ -248,15 +248,16 @@ bool forward(Stream& stream, const ForwardArgs& args) {
 
 namespace {
 
-void forward_or_mma(Stream& stream, const ForwardArgs& args) {
+void forward_of_any(Stream& stream, const ForwardArgs& args) {
   check_args(args);
   if (args.geometry.out_elements() == 0 || forward(stream, args) || short_filters::forward(stream, args)) return;
   check_x_dtype(args.dtype, args.x_dtype);
   if (!gathered_forward(stream, args)) mma::unfused_forward(stream, args, conv2d::wgmma());
 }
 
-void backward_or_mma(Stream& stream, const BackwardArgs& args) {
+void backward_of_any(Stream& stream, const BackwardArgs& args) {
   check_args(args);
+  // Before dx is enqueued, which dw must not wait for; a later fork takes its place.
   Stream& beside_dx = beside(stream, args.branch);
   if (!args.dx || !dgrad(stream, args)) return mma::backward(stream, args, conv2d::wgmma());
   BackwardArgs rest = args;
@@ -271,9 +272,10 @@ void backward_or_mma(Stream& stream, const BackwardArgs& args) {
 Variant wgmma_windows() {
   Variant variant = mma_tiles();
   variant.name = "wgmma";
-  variant.forward = wgmma::forward_or_mma;
-  variant.backward = wgmma::backward_or_mma;
+  variant.forward = wgmma::forward_of_any;
+  variant.backward = wgmma::backward_of_any;
   variant.workspace_bytes = [](const Geometry& g) { return mma::workspace_bytes(g, conv2d::wgmma()); };
+  variant.partial_sum_bytes = [](const Geometry& g) { return mma::partial_sum_bytes(g, conv2d::wgmma()); };
   variant.supports = lib::supports_hopper_half;
   return variant;
 }

@@ -17,7 +17,7 @@ namespace gradring::kernels::conv_relu_pool {
 inline constexpr std::int64_t kMostWindow = 3;
 
 /// A convolution, and the square windows that its outputs are pooled by, without gaps and overlap. Rows and columns
-/// that fill no window are left out, and never computed.
+/// that fill no window are left out.
 struct Geometry {
   conv2d::Geometry conv;
   std::int64_t window = 2;  ///< at most kMostWindow
@@ -42,7 +42,7 @@ constexpr unsigned code_at(const std::uint8_t* codes_of_position, std::int64_t c
   return codes_of_position[channel / 2] >> channel % 2 * 4 & 15u;
 }
 
-/// Convolution, bias, ReLU and max pooling in one, so that the convolution's output is never stored:
+/// Convolution, bias, ReLU and max pooling in one; kernels for common geometries do not store the convolution's output:
 ///   z = conv2d(x, w) + b        y[n,oh,ow,o] = max(0, max_{i,j} z[n, oh*window + i, ow*window + j, o])
 ///   code of (n,oh,ow,o) = i*window + j of the first maximum of z, or kCutOff where that maximum is not above 0
 ///
@@ -93,11 +93,15 @@ struct BackwardArgs {
   float* dw = nullptr;
   float* db = nullptr;
   bool accumulate = false;
-  void* workspace = nullptr;            ///< as in ForwardArgs
+  void* workspace = nullptr;            ///< as in ForwardArgs; in use until `branch` is joined
   PartialSums* partial_sums = nullptr;  ///< of dw and db
+  void* partial_sum_memory = nullptr;   ///< for them: Variant::partial_sum_bytes bytes, aligned to 64; null: workspace
   std::optional<DType> x_dtype{};       ///< as in ForwardArgs
-  /// For dw and db beside dx; some variants use it. The caller joins it. Null: there is none.
+  /// For dw and db beside dx, in the variants that can. The caller joins it. Null: all on `stream`.
   Branch* branch = nullptr;
+
+  /// Where slices of dw and db go.
+  void* slices() const { return partial_sum_memory ? partial_sum_memory : workspace; }
 };
 
 void check_args(const ForwardArgs& args);
@@ -117,6 +121,8 @@ struct Variant {
   bool (*computes)(DType) = nullptr;                ///< what it is right for on any device, if that is more
   /// Whether forward, and backward without dx, read x of type `x_dtype` while all else is `dtype`; null: no.
   bool (*reads)(const Geometry&, DType dtype, DType x_dtype) = nullptr;
+  /// Of the workspace, what backward leaves partial sums in; null: it leaves none.
+  std::size_t (*partial_sum_bytes)(const Geometry&) = nullptr;
 };
 
 }  // namespace gradring::kernels::conv_relu_pool

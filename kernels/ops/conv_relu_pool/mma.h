@@ -22,7 +22,8 @@ void unfused_forward(Stream& stream, const ForwardArgs& args, const conv2d::Vari
 
 /// By kernels for some geometries, else by dz in memory and the gradients of conv2d's variant `conv2d`.
 void backward(Stream& stream, const BackwardArgs& args, const conv2d::Variant& conv2d);  // 3_mma_backward.cu
-std::size_t workspace_bytes(const Geometry& g, const conv2d::Variant& conv2d);
+std::size_t partial_sum_bytes(const Geometry& g, const conv2d::Variant& conv2d);
+std::size_t workspace_bytes(const Geometry& g, const conv2d::Variant& conv2d);  // for them, then for dz
 
 }  // namespace mma
 

@@ -12,10 +12,10 @@
 
 /// Passes over images that stay in shared memory as a whole. The im2col matrix is not built, not even there: lanes
 /// point ldmatrix at the rows (positions) that a kernel position sees, so that a step of the main loop has no index
-/// arithmetic but additions of the same number in all lanes; and dz of an image is in
-/// shared memory alone.
+/// arithmetic but additions of the same number in all lanes; and dz of an image is in shared memory alone.
 namespace gradring::kernels::conv_relu_pool {
 inline namespace GRADRING_KERNEL_COPY {
+
 /// The same with wgmma: false, having done nothing, as below.
 namespace wgmma {
 

@@ -82,7 +82,9 @@ class ConvReluPoolPlan final : public Plan {
   std::size_t nodes() const override { return kNodes; }
   std::size_t saved_bytes() const override { return static_cast<std::size_t>(geometry_.code_bytes()); }
   std::size_t workspace_bytes() const override { return variant_.workspace_bytes(geometry_); }
-  std::size_t partial_sum_bytes() const override { return workspace_bytes(); }
+  std::size_t partial_sum_bytes() const override {
+    return variant_.partial_sum_bytes ? variant_.partial_sum_bytes(geometry_) : 0;
+  }
   bool reads(DType x_dtype) const override { return variant_.reads && variant_.reads(geometry_, dtype_, x_dtype); }
   std::string description() const override { return "conv_relu_pool/" + std::string(variant_.name); }
 
@@ -108,8 +110,9 @@ class ConvReluPoolPlan final : public Plan {
                                .dx = pass.dx,
                                .dw = pass.gradients[0],
                                .db = pass.gradients[1],
-                               .workspace = pass.partial_sums.workspace_or(pass.workspace),
+                               .workspace = pass.workspace,
                                .partial_sums = pass.partial_sums.list,
+                               .partial_sum_memory = pass.partial_sums.memory,
                                .x_dtype = pass.x_dtype,
                                .branch = pass.partial_sums.branch});
   }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -69,6 +70,8 @@ const Geometry kCases[] = {
     geometry({2, 10, 3, 6, 3, 2, 1, 1}),    // colours with padding
     geometry({1900, 8, 1, 8, 3, 2}),        // and more windows than a block has in shared memory at once
     geometry({2, 6, 0, 16, 3, 2}),          // no inputs: only biases count
+    geometry({2, 6, 2, 0, 3, 2}),           // no outputs: dx is 0
+    geometry({2, 6, 16, 0, 3, 2}),
     geometry({0, 8, 2, 3, 3, 2}),
     geometry({2, 3, 2, 3, 3, 2}),  // one output of the convolution: no window
     geometry({2, 2, 2, 3, 3, 2}),  // none at all
@@ -89,11 +92,16 @@ std::span<const Geometry> cases_for(DType dtype) {
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
 
+/// In memory that is 64 bytes longer than it need be.
+void* aligned(std::vector<std::byte>& memory) {
+  return memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
+}
+
 /// Memory that a variant lends itself, with its alignment.
 struct Workspace {
   std::vector<std::byte> bytes;
   Workspace(const Variant& variant, const Geometry& g) : bytes(variant.workspace_bytes(g) + 64, std::byte{0xff}) {}
-  void* data() { return bytes.data() + (64 - reinterpret_cast<std::uintptr_t>(bytes.data()) % 64) % 64; }
+  void* data() { return aligned(bytes); }
 };
 
 /// Small multiples of a power of two: all sums are exact, so that every variant finds the same maxima.
@@ -203,10 +211,13 @@ TEST(ConvReluPool, LeavesPartialSumsThatAddUpToTheGradients) {
         BackwardArgs args = c.backward_args(dx, dw, db);
         PartialSums left;
         args.workspace = workspace.data(), args.partial_sums = &left;
+        std::vector<std::byte> memory(variant.partial_sum_bytes ? variant.partial_sum_bytes(g) + 64 : 0);
+        if (variant.partial_sum_bytes) args.partial_sum_memory = aligned(memory);
         if (c.dx.elements() == 0) args.dx = nullptr;
         variant.backward(stream, args);
         finish(stream);
         EXPECT_TRUE(variant.name != "mma" || c.dw.elements() == 0 || left.size() == 2) << "dw and db";
+        std::ranges::fill(workspace.bytes, std::byte{0xff});  // the sums are not there
         add_up(left);
         expect_equal(dw.values(), c.dw.values());
         expect_equal(db.values(), c.db.values());
