@@ -48,22 +48,6 @@ struct MmaAccumulators {
         mma_m16n8k16<typename TileA::Element>(sums[i][j], a, b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]);
     }
   }
-
-  /// Calls visit(row, column, sum) for each sum of this lane; row and column count from the warp's first.
-  template <class Visit>
-  __device__ void for_each(int lane, Visit visit) const {
-    SIMT_UNROLL_ON_GPU
-    for (int i = 0; i < kRows / 16; ++i) {
-      SIMT_UNROLL_ON_GPU
-      for (int j = 0; j < kColumns / 8; ++j) {
-        SIMT_UNROLL_ON_GPU
-        for (int e = 0; e < 4; ++e) {
-          const simt::Position position = simt::mma_position_in_c(lane, e);
-          visit(16 * i + position.row, 8 * j + position.column, sums[i][j][e]);
-        }
-      }
-    }
-  }
 };
 
 /// The stages of one operand in shared memory. A struct, because g++ guards the start of a thread-local array of a

@@ -25,8 +25,9 @@ void check_args(const GradArgs& args) {
   lib::check_pointer("bias grad", "dy", args.dy);
   if (!args.y) return;
   lib::check_pointer("bias grad", "dx", args.dx);
-  lib::check_same_or_apart("bias grad", args.dy, args.dx,
-                           static_cast<std::size_t>(args.rows * args.channels) * size_of(args.dtype));
+  const std::size_t bytes = static_cast<std::size_t>(args.rows * args.channels) * size_of(args.dtype);
+  lib::check_same_or_apart("bias grad", args.dy, args.dx, bytes);
+  lib::check_apart("bias grad", args.y, bytes, args.dx, bytes);
 }
 
 void reference_add(const AddArgs& args) {

@@ -35,7 +35,7 @@ struct AddArgs {
 ///
 /// Shapes    dy, y, dx: [rows, channels]; db: [channels]. With no rows, db becomes 0 or stays as it is.
 /// Types     dy, y and dx: f32, f16 or bf16, equal; db: f32; sums in f32.
-/// Aliasing  dx may be dy. y is the output of the ReLU; null: there is none, and dx is not written.
+/// Aliasing  dx may be dy. y is the output of the ReLU; null: without a ReLU; dx is then not written.
 /// Errors    as for AddArgs.
 /// Numerics  deterministic; dx exact; db's error below (rows / 256 + 256) * 2^-24 * sum_r |dx[r,c]|.
 /// Cost      reads rows * channels * size_of(dtype) bytes, with y reads twice and writes once as many; one addition per

@@ -9,7 +9,8 @@
 // Traffic and bound: x is read once for 16 or 32 filters, y written in whole sectors. Bound by memory.
 // Gains over the step before (4_mma.cu): a patch has no addresses of its own, and no k-tile is mostly empty.
 // Still slow because: an input costs as many instructions to stage as an output to compute.
-// Limits: filters of with_short_filter; stride 1; 2^31 positions and rows of images; image rows that fit shared memory.
+// Limits: filters of with_short_filter; stride 1; 2^30 positions and rows of images; image rows that fit shared memory.
+//   An infinity or a NaN in w times the padding's zeros is NaN.
 
 #include <algorithm>
 #include <cstdint>
@@ -32,6 +33,9 @@ constexpr std::int64_t kMostBlocks = 264;  // two for each multiprocessor of a l
 using Grid = WindowGrid<1, 1>;
 template <class Filter>
 using Rows = StagedRows<Filter, Grid, 1>;
+
+template <class T>
+using Images = StoredImages<T, T>;
 
 struct Shape {
   StagedShape<Grid> rows;
@@ -120,9 +124,9 @@ struct alignas(16) Shared {
   __device__ std::uint32_t* rows() { return reinterpret_cast<std::uint32_t*>(this + 1); }
 };
 
-template <class T, class Filter, int kGroups, class Images>
+template <class T, class Filter, int kGroups>
 __global__ void __launch_bounds__(kThreads)
-    conv2d_short_forward_kernel(SIMT_GRID_CONST(Shape) s, SIMT_GRID_CONST(Images) images, const T* __restrict__ w,
+    conv2d_short_forward_kernel(SIMT_GRID_CONST(Shape) s, SIMT_GRID_CONST(Images<T>) images, const T* __restrict__ w,
                                 const T* __restrict__ bias, bool relu, T* __restrict__ y) {
   SIMT_DYNAMIC_SHARED(Shared, shared);
   const Grid& grid = s.rows.grid;
@@ -195,9 +199,8 @@ std::size_t shared_bytes(const Geometry& g) {
 template <class T, class Filter, int kGroups>
 void launch(Stream& stream, const ForwardArgs& args) {
   const Geometry& g = args.geometry;
-  const StoredImages<T, T> images{
-      static_cast<const T*>(args.x),
-      lib::narrow<int>("conv2d", "elements of an image", g.in_height * g.in_width * g.in_channels)};
+  const Images<T> images{static_cast<const T*>(args.x),
+                         lib::narrow<int>("conv2d", "elements of an image", g.in_height * g.in_width * g.in_channels)};
   constexpr std::uintptr_t kVector = 2 * kGroups * sizeof(T);
   const Shape shape{
       .rows = Rows<Filter>::shape(g, g.out_height(), g.out_width(), args.x, sizeof(T)),
@@ -210,7 +213,7 @@ void launch(Stream& stream, const ForwardArgs& args) {
   const simt::Config config{.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(filter_blocks)),
                             .block = dim3(kThreads),
                             .shared_bytes = shared_bytes<Filter>(g)};
-  simt::launch<conv2d_short_forward_kernel<T, Filter, kGroups, StoredImages<T, T>>>(
+  simt::launch<conv2d_short_forward_kernel<T, Filter, kGroups>>(
       stream, config, shape, images, static_cast<const T*>(args.w), static_cast<const T*>(args.bias), args.relu,
       static_cast<T*>(args.y));
 }

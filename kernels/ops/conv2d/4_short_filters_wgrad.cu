@@ -10,9 +10,8 @@
 // Gains over the step before (4_mma.cu): the weights fill the rows of one or two instructions, and no operand needs an
 //   address but its pair's.
 // Still slow because: rows at the border of two slices are read twice.
-// Limits: filters of with_short_filter; stride 1; 2^31 positions and rows of images; image rows that fit shared memory.
-//   In lines of an odd number of positions, an infinity or a NaN in x times the zero of a position that does not exist
-//   is NaN.
+// Limits: filters of with_short_filter; stride 1; 2^30 positions and rows of images; image rows that fit shared memory.
+//   An infinity or a NaN in x or dy times a zero (padding, positions that do not exist) is NaN.
 
 #include <algorithm>
 #include <cstdint>
@@ -34,6 +33,9 @@ constexpr int kStaged = kWarps * kTilesOfWarp * kTilePairs;
 using Grid = WindowGrid<1, 2>;
 template <class Filter>
 using Rows = StagedRows<Filter, Grid, Filter::kInputs>;
+
+template <class T>
+using Images = StoredImages<T, T>;
 
 struct Shape {
   StagedShape<Grid> rows;
@@ -95,9 +97,9 @@ struct alignas(16) Shared {
   __device__ std::uint32_t* rows() { return reinterpret_cast<std::uint32_t*>(this + 1); }
 };
 
-template <class T, class Filter, int kThreadFilters, class Images>
+template <class T, class Filter, int kThreadFilters>
 __global__ void __launch_bounds__(kThreads, 1)
-    conv2d_short_wgrad_kernel(SIMT_GRID_CONST(Shape) s, SIMT_GRID_CONST(Images) images, const T* __restrict__ dy,
+    conv2d_short_wgrad_kernel(SIMT_GRID_CONST(Shape) s, SIMT_GRID_CONST(Images<T>) images, const T* __restrict__ dy,
                               float* __restrict__ slices) {
   using BlockShared = Shared<Filter, kThreadFilters>;
   constexpr int kBlockFilters = 8 * kThreadFilters;
@@ -163,9 +165,8 @@ std::size_t shared_bytes(const Geometry& g) {
 template <class T, class Filter, int kThreadFilters>
 void launch(Stream& stream, const WgradArgs& args, int slices) {
   const Geometry& g = args.geometry;
-  const StoredImages<T, T> images{
-      static_cast<const T*>(args.x),
-      lib::narrow<int>("conv2d", "elements of an image", g.in_height * g.in_width * g.in_channels)};
+  const Images<T> images{static_cast<const T*>(args.x),
+                         lib::narrow<int>("conv2d", "elements of an image", g.in_height * g.in_width * g.in_channels)};
   constexpr std::uintptr_t kVector = kThreadFilters * sizeof(T);
   const Shape shape{
       .rows = Rows<Filter>::shape(g, g.out_height(), pairs_of_line(g), args.x, sizeof(T)),
@@ -177,7 +178,7 @@ void launch(Stream& stream, const WgradArgs& args, int slices) {
                                          static_cast<unsigned>(lib::ceil_div(g.out_channels, 8 * kThreadFilters))),
                             .block = dim3(kThreads),
                             .shared_bytes = shared_bytes<Filter, kThreadFilters>(g)};
-  simt::launch<conv2d_short_wgrad_kernel<T, Filter, kThreadFilters, StoredImages<T, T>>>(
+  simt::launch<conv2d_short_wgrad_kernel<T, Filter, kThreadFilters>>(
       stream, config, shape, images, static_cast<const T*>(args.dy), static_cast<float*>(args.workspace));
 }
 

@@ -72,6 +72,8 @@ void check_args(const ForwardArgs& args) {
   const std::size_t y_bytes = lib::bytes_of(g.out_elements(), args.dtype);
   lib::check_apart("conv2d forward", args.x, lib::bytes_of(g.in_elements(), args.dtype), args.y, y_bytes);
   lib::check_apart("conv2d forward", args.w, lib::bytes_of(g.weight_elements(), args.dtype), args.y, y_bytes);
+  if (args.bias)
+    lib::check_apart("conv2d forward", args.bias, lib::bytes_of(g.out_channels, args.dtype), args.y, y_bytes);
 }
 
 void check_args(const DgradArgs& args) {

@@ -98,9 +98,9 @@ struct alignas(kCount * sizeof(C)) Run {
   C elements[kCount];
 };
 
-/// Sums begin as the bias of their columns.
+/// Sums begin as the bias of their columns: before the product.
 template <class Multiplier, class C>
-__device__ void add_bias(typename Multiplier::Sums& sums, const C* bias, int columns) {
+__device__ void start_from_bias(typename Multiplier::Sums& sums, const C* bias, int columns) {
   using Biases = Run<C, Multiplier::kRun>;
   Multiplier::for_each_run(sums, [&](int, int column, float* run) {
     if (column >= columns) return;
@@ -178,7 +178,7 @@ __device__ void compute_tile(const P& product, C* c, const E& epilogue, const li
   GatheredStages<Multiplier, P> stages(shared, product, first_row, first_column, k);
   typename Multiplier::Sums sums;
   if constexpr (!std::is_same_v<E, NoEpilogue>)
-    if (epilogue.bias) add_bias<Multiplier>(sums, epilogue.bias + first_column, product.columns - first_column);
+    if (epilogue.bias) start_from_bias<Multiplier>(sums, epilogue.bias + first_column, product.columns - first_column);
   Multiplier::multiply(sums, stages, product, k.end - k.begin);
   if constexpr (std::is_same_v<C, float>) {
     store_runs<Multiplier>(sums, product, c, epilogue, first_row, first_column);
@@ -249,12 +249,13 @@ struct GatheredPasses {
     check_one_group(g);
     if (g.out_elements() == 0) return;
     Engine::with_type(args.dtype, [&]<class T>(lib::Element<T>) {
-      const bool gathered =
-          with_vectors<T>(g, {args.x, args.w, args.y, args.bias}, [&]<int kBytes>(lib::Element<int[kBytes]>) {
-            const auto product = gathered_forward<T, kBytes>(args);
-            run<T, kBytes>(stream, Products<std::remove_const_t<decltype(product)>>{{product}, 1},
-                           static_cast<T*>(args.y), Epilogue<T>(args));
-          });
+      const bool has_pairs_of_biases = reinterpret_cast<std::uintptr_t>(args.bias) % (2 * sizeof(T)) == 0;
+      const bool gathered = has_pairs_of_biases &&
+                            with_vectors<T>(g, {args.x, args.w, args.y}, [&]<int kBytes>(lib::Element<int[kBytes]>) {
+                              const auto product = gathered_forward<T, kBytes>(args);
+                              run<T, kBytes>(stream, Products<std::remove_const_t<decltype(product)>>{{product}, 1},
+                                             static_cast<T*>(args.y), Epilogue<T>(args));
+                            });
       if (!gathered) Engine::other().forward(stream, args);
     });
   }

@@ -89,7 +89,7 @@ __device__ void pool_tile(const PooledProduct<T>& product, const T* b, T* y, std
   const auto k = lib::KOfBlock::whole(product.k);
   conv2d::GatheredStages<Multiplier, PooledProduct<T>> stages(tile, product, first_row, first_column, k);
   typename Multiplier::Sums sums;
-  conv2d::add_bias<Multiplier>(sums, b + first_column, product.columns - first_column);
+  conv2d::start_from_bias<Multiplier>(sums, b + first_column, product.columns - first_column);
   Multiplier::multiply(sums, stages, product, product.k);
   async_wait<0>();
   __syncthreads();  // no thread still reads the stages

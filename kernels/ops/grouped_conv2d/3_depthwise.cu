@@ -97,8 +97,10 @@ __global__ void grouped_conv2d_gather_depthwise_kernel(SIMT_GRID_CONST(Depthwise
   }
   float bias[kWidth] = {};
   if constexpr (!std::is_same_v<E, conv2d::NoEpilogue>)
-    if (epilogue.bias)
+    if (epilogue.bias) {
+      SIMT_UNROLL
       for (int j = 0; j < kWidth; ++j) bias[j] = lib::to_f32(epilogue.bias[channels.first + mine + j]);
+    }
   const int positions = static_cast<int>(pass.positions());
   const int step = static_cast<int>(gridDim.x * blockDim.y);
   for (int index = static_cast<int>(blockIdx.x * blockDim.y + threadIdx.y); index < positions; index += step) {

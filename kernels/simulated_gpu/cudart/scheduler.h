@@ -104,7 +104,7 @@ class Scheduler {
   std::uint64_t last_lane_ = 0;
   std::uint64_t performed_ = 0;
   KnownDone known_to_host_;
-  std::vector<std::optional<std::uint64_t>> lanes_;  // by number - 1; of work that only joins others, none
+  std::vector<std::optional<std::uint64_t>> lanes_;  // by number - 1; empty for work that only joins others
   std::vector<MutableWork> ready_;
   std::set<std::uint64_t> unfinished_;  // numbers
   std::deque<Request> requests_;

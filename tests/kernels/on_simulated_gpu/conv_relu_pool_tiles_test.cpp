@@ -29,7 +29,8 @@ TEST(ConvReluPoolTiles, ForwardFindsTheSameMaximaAndPassesNaN) {
     std::int64_t height, width, filters;
   };
   for (const DType dtype : {DType::f16, DType::bf16})
-    for (const Sizes& sizes : {Sizes{133, 128, 64}, Sizes{60, 59, 520}}) {  // 128 x 64, 128 x 128
+    // Tiles of 128 x 64, 128 x 128, and 128 x 32
+    for (const Sizes& sizes : {Sizes{133, 128, 64}, Sizes{60, 59, 520}, Sizes{12, 12, 24}}) {
       const Geometry g{.conv = {.batch = 1,
                                 .in_height = sizes.height,
                                 .in_width = sizes.width,
