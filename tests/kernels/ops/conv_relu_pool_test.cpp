@@ -370,7 +370,7 @@ TEST(ConvReluPool, RejectsImagesOfMoreElementsThanMmaCounts) {
   const auto address = [](unsigned terabyte) {
     return reinterpret_cast<std::uint8_t*>(std::uintptr_t{terabyte} << 40);
   };
-  const ForwardArgs args{g, DType::f16, address(1), address(2), address(3), address(4), address(5), nullptr};
+  const ForwardArgs args{g, DType::f16, address(1), address(2), address(3), address(4), address(5), address(6)};
   for_each_variant(kernel_set().conv_relu_pool, DType::f16, [&](const Variant& variant, Stream& stream) {
     if (variant.name == "mma") {
       EXPECT_THROW(variant.forward(stream, args), InvalidArgument);
