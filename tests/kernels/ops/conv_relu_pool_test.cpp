@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
@@ -92,16 +91,12 @@ std::span<const Geometry> cases_for(DType dtype) {
 
 std::size_t size(std::int64_t extent) { return static_cast<std::size_t>(extent); }
 
-/// In memory that is 64 bytes longer than it need be.
-void* aligned(std::vector<std::byte>& memory) {
-  return memory.data() + (64 - reinterpret_cast<std::uintptr_t>(memory.data()) % 64) % 64;
-}
-
 /// Memory that a variant lends itself, with its alignment.
 struct Workspace {
   std::vector<std::byte> bytes;
-  Workspace(const Variant& variant, const Geometry& g) : bytes(variant.workspace_bytes(g) + 64, std::byte{0xff}) {}
-  void* data() { return aligned(bytes); }
+  explicit Workspace(std::size_t size) : bytes(size + 64, std::byte{0xff}) {}
+  Workspace(const Variant& variant, const Geometry& g) : Workspace(variant.workspace_bytes(g)) {}
+  void* data() { return bytes.data() + (64 - reinterpret_cast<std::uintptr_t>(bytes.data()) % 64) % 64; }
 };
 
 /// Small multiples of a power of two: all sums are exact, so that every variant finds the same maxima.
@@ -210,14 +205,13 @@ TEST(ConvReluPool, LeavesPartialSumsThatAddUpToTheGradients) {
         TypedArray db = TypedArray::unwritten(DType::f32, c.db.elements());
         BackwardArgs args = c.backward_args(dx, dw, db);
         PartialSums left;
-        args.workspace = workspace.data(), args.partial_sums = &left;
-        std::vector<std::byte> memory(variant.partial_sum_bytes ? variant.partial_sum_bytes(g) + 64 : 0);
-        if (variant.partial_sum_bytes) args.partial_sum_memory = aligned(memory);
+        Workspace sums(variant.partial_sum_bytes ? variant.partial_sum_bytes(g) : 0);
+        args.workspace = workspace.data(), args.partial_sums = &left, args.partial_sum_memory = sums.data();
         if (c.dx.elements() == 0) args.dx = nullptr;
         variant.backward(stream, args);
         finish(stream);
         EXPECT_TRUE(variant.name != "mma" || c.dw.elements() == 0 || left.size() == 2) << "dw and db";
-        std::ranges::fill(workspace.bytes, std::byte{0xff});  // the sums are not there
+        for (std::byte& byte : workspace.bytes) byte = std::byte{0xff};  // the sums are not there
         add_up(left);
         expect_equal(dw.values(), c.dw.values());
         expect_equal(db.values(), c.db.values());
@@ -303,13 +297,7 @@ TEST(ConvReluPool, PassesNaNAndTakesTheFirstOfEqualMaxima) {
 
 TEST(ConvReluPool, PacksTwoChannelsPerByteWithinAPosition) {
   // Two positions of three channels, which are x, -x and 1 - x.
-  const Geometry g{.conv = {.batch = 1,
-                            .in_height = 2,
-                            .in_width = 4,
-                            .in_channels = 1,
-                            .out_channels = 3,
-                            .kernel_height = 1,
-                            .kernel_width = 1}};
+  const Geometry g = geometry({1, 2, 1, 3, 1, 2, 1, 0, 4});
   EXPECT_EQ(g.code_bytes_of_position(), 2);
   EXPECT_EQ(g.code_bytes(), 4);
   for (DType dtype : kTypes) {
