@@ -35,6 +35,15 @@ __device__ inline unsigned ones_between(int first, int end, int limit) {
   return (1u << stop) - (1u << begin);
 }
 
+/// An address in an operand, in bytes. An integer, as it may be outside of the operand, which is null if it is empty.
+using ByteAddress = std::intptr_t;
+
+template <class T>
+__device__ ByteAddress address_of(const T* data, std::int64_t element) {
+  return reinterpret_cast<ByteAddress>(data) + element * static_cast<std::int64_t>(sizeof(T));
+}
+__device__ inline const void* pointer_to(ByteAddress address) { return reinterpret_cast<const void*>(address); }
+
 /// A convolution's view of images: position (y, x) of a grid [images, grid_height, grid_width] sees kernel_height x
 /// kernel_width elements of the source, from (y * step + origin_y, x * step + origin_x) on.
 template <class T>
@@ -59,14 +68,11 @@ struct PatchView {
     return {image, y, x};
   }
   /// Channel 0 of what the kernel's first position sees; may be outside of the image.
-  __device__ const T* start(const Position& at) const {
+  __device__ ByteAddress start(const Position& at) const {
     const std::int64_t line = std::int64_t{at.image} * height + (at.y * step + origin_y);
-    return data + (line * width + (at.x * step + origin_x)) * channels;
+    return address_of(data, (line * width + (at.x * step + origin_x)) * channels);
   }
 };
-
-/// An address in an operand. Bytes, so that to move it is one addition.
-using ByteAddress = const unsigned char*;
 
 /// Patches with a row for each position, K-major: operand A of the forward pass and of dgrad.
 template <class T, int kVectorBytes>
@@ -90,11 +96,11 @@ struct PatchRows : PatchView<T> {
       const int x = at.x * from.step + from.origin_x;
       const unsigned seen = ones_between(-y, from.height - y, from.kernel_height) << 16 |
                             ones_between(-x, from.width - x, from.kernel_width);
-      const auto start = reinterpret_cast<std::uint64_t>(from.start(at));
+      const auto start = static_cast<std::uint64_t>(from.start(at));
       SIMT_UNROLL_ON_GPU
       for (int pass = 0; pass < kPasses; ++pass) {
         const int owner = pass * kRowsOfWarp + lane / static_cast<int>(Vectors::kVectorsOfRow);
-        starts_[pass] = reinterpret_cast<ByteAddress>(__shfl_sync(~0u, start, owner));
+        starts_[pass] = static_cast<ByteAddress>(__shfl_sync(~0u, start, owner));
         seen_[pass] = __shfl_sync(~0u, row < from.rows ? seen : 0u, owner);
       }
     }
@@ -103,7 +109,7 @@ struct PatchRows : PatchView<T> {
       while (channel_ >= from.channels) next_kernel_position(from);
       const unsigned here = down_ < from.kernel_height ? 0x10000u << down_ | 1u << across_ : ~0u;  // no row sees all
       lib::for_each_constant<kPasses>([&](auto pass) {
-        Vectors::template copy<pass, 0>(to, starts_[pass] + offset_, (seen_[pass] & here) == here);
+        Vectors::template copy<pass, 0>(to, pointer_to(starts_[pass] + offset_), (seen_[pass] & here) == here);
       });
       channel_ += kGatheredK<T>;
       offset_ += kGatheredK<T> * kBytes;
@@ -149,14 +155,13 @@ struct FilterRows {
         : filters_left_(from.filters - first_mn - Vectors::row()),
           columns_left_(from.columns - Vectors::column()),
           pass_bytes_(std::int64_t{from.columns} * Vectors::kRowsOfPass * kBytes),
-          at_(reinterpret_cast<ByteAddress>(from.data + std::int64_t{first_mn + Vectors::row()} * from.columns +
-                                            Vectors::column())) {}
+          at_(address_of(from.data, std::int64_t{first_mn + Vectors::row()} * from.columns + Vectors::column())) {}
 
     __device__ void copy_next(const FilterRows&, SharedAddress to) {
       const int rows_left = columns_left_ > 0 ? filters_left_ : 0;
       ByteAddress at = at_;
       lib::for_each_constant<kPasses>([&](auto pass) {
-        Vectors::template copy<pass, 0>(to, at, rows_left > pass * Vectors::kRowsOfPass);
+        Vectors::template copy<pass, 0>(to, pointer_to(at), rows_left > pass * Vectors::kRowsOfPass);
         at += pass_bytes_;
       });
       columns_left_ -= kGatheredK<T>;
@@ -199,7 +204,7 @@ struct FilterColumns {
           filter_(Vectors::row()),
           channels_left_(from.channels - first_mn - Vectors::column()),
           pass_bytes_(std::int64_t{from.filter_elements} * Vectors::kRowsOfPass * kBytes),
-          columns_(reinterpret_cast<ByteAddress>(from.data + first_mn + Vectors::column())),
+          columns_(address_of(from.data, first_mn + Vectors::column())),
           at_(columns_ + from.offset(filter_, 0, 0) * kBytes) {}
 
     __device__ void copy_next(const FilterColumns& from, SharedAddress to) {
@@ -216,14 +221,14 @@ struct FilterColumns {
     static constexpr int kPasses = kGatheredK<T> / Vectors::kRowsOfPass;
     static constexpr int kVectorsOfRow = static_cast<int>(Vectors::kVectorsOfRow);
     static constexpr int kRowsOfWarp = Vectors::kRowsOfWarp;
-    static constexpr std::int64_t kOutside =
-        -16;  // no offset; aligned, as cp.async demands even of what it does not read
+    static constexpr std::int64_t kOutside = -16;  // no offset; aligned, as cp.async demands of what is not read, too
     static_assert(kPasses * kRowsOfWarp <= 32);
 
     template <int kPass>
     __device__ void copy_row(ByteAddress at, int channels_left, SharedAddress to) const {
       lib::for_each_constant<kMN / kGatheredK<T>>([&](auto box) {
-        Vectors::template copy<kPass, box>(to, at + box * kGatheredK<T> * kBytes, channels_left > box * kGatheredK<T>);
+        Vectors::template copy<kPass, box>(to, pointer_to(at + box * kGatheredK<T> * kBytes),
+                                           channels_left > box * kGatheredK<T>);
       });
     }
     /// A kernel position is several whole k-tiles.
@@ -279,14 +284,15 @@ struct GradientColumns {
         : filters_left_(from.filters - first_mn - Vectors::column()),
           rows_left_(end - begin - Vectors::row()),
           pass_bytes_(std::int64_t{from.filters} * Vectors::kRowsOfPass * kBytes),
-          at_(reinterpret_cast<ByteAddress>(from.data + std::int64_t{begin + Vectors::row()} * from.filters + first_mn +
-                                            Vectors::column())) {}
+          at_(address_of(from.data,
+                         std::int64_t{begin + Vectors::row()} * from.filters + first_mn + Vectors::column())) {}
 
     __device__ void copy_next(const GradientColumns&, SharedAddress to) {
       lib::for_each_constant<kPasses>([&](auto pass) {
         const int filters_left = rows_left_ > pass * Vectors::kRowsOfPass ? filters_left_ : 0;
         lib::for_each_constant<kMN / kGatheredK<T>>([&](auto box) {
-          Vectors::template copy<pass, box>(to, at_ + box * kGatheredK<T> * kBytes, filters_left > box * kGatheredK<T>);
+          Vectors::template copy<pass, box>(to, pointer_to(at_ + box * kGatheredK<T> * kBytes),
+                                            filters_left > box * kGatheredK<T>);
         });
         at_ += pass_bytes_;
       });
@@ -339,7 +345,7 @@ struct PatchColumns : PatchView<T> {
         const typename PatchView<T>::Position at = from.position(row);
         ys_[pass] = at.y * from.step + from.origin_y;
         xs_[pass] = at.x * from.step + from.origin_x;
-        starts_[pass] = reinterpret_cast<ByteAddress>(from.start(at));
+        starts_[pass] = from.start(at);
       }
     }
 
@@ -348,7 +354,7 @@ struct PatchColumns : PatchView<T> {
         const int y = rows_left_ > pass * Vectors::kRowsOfPass ? ys_[pass] : kOutside;
         lib::for_each_constant<kBoxes>([&](auto box) {
           Vectors::template copy<pass, box>(
-              to, starts_[pass] + offsets_[box],
+              to, pointer_to(starts_[pass] + offsets_[box]),
               is_within(y + ys_of_kernel_[box], from.height) & is_within(xs_[pass] + xs_of_kernel_[box], from.width));
         });
         step(from, pass);
