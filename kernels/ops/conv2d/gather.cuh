@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "kernels/lib/async_copy.h"
+#include "kernels/lib/byte_address.h"
 #include "kernels/lib/reference.h"
 #include "kernels/lib/swizzled_tile.cuh"
 #include "kernels/ops/conv2d/patches.cuh"
@@ -35,15 +36,6 @@ __device__ inline unsigned ones_between(int first, int end, int limit) {
   return (1u << stop) - (1u << begin);
 }
 
-/// An address in an operand, in bytes. An integer, as it may be outside of the operand, which is null if it is empty.
-using ByteAddress = std::intptr_t;
-
-template <class T>
-__device__ ByteAddress address_of(const T* data, std::int64_t element) {
-  return reinterpret_cast<ByteAddress>(data) + element * static_cast<std::int64_t>(sizeof(T));
-}
-__device__ inline const void* pointer_to(ByteAddress address) { return reinterpret_cast<const void*>(address); }
-
 /// A convolution's view of images: position (y, x) of a grid [images, grid_height, grid_width] sees kernel_height x
 /// kernel_width elements of the source, from (y * step + origin_y, x * step + origin_x) on.
 template <class T>
@@ -68,9 +60,9 @@ struct PatchView {
     return {image, y, x};
   }
   /// Channel 0 of what the kernel's first position sees; may be outside of the image.
-  __device__ ByteAddress start(const Position& at) const {
+  __device__ lib::ByteAddress start(const Position& at) const {
     const std::int64_t line = std::int64_t{at.image} * height + (at.y * step + origin_y);
-    return address_of(data, (line * width + (at.x * step + origin_x)) * channels);
+    return lib::address_of(data, (line * width + (at.x * step + origin_x)) * channels);
   }
 };
 
@@ -100,7 +92,7 @@ struct PatchRows : PatchView<T> {
       SIMT_UNROLL_ON_GPU
       for (int pass = 0; pass < kPasses; ++pass) {
         const int owner = pass * kRowsOfWarp + lane / static_cast<int>(Vectors::kVectorsOfRow);
-        starts_[pass] = static_cast<ByteAddress>(__shfl_sync(~0u, start, owner));
+        starts_[pass] = static_cast<lib::ByteAddress>(__shfl_sync(~0u, start, owner));
         seen_[pass] = __shfl_sync(~0u, row < from.rows ? seen : 0u, owner);
       }
     }
@@ -109,7 +101,7 @@ struct PatchRows : PatchView<T> {
       while (channel_ >= from.channels) next_kernel_position(from);
       const unsigned here = down_ < from.kernel_height ? 0x10000u << down_ | 1u << across_ : ~0u;  // no row sees all
       lib::for_each_constant<kPasses>([&](auto pass) {
-        Vectors::template copy<pass, 0>(to, pointer_to(starts_[pass] + offset_), (seen_[pass] & here) == here);
+        Vectors::template copy<pass, 0>(to, lib::pointer_to(starts_[pass] + offset_), (seen_[pass] & here) == here);
       });
       channel_ += kGatheredK<T>;
       offset_ += kGatheredK<T> * kBytes;
@@ -131,7 +123,7 @@ struct PatchRows : PatchView<T> {
       offset_ += std::int64_t{from.width - from.kernel_width} * from.channels * kBytes;
     }
 
-    ByteAddress starts_[kPasses];
+    lib::ByteAddress starts_[kPasses];
     unsigned seen_[kPasses];  ///< rows of the kernel, and columns in the lower half, that see an element of the source
     int channel_, down_ = 0, across_ = 0;
     std::int64_t offset_;  ///< of the vector from the starts
@@ -155,13 +147,13 @@ struct FilterRows {
         : filters_left_(from.filters - first_mn - Vectors::row()),
           columns_left_(from.columns - Vectors::column()),
           pass_bytes_(std::int64_t{from.columns} * Vectors::kRowsOfPass * kBytes),
-          at_(address_of(from.data, std::int64_t{first_mn + Vectors::row()} * from.columns + Vectors::column())) {}
+          at_(lib::address_of(from.data, std::int64_t{first_mn + Vectors::row()} * from.columns + Vectors::column())) {}
 
     __device__ void copy_next(const FilterRows&, SharedAddress to) {
       const int rows_left = columns_left_ > 0 ? filters_left_ : 0;
-      ByteAddress at = at_;
+      lib::ByteAddress at = at_;
       lib::for_each_constant<kPasses>([&](auto pass) {
-        Vectors::template copy<pass, 0>(to, pointer_to(at), rows_left > pass * Vectors::kRowsOfPass);
+        Vectors::template copy<pass, 0>(to, lib::pointer_to(at), rows_left > pass * Vectors::kRowsOfPass);
         at += pass_bytes_;
       });
       columns_left_ -= kGatheredK<T>;
@@ -175,7 +167,7 @@ struct FilterRows {
 
     int filters_left_, columns_left_;
     std::int64_t pass_bytes_;
-    ByteAddress at_;
+    lib::ByteAddress at_;
   };
 };
 
@@ -204,7 +196,7 @@ struct FilterColumns {
           filter_(Vectors::row()),
           channels_left_(from.channels - first_mn - Vectors::column()),
           pass_bytes_(std::int64_t{from.filter_elements} * Vectors::kRowsOfPass * kBytes),
-          columns_(address_of(from.data, first_mn + Vectors::column())),
+          columns_(lib::address_of(from.data, first_mn + Vectors::column())),
           at_(columns_ + from.offset(filter_, 0, 0) * kBytes) {}
 
     __device__ void copy_next(const FilterColumns& from, SharedAddress to) {
@@ -225,9 +217,9 @@ struct FilterColumns {
     static_assert(kPasses * kRowsOfWarp <= 32);
 
     template <int kPass>
-    __device__ void copy_row(ByteAddress at, int channels_left, SharedAddress to) const {
+    __device__ void copy_row(lib::ByteAddress at, int channels_left, SharedAddress to) const {
       lib::for_each_constant<kMN / kGatheredK<T>>([&](auto box) {
-        Vectors::template copy<kPass, box>(to, pointer_to(at + box * kGatheredK<T> * kBytes),
+        Vectors::template copy<kPass, box>(to, lib::pointer_to(at + box * kGatheredK<T> * kBytes),
                                            channels_left > box * kGatheredK<T>);
       });
     }
@@ -240,7 +232,7 @@ struct FilterColumns {
                kBytes;
         if (x_ == from.width.value()) x_ = 0;
       }
-      ByteAddress at = at_;
+      lib::ByteAddress at = at_;
       lib::for_each_constant<kPasses>([&](auto pass) {
         copy_row<pass>(at, channels_left_, to);
         at += pass_bytes_;
@@ -263,7 +255,7 @@ struct FilterColumns {
 
     int row_, filter_, x_ = 0, channels_left_;
     std::int64_t pass_bytes_;
-    ByteAddress columns_, at_;
+    lib::ByteAddress columns_, at_;
   };
 };
 
@@ -284,14 +276,14 @@ struct GradientColumns {
         : filters_left_(from.filters - first_mn - Vectors::column()),
           rows_left_(end - begin - Vectors::row()),
           pass_bytes_(std::int64_t{from.filters} * Vectors::kRowsOfPass * kBytes),
-          at_(address_of(from.data,
-                         std::int64_t{begin + Vectors::row()} * from.filters + first_mn + Vectors::column())) {}
+          at_(lib::address_of(from.data,
+                              std::int64_t{begin + Vectors::row()} * from.filters + first_mn + Vectors::column())) {}
 
     __device__ void copy_next(const GradientColumns&, SharedAddress to) {
       lib::for_each_constant<kPasses>([&](auto pass) {
         const int filters_left = rows_left_ > pass * Vectors::kRowsOfPass ? filters_left_ : 0;
         lib::for_each_constant<kMN / kGatheredK<T>>([&](auto box) {
-          Vectors::template copy<pass, box>(to, pointer_to(at_ + box * kGatheredK<T> * kBytes),
+          Vectors::template copy<pass, box>(to, lib::pointer_to(at_ + box * kGatheredK<T> * kBytes),
                                             filters_left > box * kGatheredK<T>);
         });
         at_ += pass_bytes_;
@@ -306,7 +298,7 @@ struct GradientColumns {
 
     int filters_left_, rows_left_;
     std::int64_t pass_bytes_;
-    ByteAddress at_;
+    lib::ByteAddress at_;
   };
 };
 
@@ -354,7 +346,7 @@ struct PatchColumns : PatchView<T> {
         const int y = rows_left_ > pass * Vectors::kRowsOfPass ? ys_[pass] : kOutside;
         lib::for_each_constant<kBoxes>([&](auto box) {
           Vectors::template copy<pass, box>(
-              to, pointer_to(starts_[pass] + offsets_[box]),
+              to, lib::pointer_to(starts_[pass] + offsets_[box]),
               is_within(y + ys_of_kernel_[box], from.height) & is_within(xs_[pass] + xs_of_kernel_[box], from.width));
         });
         step(from, pass);
@@ -392,7 +384,7 @@ struct PatchColumns : PatchView<T> {
     int ys_of_kernel_[kBoxes], xs_of_kernel_[kBoxes];
     std::int64_t offsets_[kBoxes];
     int ys_[kPasses], xs_[kPasses];
-    ByteAddress starts_[kPasses];
+    lib::ByteAddress starts_[kPasses];
   };
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/lib/byte_address.h"
 #include "kernels/lib/element.h"
 #include "kernels/lib/reference.h"
 #include "kernels/lib/split_k.h"
@@ -44,7 +45,7 @@ struct PatchMatrix {
   /// As in Patches; `start` is the source's element there, of a dilated source its image.
   struct Row {
     int y, x;
-    const T* start;
+    lib::ByteAddress start;
   };
   struct Column {
     int y, x, offset;
@@ -56,8 +57,8 @@ struct PatchMatrix {
 
   __device__ Row row(int index) const {
     const Patches::Row row = patches.row(index);
-    const T* image = data + patches.image_offset(row.image);
-    return {row.y, row.x, patches.dilated() ? image : image + patches.offset_in_image(row.y, row.x)};
+    const lib::ByteAddress image = lib::address_of(data, patches.image_offset(row.image));
+    return {row.y, row.x, patches.dilated() ? image : image + lib::bytes_of<T>(patches.offset_in_image(row.y, row.x))};
   }
   __device__ Column column(int index) const {
     const Patches::Column column = patches.column(index);
@@ -67,9 +68,14 @@ struct PatchMatrix {
     if (patches.dilated()) {
       const int channel = column.offset - patches.offset_in_image(column.y, column.x);
       const Patches::Position at = patches.position({0, row.y, row.x}, {column.y, column.x, channel});
-      return at.y < 0 ? nullptr : row.start + patches.offset_in_image(at.y, at.x) + channel;
+      return at.y < 0 ? nullptr : at_offset(row, patches.offset_in_image(at.y, at.x) + channel);
     }
-    return patches.contains(row.y + column.y, row.x + column.x) ? row.start + column.offset : nullptr;
+    return patches.contains(row.y + column.y, row.x + column.x) ? at_offset(row, column.offset) : nullptr;
+  }
+
+ private:
+  static __device__ const T* at_offset(const Row& row, int elements) {
+    return lib::pointer_to<T>(row.start + lib::bytes_of<T>(elements));
   }
 };
 
