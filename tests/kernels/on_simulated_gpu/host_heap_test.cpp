@@ -27,9 +27,9 @@ constexpr int kFaultFound = 3;
                        finish(stream);
                      });
   } catch (const DeviceError&) {
-    std::exit(kFaultFound);
+    std::_Exit(kFaultFound);
   }
-  std::exit(0);
+  std::_Exit(0);
 }
 
 /// In processes of their own, as a simulated GPU does not recover from a fault.
