@@ -71,6 +71,7 @@ DECLARE(conv2d, mma);
 DECLARE(conv2d, wgmma);
 DECLARE(conv_relu_pool, mma_tiles);
 DECLARE(conv_relu_pool, wgmma_windows);
+DECLARE(gather_batch, blocks);
 DECLARE(gemm, naive);
 DECLARE(gemm, coalesced);
 DECLARE(gemm, shared_tile);
@@ -119,7 +120,7 @@ KernelSet kernel_set() {
       .ema = table(COPY_TO_RUN(ema, flat)),
       .exact_sum = table(COPY_TO_RUN(exact_sum, flat)),
       .fill = table(COPY_TO_RUN(fill, flat)),
-      .gather_batch = table(COPY_TO_RUN(gather_batch, rows)),
+      .gather_batch = table(COPY_TO_RUN(gather_batch, rows), gather_batch::blocks),
       .gelu = table(COPY_TO_RUN(gelu, flat)),
       .gemm = table(COPY_TO_RUN(gemm, strips), gemm::naive, gemm::coalesced, gemm::shared_tile, gemm::register_tile,
                     gemm::tiled, gemm::wmma_fragments, gemm::mma, gemm::wgmma),

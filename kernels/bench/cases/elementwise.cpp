@@ -205,6 +205,8 @@ KernelCase gather_batch_run(CaseMaker& make, std::size_t augmentation) {
   BenchArray& x_labels = make.input(c, DType::i32, samples, 0, 10);
   BenchArray& order = make.input(c, DType::i64, batch, 0, static_cast<double>(samples));
   BenchArray& first = make.object(c, std::int64_t{0});
+  CaseMaker::also_output(c, "first", first, exact());
+  BenchArray& arrivals = make.object(c, 0u);
   BenchArray& mean = make.input(c, DType::f32, channels, 0, 1);
   BenchArray& std = make.input(c, DType::f32, channels, 0.25, 1);
   BenchArray& y = make.output(c, "y", make.dtype(), batch * elements, exact());
@@ -234,18 +236,9 @@ KernelCase gather_batch_run(CaseMaker& make, std::size_t augmentation) {
                               .epoch = epoch.as<std::int64_t>(side),
                               .lambdas = lambdas.as<std::int32_t>(side),
                               .labels_b = labels_b ? labels_b->as<std::int32_t>(side) : nullptr,
-                              .weights_b = weights_b ? weights_b->as<float>(side) : nullptr};
+                              .weights_b = weights_b ? weights_b->as<float>(side) : nullptr,
+                              .arrivals = arrivals.as<unsigned>(side)};
   });
-  return c;
-}
-
-KernelCase gather_batch_advance(CaseMaker& make) {
-  KernelCase c = make.make("gather_batch advance");
-  BenchArray& first = make.object(c, std::int64_t{0});
-  CaseMaker::also_output(c, "first", first, exact());
-  c.bytes = sizeof(std::int64_t);
-  make.run(c, make.kernels().gather_batch, &gather_batch::Variant::advance, gather_batch::reference_advance,
-           [&](Side side) { return gather_batch::AdvanceArgs{.first = first.as<std::int64_t>(side), .by = 64}; });
   return c;
 }
 
@@ -315,7 +308,6 @@ Cases bias_cases(CaseMaker& make) {
 Cases gather_batch_cases(CaseMaker& make) {
   Cases cases;
   for (std::size_t i = 0; i < augmentations(1, 1).size(); ++i) cases.push_back(gather_batch_run(make, i));
-  cases.push_back(gather_batch_advance(make));
   return cases;
 }
 

@@ -90,8 +90,6 @@ void check_args(const Args& args) {
                             {"labels", args.labels}});
 }
 
-void check_args(const AdvanceArgs& args) { lib::check_pointer("gather_batch advance", "first", args.first); }
-
 void reference_run(const Args& args) {
   check_args(args);
   std::vector<double> y(static_cast<std::size_t>(args.batch * args.elements), std::numeric_limits<double>::quiet_NaN());
@@ -113,12 +111,9 @@ void reference_run(const Args& args) {
       value = static_cast<double>(centred / args.std[channel]);
     }
   }
-  if (args.batch > 0) lib::write_values(args.dtype, args.y, y);
-}
-
-void reference_advance(const AdvanceArgs& args) {
-  check_args(args);
-  *args.first += args.by;
+  if (args.batch == 0) return;
+  lib::write_values(args.dtype, args.y, y);
+  if (args.arrivals) *args.first += args.batch;
 }
 
 }  // namespace gradring::kernels::gather_batch

@@ -15,6 +15,7 @@ namespace gradring::kernels::gather_batch {
 /// With an augmentation, draw = draw_of(augment, seed, *epoch, s, height, width) says which pixel of the image stands
 /// for x[s,i], or that y[row,i] is 0 (draws.h). With mixup or cutmix, mix_of(augment, ..., lambdas) says how a second
 /// image is mixed in before normalization (mix.h): labels_b[row] is its label, weights_b[row] the weight of that.
+/// With `arrivals`, it then advances to the next batch: *first += batch.
 ///
 /// Shapes    x: [samples, elements], x_labels: [samples], order: [positions], mean and std: [channels], y: [batch,
 ///           elements], labels, labels_b and weights_b: [batch], lambdas: as mix_of; row-major, contiguous, the
@@ -22,7 +23,7 @@ namespace gradring::kernels::gather_batch {
 ///           width rows of `width` pixels.
 /// Types     x: u8; y: f32, f16 or bf16; order, *first and *epoch: i64; labels, labels_b and lambdas: i32; mean, std
 ///           and weights_b: f32.
-/// Aliasing  y, labels, labels_b and weights_b overlap nothing. Everything is device memory, *first too: a captured
+/// Aliasing  nothing that is written overlaps anything. Everything is device memory, *first too: a captured
 ///           graph that is replayed finds the next batch there. So is *epoch.
 /// Order     enqueued on the stream; returns at once.
 /// Errors    InvalidArgument if an extent is negative, channels is below 1 or does not divide elements, a pointer is
@@ -44,7 +45,7 @@ struct Args {
   const std::uint8_t* x = nullptr;
   const std::int32_t* x_labels = nullptr;
   const std::int64_t* order = nullptr;
-  const std::int64_t* first = nullptr;
+  std::int64_t* first = nullptr;
   const float* mean = nullptr;
   const float* std = nullptr;
   void* y = nullptr;
@@ -56,30 +57,15 @@ struct Args {
   const std::int32_t* lambdas = nullptr;  ///< this and what follows are for mixup and cutmix only
   std::int32_t* labels_b = nullptr;
   float* weights_b = nullptr;
+  unsigned* arrivals = nullptr;  ///< a word of device memory: 0, and 0 again afterwards; null: *first stays
 
   /// Of an image, in pixels; width must not be 0.
   std::int64_t height() const { return elements / channels / width; }
 };
 
-/// Advances to the next batch: *first += by. Enqueue it after the run that reads *first, on the same stream.
-///
-/// Order     enqueued on the stream; returns at once.
-/// Errors    InvalidArgument if first is null.
-struct AdvanceArgs {
-  std::int64_t* first = nullptr;
-  std::int64_t by = 0;
-};
-
 void check_args(const Args& args);
-void check_args(const AdvanceArgs& args);
 void reference_run(const Args& args);
-void reference_advance(const AdvanceArgs& args);
 
-struct Variant {
-  std::string_view name;
-  void (*run)(Stream&, const Args&);
-  void (*advance)(Stream&, const AdvanceArgs&);
-  bool (*supports)(const Device&, DType);
-};
+using Variant = RunVariant<Args>;
 
 }  // namespace gradring::kernels::gather_batch

@@ -115,6 +115,7 @@ ResidentBatchLoader::ResidentBatchLoader(const BatchLoaderSpec& spec, kernels::S
       order_(spec.device.allocate(bytes_of(samples_, sizeof(std::int64_t)))),
       first_(spec.device.allocate(sizeof(std::int64_t))),
       epoch_(spec.device.allocate(sizeof(std::int64_t))),
+      arrivals_(spec.device.allocate(sizeof(unsigned))),
       host_order_(spec.device.allocate(bytes_of(samples_ + 2, sizeof(std::int64_t)), MemoryKind::pinned)),
       images_(spec.device.allocate(bytes_of(spec.batch_size * sample_elements_, kernels::size_of(spec.dtype)))),
       labels_(spec.device.allocate(bytes_of(spec.batch_size, sizeof(std::int32_t)))) {
@@ -124,6 +125,7 @@ ResidentBatchLoader::ResidentBatchLoader(const BatchLoaderSpec& spec, kernels::S
   std::ranges::copy(data::for_channels(spec.normalize.mean, channels_), host.as<float>());
   std::ranges::copy(data::for_channels(spec.normalize.std, channels_), host.as<float>() + channels_);
   stream.enqueue_copy(statistics_.data(), host.data(), host.size());
+  stream.enqueue_zero(arrivals_.data(), arrivals_.size());
   upload(spec.dataset, stream, deadline);
   stream.synchronize(deadline);
   if (augment_.mixes()) prepare_mixtures(spec, stream, deadline);
@@ -182,7 +184,6 @@ std::optional<BatchLoader::Next> ResidentBatchLoader::next(Deadline) {
 }
 
 void ResidentBatchLoader::enqueue_preparation(kernels::Stream& stream, std::int64_t count) {
-  auto* first = first_.as<std::int64_t>();
   gather_.run(stream, {.dtype = dtype_,
                        .samples = samples_,
                        .positions = samples_,
@@ -192,7 +193,7 @@ void ResidentBatchLoader::enqueue_preparation(kernels::Stream& stream, std::int6
                        .x = pixels_.as<std::uint8_t>(),
                        .x_labels = pixel_labels_.as<std::int32_t>(),
                        .order = order_.as<std::int64_t>(),
-                       .first = first,
+                       .first = first_.as<std::int64_t>(),
                        .mean = statistics_.as<float>(),
                        .std = statistics_.as<float>() + channels_,
                        .y = images_.data(),
@@ -203,8 +204,8 @@ void ResidentBatchLoader::enqueue_preparation(kernels::Stream& stream, std::int6
                        .epoch = epoch_.as<std::int64_t>(),
                        .lambdas = lambdas_.as<std::int32_t>(),
                        .labels_b = labels_b_.as<std::int32_t>(),
-                       .weights_b = weights_b_.as<float>()});
-  gather_.advance(stream, {.first = first, .by = count});
+                       .weights_b = weights_b_.as<float>(),
+                       .arrivals = arrivals_.as<unsigned>()});
 }
 
 }  // namespace gradring::train

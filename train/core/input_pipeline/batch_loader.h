@@ -199,6 +199,7 @@ class ResidentBatchLoader final : public BatchLoader {
   kernels::Buffer order_;         // i64, [samples]
   kernels::Buffer first_;         // i64: position in the order on the device
   kernels::Buffer epoch_;         // i64: its number on the device
+  kernels::Buffer arrivals_;      // as gather_batch::Args; 0
   kernels::Buffer host_order_;    // pinned: the order of this epoch, then its start and its number
   kernels::Buffer lambdas_;       // i32, as data::lambdas_of; this and labels_b_, weights_b_: empty without mixtures
   kernels::Buffer images_;
