@@ -153,7 +153,7 @@ short_output() {
 }
 
 need_packages "${build_packages[@]}" "${test_packages[@]}"
-mkdir -p "$(dirname "$tree")" "$unchanged/$(dirname "${program_files[2]}")" "$folder/kept"
+mkdir -p "$(dirname "$tree")" "$unchanged" "$folder/kept"
 git worktree prune
 [[ -e $tree/.git ]] || git worktree add --detach "$tree" HEAD
 git -C "$tree" checkout -q -- .
