@@ -53,8 +53,18 @@ void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
     return nullptr;
   }
 }
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  try {
+    return gradring::tests::allocate_aligned(bytes, alignment);
+  } catch (const std::bad_alloc&) {
+    return nullptr;
+  }
+}
 void operator delete(void* memory) noexcept { gradring::tests::release(memory); }
 void operator delete(void* memory, std::size_t) noexcept { gradring::tests::release(memory); }
 void operator delete(void* memory, std::align_val_t) noexcept { gradring::tests::release(memory); }
 void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { gradring::tests::release(memory); }
 void operator delete(void* memory, const std::nothrow_t&) noexcept { gradring::tests::release(memory); }
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  gradring::tests::release(memory);
+}

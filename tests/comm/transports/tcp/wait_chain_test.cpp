@@ -29,7 +29,7 @@ std::vector<Frame> frames_to(ScriptedPeers& peers, int peer) {
   const std::string received = peers.receive(1 << 16, peer);
   EXPECT_EQ(received.size() % sizeof(Frame), 0u);
   std::vector<Frame> frames(received.size() / sizeof(Frame));
-  std::memcpy(frames.data(), received.data(), frames.size() * sizeof(Frame));
+  if (!frames.empty()) std::memcpy(frames.data(), received.data(), frames.size() * sizeof(Frame));
   return frames;
 }
 
