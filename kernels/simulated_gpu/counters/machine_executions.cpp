@@ -207,6 +207,8 @@ MachineExecutions::MachineExecutions(const ptx::Module& module, const ptx::Kerne
     blocks_.resize(block + 1);
     blocks_[block] = middle->self;
   }
+  // Also instructions of later blocks are in the first one, moved there by ptxas; each warp begins in it once.
+  if (!blocks_.empty() && !code.instructions.empty() && code.instructions[0].block == 0) blocks_[0] = {0, 1.0};
 }
 
 double MachineExecutions::executions(const ptx::MachineInstruction& instruction,

@@ -73,6 +73,14 @@ class GridWorkspace {
   std::unique_ptr<std::uint32_t[]> words_ = std::make_unique<std::uint32_t[]>(kWords);
 };
 
+/// Whether a block may do what depends on which blocks came before it, as the one that ends last: one host thread gives
+/// them the same order in each run, and counters the same values.
+bool reads_arrivals(const ptx::Kernel& kernel) {
+  return std::ranges::any_of(kernel.code, [](const ptx::Instruction& instruction) {
+    return instruction.words.front() == "atom" && std::ranges::count(instruction.words, "shared") == 0;
+  });
+}
+
 }  // namespace
 
 /// A launch. Each host thread executes a cluster (a block, without clusters) to its end and then takes the next one, as
@@ -94,7 +102,9 @@ class Grid {
     if (launch_.is_cooperative && most_resident_ < clusters_)
       refuse(joined("a cooperative launch of ", blocks_, " blocks; the GPU holds ",
                     most_resident_ * launch_.cluster.count(), " at once"));
-    threads_ = static_cast<unsigned>(std::min<std::uint64_t>(std::max(options.threads, 1u), clusters_));
+    const unsigned threads =
+        options.counted_multiprocessors > 0 && reads_arrivals(*program_.kernel) ? 1 : options.threads;
+    threads_ = static_cast<unsigned>(std::min<std::uint64_t>(std::max(threads, 1u), clusters_));
     idle_since_.resize(threads_);
   }
 

@@ -21,9 +21,12 @@ struct Words {
   std::uint64_t low = 0, high = 0;
 
   std::uint16_t opcode() const { return low & 0x1ff; }
-  /// Some lanes may go on behind it: it has a predicate, or (BRA.DIV) a condition of its own.
-  bool is_conditional() const { return (low >> 12 & 0xf) != 7 || has_own_condition(); }
-  bool has_own_condition() const { return opcode() == kBranch && (high >> 23 & 0x1f) != 7; }
+  /// Some lanes may go on behind it: it has a predicate, or a branch has a second one or needs divergent lanes.
+  bool is_conditional() const {
+    return (low >> 12 & 0xf) != 7 || (opcode() == kBranch && (high >> 23 & 0xf) != 7) || is_for_divergent_lanes();
+  }
+  /// BRA.DIV, whose target does for lanes that are apart what the instructions behind it do for all.
+  bool is_for_divergent_lanes() const { return opcode() == kBranch && (high >> 27 & 1) != 0; }
   /// Bytes from the next instruction on.
   std::int64_t branch_offset(unsigned compute_capability) const {
     const std::int64_t upper = static_cast<std::int32_t>(low >> 32);
@@ -41,7 +44,7 @@ std::vector<Words> words_of(std::span<const std::byte> code) {
 std::optional<std::size_t> target_of(const std::vector<Words>& code, std::size_t position, unsigned capability) {
   const Words& words = code[position];
   const bool jumps = words.opcode() == kBranch || words.opcode() == kCall;
-  if (!jumps || words.has_own_condition()) return std::nullopt;
+  if (!jumps || words.is_for_divergent_lanes()) return std::nullopt;
   const std::int64_t target = static_cast<std::int64_t>(position) + 1 + words.branch_offset(capability) / 16;
   const bool is_inside = target >= 0 && target < static_cast<std::int64_t>(code.size());
   return is_inside ? std::optional(static_cast<std::size_t>(target)) : std::nullopt;

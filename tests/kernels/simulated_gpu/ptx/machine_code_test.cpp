@@ -8,9 +8,11 @@
 #include <fstream>
 #include <iterator>
 #include <regex>
+#include <span>
 #include <sstream>
 
 #include "kernels/simulated_gpu/ptx/error.h"
+#include "kernels/simulated_gpu/ptx/machine_instructions.h"
 #include "kernels/simulated_gpu/ptx/module.h"
 #include "tests/kernels/simulated_gpu/ptx/built_module.h"
 #include "tests/support/built_file.h"
@@ -168,6 +170,19 @@ TEST_F(MachineCode, NamesTheLinesOfThePtxAndBasicBlocks) {
     EXPECT_GE(blocks.size(), 3u) << "before the loop, in it, and behind it";
     EXPECT_GT(padding, 0u) << "the loop of one branch behind the end";
   }
+}
+
+/// Words of an H100 as nvdisasm prints them. A BRA with a second predicate is taken, BRA.DIV is not.
+TEST(MachineInstructions, FollowsABranchWithTwoPredicates) {
+  constexpr std::uint64_t kExit[] = {0x000000000000794d, 0x000fea0003800000};
+  constexpr std::uint64_t kBranch[] = {0x0000000000048947, 0x000fea0000800000};           // @!P0 BRA P1, 0x20
+  constexpr std::uint64_t kDivergentBranch[] = {0x0000000000047947, 0x000fec000b800000};  // BRA.DIV UR4, 0x20
+  const auto last_block = [&](std::span<const std::uint64_t, 2> first) {
+    const std::uint64_t code[] = {first[0], first[1], kExit[0], kExit[1], kExit[0], kExit[1]};
+    return machine_instructions(std::as_bytes(std::span(code)), 90).back().block;
+  };
+  EXPECT_EQ(last_block(kBranch), 2u);
+  EXPECT_EQ(last_block(kDivergentBranch), MachineInstruction::kNoBlock);
 }
 
 TEST_F(MachineCode, RejectsDamage) {
