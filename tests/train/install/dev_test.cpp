@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "kernels/simt/engine/sanitizer.h"
 #include "tests/train/app/commands/support/workplace.h"
 
 namespace gradring {
@@ -23,6 +24,8 @@ using tests::Words;
 class InstalledDev : public testing::Test {
  protected:
   void SetUp() override {
+    if (simt::detail::kAddressSanitizer || simt::detail::kThreadSanitizer)
+      GTEST_SKIP() << "the example is built without the sanitizer that the library has";
     const fs::path first = place_.path("first");
     ASSERT_EQ(run({GRADRING_CMAKE, "--install", GRADRING_BUILD, "--component", "dev", "--prefix", first.string()}), "");
     fs::rename(first, prefix_);

@@ -66,7 +66,7 @@ TEST_F(LrFind, KeepsTheRatioOfAGroupsRate) {
   };
   const double plain = last_rate({});
   EXPECT_EQ(last_rate({"--group", "fc_layers.2.*:lr=0.01"}), plain);
-  EXPECT_LT(last_rate({"--group", "fc_layers.2.*:lr=1"}), plain / 3);
+  EXPECT_LT(last_rate({"--group", "fc_layers.2.*:lr=1"}), plain / 1.5);
   const ProgramEnd end = find(tests::joined(words, {"--group", "fc_layers.2.*:lr=1,epochs=0.1"}));
   EXPECT_THAT(end.out, HasSubstr("'fc_layers.2.*:lr="));
   const ProgramEnd none = find({"--steps", "20", "--lr", "0", "--group", "fc_layers.2.*:lr=1"});
