@@ -103,9 +103,15 @@ TEST_F(HandMadeCode, SharesTheTurnsOfAnUnrolledLoop) {
 
 TEST_F(HandMadeCode, SharesTheExecutionsOfBlocksWithoutLoads) {
   std::vector<ptx::MachineInstruction> code;
-  for (const unsigned block : {0u, 1u, 2u, 3u, 4u})
+  for (const unsigned block : {1u, 2u, 3u, 4u, 5u})
     code.insert(code.end(), {{kIadd, kAdd, block}, {kIsetp, kCompare, block}, {kBra, kBranch, block}});
   EXPECT_EQ(counts_with(code).all_machine_instructions(), 30);
+}
+
+TEST_F(HandMadeCode, BeginsOnceWithWhatWasMovedToTheFirstBlock) {
+  const LaunchCounts counts =
+      counts_with({{kIadd, kAdd, 0}, {kIsetp, kCompare, 0}, {kUldc, kParameter, 0}, {kExit, kEnd, 1}});
+  EXPECT_EQ(counts.all_machine_instructions(), 4) << "not ten times, as in the loop";
 }
 
 }  // namespace
