@@ -102,7 +102,8 @@ PackedFacts facts_of(std::string_view bytes) {
   for (std::uint64_t left = reader.count(8); left > 0; --left) facts.classes.push_back(reader.text());
   const std::string labels = reader.text();
   facts.labels.resize(labels.size() / sizeof(std::int32_t));
-  std::memcpy(facts.labels.data(), labels.data(), facts.labels.size() * sizeof(std::int32_t));
+  if (!facts.labels.empty())
+    std::memcpy(facts.labels.data(), labels.data(), facts.labels.size() * sizeof(std::int32_t));
   for (std::uint64_t left = reader.count(24); left > 0; --left) {
     BrokenImage& image = facts.broken.emplace_back();
     image.slot = reader.number();

@@ -206,7 +206,7 @@ void wgrad_kernel(SIMT_GRID_CONST(DepthwisePass<ForwardAxis>) pass, const T* x, 
   const int taps = pass.taps();
   for (std::int64_t number : lib::row_range(lib::strips(pass.channels, kTile))) {
     const Tile tile(static_cast<int>(number), pass.channels);
-    std::fill(&totals[0][0], &totals[taps][0], Lanes{});
+    std::fill_n(&totals[0][0], taps * kVectors, Lanes{});
     for (std::int64_t n = 0; n < pass.batch; ++n)
       for (int kh = 0; kh < pass.kernel_height; ++kh)
         for (int kw = 0; kw < pass.kernel_width; ++kw) {

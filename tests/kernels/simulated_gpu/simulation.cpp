@@ -45,7 +45,7 @@ Counters TestKernel::run(GlobalMemory& memory, const std::vector<std::uint64_t>&
                          const ExecutionOptions& options, std::size_t dynamic_shared_bytes,
                          std::uint64_t most_resident_blocks, AccessLog* accesses) const {
   alignas(128) std::byte bytes[256];
-  std::memcpy(bytes, parameters.data(), parameters.size() * sizeof(std::uint64_t));
+  if (!parameters.empty()) std::memcpy(bytes, parameters.data(), parameters.size() * sizeof(std::uint64_t));
   return simulated_gpu::run(executable_,
                             {.grid = grid,
                              .block = block,
