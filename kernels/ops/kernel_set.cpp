@@ -127,8 +127,7 @@ KernelSet kernel_set() {
       .gradient_statistics = table(COPY_TO_RUN(gradient_statistics, two_stage), gradient_statistics::one_launch),
       .grouped_conv2d = table(COPY_TO_RUN(grouped_conv2d, direct), COPY_TO_RUN(grouped_conv2d, native_cpu),
                               grouped_conv2d::depthwise),
-      .linear_cross_entropy =
-          table(COPY_TO_RUN(linear_cross_entropy, two_launches), linear_cross_entropy::one_launch),
+      .linear_cross_entropy = table(COPY_TO_RUN(linear_cross_entropy, two_launches), linear_cross_entropy::one_launch),
       .max_pool2d = table(COPY_TO_RUN(max_pool2d, rows)),
       .muon = table(COPY_TO_RUN(muon, flat)),
       .peak = table(peak::multiply_adds, peak::mma, peak::wgmma),

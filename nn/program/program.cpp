@@ -283,10 +283,9 @@ void Program::enqueue_stage_backward(kernels::Stream& stream, const Weights& wei
 void Program::enqueue_sum(kernels::Stream& stream, std::size_t stage, int shard, const void* summand) {
   const auto elements = static_cast<std::int64_t>(plans_.stages[stage].output_bytes / kernels::size_of(dtype_));
   std::byte* const gradient = gradient_at(stage, stage, shard);
-  plans_.sum->enqueue_forward(stream, {.batch = samples_of(shard) * (elements / shards_.size),
-                                       .x = gradient,
-                                       .residual = summand,
-                                       .y = gradient});
+  plans_.sum->enqueue_forward(
+      stream,
+      {.batch = samples_of(shard) * (elements / shards_.size), .x = gradient, .residual = summand, .y = gradient});
 }
 
 void Program::enqueue_head(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,

@@ -167,11 +167,10 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t handle
     if ((flags & ~kHints) != 0) throw Misuse{cudaErrorNotSupported, "flags, which are not simulated"};
     ArrangedRecipe arranged = arrange(graph);
     const std::uint64_t first_lane = call.rt.scheduler.new_lanes(arranged.recipe->branches);
-    *executable = call.rt.executables.add(
-        {.graph = handle,
-         .recipe = std::move(arranged.recipe),
-         .positions = std::move(arranged.positions),
-         .first_lane = first_lane});
+    *executable = call.rt.executables.add({.graph = handle,
+                                           .recipe = std::move(arranged.recipe),
+                                           .positions = std::move(arranged.positions),
+                                           .first_lane = first_lane});
   });
 }
 

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/findings/finding_kind.h"
+#include "kernels/simulated_gpu/findings/suppressions.h"
 #include "kernels/simulated_gpu/machine/finding_options.h"
 #include "kernels/simulated_gpu/machine/launch.h"
-#include "kernels/simulated_gpu/findings/suppressions.h"
 
 namespace gradring::simulated_gpu {
 
@@ -30,7 +30,7 @@ struct Finding {
   std::string instruction;  ///< PTX
   std::optional<Extent> thread;
   std::optional<Extent> block;
-  std::string text;         ///< the whole message, several lines
+  std::string text;  ///< the whole message, several lines
   /// The host's calls that led to the work, from the innermost on; empty: not known.
   std::vector<std::string> host_stack{};
   std::uint64_t count = 1;  ///< how often it happened

@@ -39,9 +39,9 @@ class AccessClocks {
  public:
   static constexpr unsigned kMostWarps = 32;
   static constexpr unsigned kCopyEngine = kMostWarps;
-  static constexpr unsigned kTensorCores = kMostWarps + 1;  ///< plus the warpgroup
+  static constexpr unsigned kTensorCores = kMostWarps + 1;                ///< plus the warpgroup
   static constexpr unsigned kBulkStores = kTensorCores + kMostWarps / 4;  ///< bulk copies to global memory
-  static constexpr unsigned kRemote = kBulkStores + 1;  ///< other blocks of the cluster: always known
+  static constexpr unsigned kRemote = kBulkStores + 1;                    ///< other blocks of the cluster: always known
   static constexpr unsigned kActors = kRemote + 1;
   using Times = std::array<std::uint32_t, kActors>;
 

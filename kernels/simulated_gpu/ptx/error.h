@@ -47,4 +47,4 @@ inline std::string hexadecimal(std::uint64_t number, int digits = 1) {
 namespace gradring::simulated_gpu {
 using ptx::hexadecimal;
 using ptx::joined;
-}
+}  // namespace gradring::simulated_gpu

@@ -149,7 +149,6 @@ class BodyReader {
     }
   }
 
-
   /// "2, 1, 1"
   void cluster() {
     kernel_.cluster = {1, 1, 1};

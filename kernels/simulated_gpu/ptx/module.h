@@ -118,14 +118,14 @@ constexpr std::uint64_t address_of_function(std::size_t number) { return 16 * (s
 struct ModuleVariable : Variable {
   /// An address that the initial value holds.
   struct Reference {
-    std::size_t at = 0;      ///< bytes into the variable
-    std::size_t bytes = 8;   ///< of the address
-    std::string_view name;   ///< of a variable or function of the module
+    std::size_t at = 0;     ///< bytes into the variable
+    std::size_t bytes = 8;  ///< of the address
+    std::string_view name;  ///< of a variable or function of the module
     std::int64_t offset = 0;
   };
   bool is_constant = false;
-  bool is_managed = false;  ///< one for the host and all devices
-  bool is_extern = false;   ///< defined in another module
+  bool is_managed = false;         ///< one for the host and all devices
+  bool is_extern = false;          ///< defined in another module
   std::vector<std::byte> initial;  ///< without the references, and without zeros at the end
   std::vector<Reference> references;
 };

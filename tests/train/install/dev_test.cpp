@@ -67,8 +67,8 @@ TEST_F(InstalledDev, HasHeadersThatCompileAlone) {
 }
 
 TEST_F(InstalledDev, BuildsTheExampleByCMake) {
-  ASSERT_EQ(run({GRADRING_CMAKE, "-S", GRADRING_EXAMPLE, "-B", "build", "-DCMAKE_CXX_COMPILER=" GRADRING_CXX,
-                 "-DCMAKE_PREFIX_PATH=" + prefix_.string()}),
+  ASSERT_EQ(run({GRADRING_CMAKE, "-S", GRADRING_EXAMPLE, "-B", "build",
+                 std::string("-DCMAKE_CXX_COMPILER=") + GRADRING_CXX, "-DCMAKE_PREFIX_PATH=" + prefix_.string()}),
             "");
   ASSERT_EQ(run({GRADRING_CMAKE, "--build", "build"}), "");
   ASSERT_EQ(run({"build/spirals"}), "");

@@ -11,8 +11,8 @@
 
 #include "kernels/base/file.h"
 #include "kernels/simulated_gpu/cards/card.h"
-#include "kernels/simulated_gpu/run_options.h"
 #include "kernels/simulated_gpu/findings/suppressions.h"
+#include "kernels/simulated_gpu/run_options.h"
 #include "train/app/cuda/cuda_commands.h"
 #include "train/app/cuda/cuda_program.h"
 #include "train/options/exit_code.h"

@@ -227,7 +227,8 @@ nlohmann::json mean_json(const bench::MeanOf& of) {
   return json;
 }
 
-nlohmann::json results_json(const std::vector<SeededTraining>& trainings, const std::vector<AccuracyOfAll>& accuracies) {
+nlohmann::json results_json(const std::vector<SeededTraining>& trainings,
+                            const std::vector<AccuracyOfAll>& accuracies) {
   nlohmann::json rows = nlohmann::json::array();
   for (std::size_t i = 0; i < trainings.size(); ++i) {
     const Summary& summary = trainings[i].summary();

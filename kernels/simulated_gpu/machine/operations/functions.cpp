@@ -42,9 +42,8 @@ struct OfUpperWord {
   }
 };
 
-using ReciprocalRoot = decltype([](double a) {
-  return static_cast<double>(1 / std::sqrt(static_cast<long double>(a)));
-});
+using ReciprocalRoot =
+    decltype([](double a) { return static_cast<double>(1 / std::sqrt(static_cast<long double>(a))); });
 
 template <class F>
 Handler unary_f32(Decoder& decoder) {

@@ -109,9 +109,9 @@ void set(const Operation& operation, Warp& warp, Mask active) {
       if (details.combination == 0) value = value && other;
       if (details.combination == 1) value = value || other;
       if (details.combination == 2) value = value != other;
-      const std::uint32_t one = details.to.type == Type::f16     ? 0x3C00u
-                                : details.to.type == Type::bf16  ? 0x3F80u
-                                : details.to.type == Type::f32   ? 0x3F800000u
+      const std::uint32_t one = details.to.type == Type::f16                             ? 0x3C00u
+                                : details.to.type == Type::bf16                          ? 0x3F80u
+                                : details.to.type == Type::f32                           ? 0x3F800000u
                                 : bytes_of(details.to.type) == 2 || details.from.is_pair ? 0xFFFFu
                                                                                          : 0xFFFFFFFFu;
       if (value) result |= one << 16 * half;

@@ -77,24 +77,23 @@ TEST_P(ModuleErrors, NameLineAndText) {
 
 INSTANTIATE_TEST_SUITE_P(
     OfDirectives, ModuleErrors,
-    testing::Values(Mistake{".address_size 32", "addresses have 32 bits; 64 are known here"},
-                    Mistake{".tex t;", "directive '.tex' of a module is not known here"},
-                    Mistake{"entry k() { ret; }", "directive 'entry' of a module is not known here"},
-                    Mistake{".entry k() { ret; ", "'{' is never closed"},  //
-                    Mistake{".entry k()", "'{' was expected before the end"},
-                    Mistake{".entry k() { ret; } .entry k() { ret; }", "kernel k is defined twice"},
-                    Mistake{".entry k() .maxntid 1024, 1024 { ret; }",
-                            "the threads of a block must be from 1 to 65536"},
-                    Mistake{".entry k() .abi_preserve 2 { ret; }",
-                            "directive '.abi_preserve' of a kernel is not known here"},
-                    Mistake{".entry k(.reg .b32 a) { ret; }", "'.param' was expected before '.reg'"},
-                    Mistake{".file 70000 \"a\"", "the number of a file is 70000, not below 65536"},
-                    Mistake{".file 1 \"a", "a string is never closed"},  //
-                    Mistake{".global .u32 a = {1", "'}' was expected before ''"},
-                    Mistake{".global .u32 a[1] = {1, 2};", "variable a has more initial values than elements"},
-                    Mistake{".global .u32 a = generic(b);", "an address in fewer than 64 bits"},
-                    Mistake{".global .u32 a; .shared .u32 a;", "variable a is declared twice"},
-                    Mistake{"/* no end", "a comment is never closed"}));
+    testing::Values(
+        Mistake{".address_size 32", "addresses have 32 bits; 64 are known here"},
+        Mistake{".tex t;", "directive '.tex' of a module is not known here"},
+        Mistake{"entry k() { ret; }", "directive 'entry' of a module is not known here"},
+        Mistake{".entry k() { ret; ", "'{' is never closed"},  //
+        Mistake{".entry k()", "'{' was expected before the end"},
+        Mistake{".entry k() { ret; } .entry k() { ret; }", "kernel k is defined twice"},
+        Mistake{".entry k() .maxntid 1024, 1024 { ret; }", "the threads of a block must be from 1 to 65536"},
+        Mistake{".entry k() .abi_preserve 2 { ret; }", "directive '.abi_preserve' of a kernel is not known here"},
+        Mistake{".entry k(.reg .b32 a) { ret; }", "'.param' was expected before '.reg'"},
+        Mistake{".file 70000 \"a\"", "the number of a file is 70000, not below 65536"},
+        Mistake{".file 1 \"a", "a string is never closed"},  //
+        Mistake{".global .u32 a = {1", "'}' was expected before ''"},
+        Mistake{".global .u32 a[1] = {1, 2};", "variable a has more initial values than elements"},
+        Mistake{".global .u32 a = generic(b);", "an address in fewer than 64 bits"},
+        Mistake{".global .u32 a; .shared .u32 a;", "variable a is declared twice"},
+        Mistake{"/* no end", "a comment is never closed"}));
 
 TEST(PtxError, ShortensLongLines) { EXPECT_LT(error_of(".version 9.0 .tex " + std::string(10000, 'x')).size(), 500); }
 

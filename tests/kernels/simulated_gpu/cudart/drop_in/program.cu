@@ -211,12 +211,18 @@ int main(int, char** arguments) {
   const struct {
     const char* name;
     int (*run)();
-  } parts[] = {{"printf", printf_of_kernels}, {"default_stream", default_stream},
-               {"variables", variables},      {"managed", managed},
-               {"graph", graph_by_hand},      {"assert", failed_assertion},
-               {"heap", heap},                {"race", shared_race},
-               {"leak", leak},                {"endless", endless},
-               {"pending", pending},          {"driver_errors", driver_errors}};
+  } parts[] = {{"printf", printf_of_kernels},
+               {"default_stream", default_stream},
+               {"variables", variables},
+               {"managed", managed},
+               {"graph", graph_by_hand},
+               {"assert", failed_assertion},
+               {"heap", heap},
+               {"race", shared_race},
+               {"leak", leak},
+               {"endless", endless},
+               {"pending", pending},
+               {"driver_errors", driver_errors}};
   for (const auto& part : parts)
     if (std::strcmp(arguments[1], part.name) == 0) return part.run();
   return 4;
