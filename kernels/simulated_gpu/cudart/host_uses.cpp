@@ -36,9 +36,12 @@ void give_to_handler_before(int number, siginfo_t* info, void* context) {
 
 void on_fault(int number, siginfo_t* info, void* context) {
   const int error = errno;
-  HostUses* const targets = of_process;
-  if (!targets || !targets->let_access(reinterpret_cast<std::uintptr_t>(info->si_addr)))
+  HostUses* const uses = of_process;
+  const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+  if (!uses || !uses->let_access(address)) {
+    if (uses) uses->note_fault(address);
     give_to_handler_before(number, info, context);
+  }
   errno = error;
 }
 
@@ -136,6 +139,10 @@ bool HostUses::let_access(std::uintptr_t address) {
   else if (is_of_kernels && is_host())
     listener_.uses_page(address);
   return true;
+}
+
+void HostUses::note_fault(std::uintptr_t address) const {
+  if (listener_.faults && is_host()) listener_.faults(address);
 }
 
 }  // namespace gradring::simulated_gpu

@@ -33,6 +33,7 @@ class HostUses {
   struct Listener {
     std::function<void(const Target&)> uses_target;         ///< too early; once for each
     std::function<void(std::uintptr_t address)> uses_page;  ///< that a kernel wrote
+    std::function<void(std::uintptr_t address)> faults;     ///< elsewhere: it has no such memory
   };
 
   explicit HostUses(Listener listener);
@@ -51,6 +52,7 @@ class HostUses {
 
   /// For the handler: whether the address may be accessed now.
   bool let_access(std::uintptr_t address);
+  void note_fault(std::uintptr_t address) const;
 
  private:
   /// Sets the protection of the pages of a range; false if the system refuses, which has a limit of mappings.

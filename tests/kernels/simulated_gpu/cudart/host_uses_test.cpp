@@ -101,5 +101,15 @@ TEST_F(HostUsesDeathTest, EndsTheProcessWithoutAHandlerBefore) {
       testing::KilledBySignal(SIGSEGV), "");
 }
 
+TEST_F(HostUsesDeathTest, NamesMemoryThatWasGivenBack) {
+  EXPECT_EXIT(
+      {
+        void* data = nullptr;
+        if (cudaMallocHost(&data, 4) != cudaSuccess || cudaFreeHost(data) != cudaSuccess) std::_Exit(kHandledBefore);
+        *static_cast<volatile int*>(data) = 1;
+      },
+      testing::KilledBySignal(SIGSEGV), "the host uses 0x[0-9a-f]+, which cudaFreeHost or cudaFree has given back");
+}
+
 }  // namespace
 }  // namespace gradring::simulated_gpu
