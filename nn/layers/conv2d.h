@@ -77,7 +77,7 @@ struct Conv2d {
   void check_init() const {
     check(groups == 1 || init == Init::standard || init == Init::unit_variance,
           [&] { return "the initial weights are not for " + std::to_string(groups) + " groups, expected 1"; });
-    check_deviation(init, out_channels * kernel * kernel * in_channels / groups);
+    check_deviation(init, {out_channels, kernel, in_channels / groups});
     if (init != Init::whitening) return;
     check(kernel <= kMostWhitened, [&] {
       return "whitening has kernels of at most " + std::to_string(kMostWhitened) + ", but 'kernel' is " +

@@ -29,7 +29,7 @@ struct Linear {
                           .out_features = keys.integer("out", 1),
                           .bias = keys.flag("bias", true),
                           .init = read_init(keys, kInits)};
-    check_deviation(layer.init, layer.in_features * layer.out_features);
+    check_deviation(layer.init, {layer.in_features, layer.out_features});
     return layer;
   }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 #include <string>
 #include <string_view>
@@ -63,8 +65,8 @@ inline Init read_init(LayerKeys& keys, std::span<const Init> accepted) {
 }
 
 /// Errors    InvalidArgument for Init::unit_variance of a single element, which has no standard deviation.
-inline void check_deviation(Init init, std::int64_t elements) {
-  check(init != Init::unit_variance || elements != 1,
+inline void check_deviation(Init init, std::initializer_list<std::int64_t> extents) {
+  check(init != Init::unit_variance || std::ranges::any_of(extents, [](std::int64_t extent) { return extent != 1; }),
         [] { return std::string("unit_variance divides by the deviation of the weight, which has one element only"); });
 }
 
