@@ -9,7 +9,8 @@
 #   --output DIR           folder of the packages (default dist)
 #   --check-reproducible   builds the packages a second time, from a clone in another folder with another umask and time
 #                          zone and an empty compiler cache, and compares their bytes
-#   --try                  installs each package in a fresh Debian and trains there on two ranks (root; package/try.sh)
+#   --try                  installs each package in a fresh Debian, and trains there on two ranks or finds a race (root;
+#                          package/try.sh, package/try_cuda.sh)
 #
 # The packages hold the commit that is checked out. One commit gives the same bytes on one Debian, except for the CUDA module,
 # whose names contain a hash of the folder (docs/building.md). Dates come from SOURCE_DATE_EPOCH (default: the commit's). The
@@ -177,6 +178,12 @@ rm -rf "$new"
 trap - EXIT
 
 if ((check)); then check_reproducible; fi
-if ((try)); then scripts/package/try.sh "${made[@]/#/$output/}"; fi
+if ((try)); then
+  others=()
+  for file in "${made[@]}"; do
+    if [[ $file == gradring-cuda-run* ]]; then scripts/package/try_cuda.sh "$output/$file"; else others+=("$output/$file"); fi
+  done
+  ((!${#others[@]})) || scripts/package/try.sh "${others[@]}"
+fi
 say "Packages of $commit in $output"
 (cd "$output" && sha256sum -- "${made[@]}")
