@@ -4,6 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <cstdio>
 #include <iterator>
 
 namespace gradring::simulated_gpu {
@@ -28,6 +30,15 @@ void MappedRanges::release(void* data) {
   range.live = false;
   // Instead of the pages: their memory is given back, their addresses are not.
   ::mmap(data, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+void MappedRanges::print_use_of_freed(std::uintptr_t address) const {
+  if (state_of(reinterpret_cast<const void*>(address)) != State::freed) return;
+  char text[160];
+  const int length = std::snprintf(
+      text, sizeof text, "simulated GPU: the host uses 0x%jx, which cudaFreeHost or cudaFree has given back\n",
+      std::uintmax_t{address});
+  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(length));
 }
 
 MappedRanges::Ranges::const_iterator MappedRanges::find(const void* address) const {

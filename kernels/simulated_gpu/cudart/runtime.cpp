@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
-#include <unistd.h>
-
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <iterator>
@@ -86,7 +83,7 @@ Runtime::Runtime(const SimulationOptions& wanted)
       memory(wanted.checks_races, wanted.pageable),
       host_uses({.uses_target = [this](const HostUses::Target& target) { fail_for_target(target); },
                  .uses_page = [this](std::uintptr_t address) { note_host_use(address); },
-                 .faults = [this](std::uintptr_t address) { print_use_of_freed(address); }}),
+                 .faults = [this](std::uintptr_t address) { addresses.print_use_of_freed(address); }}),
       seed(wanted.seed),
       scheduler(wanted.seed, wanted.hold) {
   // As an H100 has them.
@@ -137,16 +134,6 @@ void Runtime::note_host_use(std::uintptr_t address) {
     device(block->device).fail(cudaErrorIllegalAddress, fault.what());
   }
   current_work = nullptr;
-}
-
-/// The process ends then. In a handler of signals: nothing allocates.
-void Runtime::print_use_of_freed(std::uintptr_t address) const {
-  if (addresses.state_of(reinterpret_cast<const void*>(address)) != MappedRanges::State::freed) return;
-  char text[160];
-  const int length = std::snprintf(
-      text, sizeof text, "simulated GPU: the host uses 0x%jx, which cudaFreeHost or cudaFree has given back\n",
-      std::uintmax_t{address});
-  [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(length));
 }
 
 Runtime& runtime() {

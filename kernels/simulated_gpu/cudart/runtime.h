@@ -143,7 +143,6 @@ struct Runtime {
  private:
   void fail_for_target(const HostUses::Target& target);
   void note_host_use(std::uintptr_t address);
-  void print_use_of_freed(std::uintptr_t address) const;
 
   std::map<int, std::shared_ptr<PoolUse>> malloc_uses_;  // by device
 };
