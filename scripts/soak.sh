@@ -42,13 +42,13 @@ launcher=$!
 resident() { awk '/^VmRSS/ { print $2 }' "/proc/$1/status" 2>/dev/null; }
 steps_done() { if [[ -f $folder/run/metrics.jsonl ]]; then grep -c '"event":"train"' "$folder/run/metrics.jsonl"; else echo 0; fi; }
 
-declare -A early late most
+declare -A early=() late=() most=()
 while kill -0 "$launcher" 2>/dev/null; do
   done_so_far=$(steps_done)
   for log in "$folder"/run/logs/rank_*.log; do
     [[ -f $log ]] || continue
     rank=$(basename "$log" .log)
-    pid=$(sed -n 's/.*, process \([0-9]*\):.*/\1/p' "$log" | head -n 1)
+    pid=$(sed -n 's/.*, process \([0-9]*\)[:,].*/\1/p' "$log" | head -n 1)
     kb=$(resident "${pid:-0}") || true
     [[ -n $kb ]] || continue
     if ((done_so_far >= steps / 5)) && [[ -z ${early[$rank]-} ]]; then early[$rank]=$kb; fi
