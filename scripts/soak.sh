@@ -5,14 +5,14 @@
 # Usage: scripts/soak.sh [--preset P] [--steps N] [TRAIN-OPTION...]
 #
 # Builds the program in build/P (default: cpu-only) and trains MNIST where GRADRING_DATA_DIR or ../shared/data has it, else
-# the embedded digits, in batches of 256 for N steps (default: 2200). Prints the resident memory of every rank while it
+# the embedded digits, in batches of 256 for N steps (default: 15000). Prints the resident memory of every rank while it
 # trains, and ends with an error if a rank exceeds 200 MB, or holds 2 MB more at the end than after a fifth of the steps.
 
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
 preset=cpu-only
-steps=2200
+steps=15000
 options=()
 while (($#)); do
   case $1 in
