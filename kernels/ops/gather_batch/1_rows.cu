@@ -26,10 +26,10 @@ struct Warp {
 
 template <class T, Mode kMode>
 __global__ void gather_batch_run_rows_kernel(SIMT_GRID_CONST(Gather<T>) gather) {
-  for (std::int64_t row : lib::row_range(gather.batch))
+  for (std::int64_t row : lib::row_range(gather.args.batch))
     write_image<kMode>(Warp(), gather, row, [&](const std::uint8_t* __restrict__ from, T* __restrict__ to) {
-      const float* const means = gather.means;
-      const float* const stds = gather.stds;
+      const float* const means = gather.args.mean;
+      const float* const stds = gather.args.std;
       const int channels = gather.channels;
       if (channels == 1) {
         const float only_mean = means[0];

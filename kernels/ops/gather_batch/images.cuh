@@ -19,26 +19,36 @@ __device__ inline T normalized(float pixel, float mean, float std) {
   return lib::from_f32<T>((pixel / 255.0f - mean) / std);
 }
 
-/// The augmentation of a launch.
-struct Augmented {
-  Augmentation what;
-  std::uint64_t seed;
-  const std::int64_t* epoch;
-  int height = 0, width = 0;
-  const std::int32_t* lambdas;
-  std::int32_t* labels_b;
-  float* weights_b;
+/// The arguments of a launch, and what kernels need of them.
+template <class T>
+struct Gather {
+  Args args;
+  T* y;
+  int elements, channels;
+  int height = 0, width = 0;  // of augmented images
 
-  explicit Augmented(const Args& args)
-      : what(args.augment),
-        seed(args.seed),
-        epoch(args.epoch),
-        lambdas(args.lambdas),
-        labels_b(args.labels_b),
-        weights_b(args.weights_b) {
-    if (!what.any()) return;
-    height = static_cast<int>(args.height());
-    width = static_cast<int>(args.width);
+  explicit Gather(const Args& given)
+      : args(given),
+        y(static_cast<T*>(given.y)),
+        elements(lib::narrow<int>("gather_batch", "elements", given.elements)),
+        channels(lib::narrow<int>("gather_batch", "channels", given.channels)) {
+    if (!given.augment.any()) return;
+    height = static_cast<int>(given.height());
+    width = static_cast<int>(given.width);
+  }
+
+  /// The sample of a row of the batch; negative if it is missing.
+  __device__ std::int64_t sample(std::int64_t row) const {
+    const std::int64_t position = *args.first + row;
+    const std::int64_t sample = position >= 0 && position < args.positions ? args.order[position] : -1;
+    return sample < args.samples ? sample : -1;
+  }
+  __device__ const std::uint8_t* image(std::int64_t sample) const { return args.x + sample * elements; }
+  __device__ Draw draw(std::int64_t sample) const {
+    return draw_of(args.augment, args.seed, *args.epoch, sample, height, width);
+  }
+  __device__ T value(int pixel, int channel) const {
+    return normalized<T>(static_cast<float>(pixel), args.mean[channel], args.std[channel]);
   }
 };
 
@@ -52,56 +62,50 @@ struct Augmented {
 
 /// Row y of an image that shows a resized box.
 template <class T, class Threads>
-__device__ inline void write_resized(const Threads& threads, const Draw& draw, int y, const Augmented& augmented,
-                                     const std::uint8_t* __restrict__ image, const float* __restrict__ means,
-                                     const float* __restrict__ stds, T* __restrict__ to, int channels) {
-  const int width = augmented.width;
-  const Taps row = taps_of(y, draw.box.height, augmented.height);
+__device__ inline void write_resized(const Threads& threads, const Gather<T>& gather, const Draw& draw, int y,
+                                     const std::uint8_t* __restrict__ image, T* __restrict__ to) {
+  const int width = gather.width, channels = gather.channels;
+  const Taps row = taps_of(y, draw.box.height, gather.height);
   for (int x : threads.columns(width)) {
     const bool cut = draw.cuts_row(y) && draw.cuts_col(x);
     const Taps col = taps_of(draw.mirrored(x, width), draw.box.width, width);
     for (int c = 0; c < channels; ++c)
       to[x * channels + c] =
-          cut ? lib::from_f32<T>(0.0f)
-              : normalized<T>(resized_pixel(image + c, draw.box, row, col, width, channels), means[c], stds[c]);
+          cut ? lib::from_f32<T>(0.0f) : gather.value(resized_pixel(image + c, draw.box, row, col, width, channels), c);
   }
 }
 
 /// A row of pixels after the other, so that no index is divided by the width.
 template <class T, class Threads>
-__device__ inline void write_augmented(const Threads& threads, const Augmented& augmented, std::int64_t sample,
-                                       const std::uint8_t* __restrict__ x_row, const float* __restrict__ means,
-                                       const float* __restrict__ stds, T* __restrict__ y_row, int channels) {
-  const int height = augmented.height, width = augmented.width;
-  const Draw draw = draw_of(augmented.what, augmented.seed, *augmented.epoch, sample, height, width);
+__device__ inline void write_augmented(const Threads& threads, const Gather<T>& gather, std::int64_t sample,
+                                       T* __restrict__ y_row) {
+  const int height = gather.height, width = gather.width, channels = gather.channels;
+  const std::uint8_t* const image = gather.image(sample);
+  const Draw draw = gather.draw(sample);
   for (int y = threads.line; y < height; y += threads.lines) {
     T* to = y_row + y * width * channels;
     if (draw.box.height > 0) {
-      write_resized(threads, draw, y, augmented, x_row, means, stds, to, channels);
+      write_resized(threads, gather, draw, y, image, to);
       continue;
     }
-    const std::uint8_t* from = x_row + draw.row_of(y, height) * width * channels;
+    const std::uint8_t* from = image + draw.row_of(y, height) * width * channels;
     for (int x : threads.columns(width)) {
       const bool cut = draw.cuts_row(y) && draw.cuts_col(x);
       const int source = draw.col_of(x, width) * channels;
       for (int c = 0; c < channels; ++c)
-        to[x * channels + c] = cut ? lib::from_f32<T>(0.0f) : normalized<T>(from[source + c], means[c], stds[c]);
+        to[x * channels + c] = cut ? lib::from_f32<T>(0.0f) : gather.value(from[source + c], c);
     }
   }
 }
 
 /// A mixture with the partner's image.
 template <class T, class Threads>
-__device__ inline void write_mixed(const Threads& threads, const Augmented& augmented, const Mix& mix,
-                                   std::int64_t sample, const std::uint8_t* __restrict__ x,
-                                   const float* __restrict__ means, const float* __restrict__ stds,
-                                   T* __restrict__ y_row, int channels) {
-  const int height = augmented.height, width = augmented.width;
-  const std::int64_t elements = std::int64_t{height} * width * channels;
-  const Draw own = draw_of(augmented.what, augmented.seed, *augmented.epoch, sample, height, width);
-  const Draw other = draw_of(augmented.what, augmented.seed, *augmented.epoch, mix.partner, height, width);
-  const std::uint8_t* own_image = x + sample * elements;
-  const std::uint8_t* other_image = x + mix.partner * elements;
+__device__ inline void write_mixed(const Threads& threads, const Gather<T>& gather, const Mix& mix, std::int64_t sample,
+                                   T* __restrict__ y_row) {
+  const int height = gather.height, width = gather.width, channels = gather.channels;
+  const Draw own = gather.draw(sample), other = gather.draw(mix.partner);
+  const std::uint8_t* const own_image = gather.image(sample);
+  const std::uint8_t* const other_image = gather.image(mix.partner);
   for (int row = threads.line; row < height; row += threads.lines)
     for (int col : threads.columns(width)) {
       const bool cut = own.cuts_row(row) && own.cuts_col(col);
@@ -110,51 +114,10 @@ __device__ inline void write_mixed(const Threads& threads, const Augmented& augm
         const int b = shown_pixel(other_image + c, other, row, col, height, width, channels);
         const int a = pasted ? b : shown_pixel(own_image + c, own, row, col, height, width, channels);
         y_row[(row * width + col) * channels + c] =
-            cut ? lib::from_f32<T>(0.0f) : normalized<T>(mix.of(a, b), means[c], stds[c]);
+            cut ? lib::from_f32<T>(0.0f) : normalized<T>(mix.of(a, b), gather.args.mean[c], gather.args.std[c]);
       }
     }
 }
-
-/// What a launch gathers, and from where.
-template <class T>
-struct Gather {
-  const std::uint8_t* x;
-  const std::int32_t* x_labels;
-  std::int64_t samples;
-  const std::int64_t* order;
-  std::int64_t positions;
-  std::int64_t* first;
-  const float* means;
-  const float* stds;
-  T* y;
-  std::int32_t* labels;
-  std::int64_t batch;
-  int elements, channels;
-  Augmented augmented;
-
-  explicit Gather(const Args& args)
-      : x(args.x),
-        x_labels(args.x_labels),
-        samples(args.samples),
-        order(args.order),
-        positions(args.positions),
-        first(args.first),
-        means(args.mean),
-        stds(args.std),
-        y(static_cast<T*>(args.y)),
-        labels(args.labels),
-        batch(args.batch),
-        elements(lib::narrow<int>("gather_batch", "elements", args.elements)),
-        channels(lib::narrow<int>("gather_batch", "channels", args.channels)),
-        augmented(args) {}
-
-  /// Of a row of the batch; negative if there is none.
-  __device__ std::int64_t sample(std::int64_t row) const {
-    const std::int64_t position = *first + row;
-    const std::int64_t sample = position >= 0 && position < positions ? order[position] : -1;
-    return sample < samples ? sample : -1;
-  }
-};
 
 enum class Mode : std::uint8_t { plain, augmented, mixed };
 
@@ -169,31 +132,30 @@ void with_mode(const Augmentation& augment, Visit visit) {
 template <Mode kMode, class T, class Threads, class WritePlain>
 __device__ inline void write_image(const Threads& threads, const Gather<T>& gather, std::int64_t row,
                                    const WritePlain& write_plain) {
-  const Augmented& augmented = gather.augmented;
+  const Args& args = gather.args;
   const std::int64_t sample = gather.sample(row);
   T* const to = gather.y + row * gather.elements;
-  if (threads.is_first) gather.labels[row] = sample < 0 ? -1 : gather.x_labels[sample];
+  if (threads.is_first) args.labels[row] = sample < 0 ? -1 : args.x_labels[sample];
   if (sample < 0) {
     for (int i : threads.range(gather.elements)) to[i] = lib::from_f32<T>(std::numeric_limits<float>::quiet_NaN());
     if (kMode == Mode::mixed && threads.is_first) {
-      augmented.labels_b[row] = -1;
-      augmented.weights_b[row] = 0.0f;
+      args.labels_b[row] = -1;
+      args.weights_b[row] = 0.0f;
     }
     return;
   }
-  const std::uint8_t* const from = gather.x + sample * gather.elements;
   if constexpr (kMode == Mode::mixed) {
-    const Mix mix = mix_of(augmented.what, augmented.seed, *augmented.epoch, sample, gather.samples, augmented.height,
-                           augmented.width, augmented.lambdas);
+    const Mix mix =
+        mix_of(args.augment, args.seed, *args.epoch, sample, args.samples, gather.height, gather.width, args.lambdas);
     if (threads.is_first) {
-      augmented.labels_b[row] = gather.x_labels[mix.partner];
-      augmented.weights_b[row] = mix.label_weight(augmented.height, augmented.width);
+      args.labels_b[row] = args.x_labels[mix.partner];
+      args.weights_b[row] = mix.label_weight(gather.height, gather.width);
     }
-    write_mixed(threads, augmented, mix, sample, gather.x, gather.means, gather.stds, to, gather.channels);
+    write_mixed(threads, gather, mix, sample, to);
   } else if constexpr (kMode == Mode::augmented) {
-    write_augmented(threads, augmented, sample, from, gather.means, gather.stds, to, gather.channels);
+    write_augmented(threads, gather, sample, to);
   } else {
-    write_plain(from, to);
+    write_plain(gather.image(sample), to);
   }
 }
 
