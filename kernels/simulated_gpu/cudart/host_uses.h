@@ -33,7 +33,7 @@ class HostUses {
   struct Listener {
     std::function<void(const Target&)> uses_target;         ///< too early; once for each
     std::function<void(std::uintptr_t address)> uses_page;  ///< that a kernel wrote
-    std::function<void(std::uintptr_t address)> faults;     ///< elsewhere: it has no such memory
+    std::function<void(std::uintptr_t address)> faults;     ///< at another address, by SIGSEGV
   };
 
   explicit HostUses(Listener listener);

@@ -32,12 +32,12 @@ void MappedRanges::release(void* data) {
   ::mmap(data, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }
 
-void MappedRanges::print_use_of_freed(std::uintptr_t address) const {
+void MappedRanges::print_access_to_freed(std::uintptr_t address) const {
   if (state_of(reinterpret_cast<const void*>(address)) != State::freed) return;
   char text[160];
-  const int length = std::snprintf(
-      text, sizeof text, "simulated GPU: the host uses 0x%jx, which cudaFreeHost or cudaFree has given back\n",
-      std::uintmax_t{address});
+  const int length = std::snprintf(text, sizeof text,
+                                   "simulated GPU: the host accesses 0x%jx, which cudaFreeHost or cudaFree has freed\n",
+                                   std::uintmax_t{address});
   [[maybe_unused]] const auto written = ::write(STDERR_FILENO, text, static_cast<std::size_t>(length));
 }
 

@@ -36,8 +36,8 @@ class MappedRanges {
     const auto found = find(address);
     return found == ranges_.end() ? 0 : found->first;
   }
-  /// If the address was given back: for the handler of a signal that ends the process. Allocates nothing.
-  void print_use_of_freed(std::uintptr_t address) const;
+  /// Prints that the host accesses the address, if it was freed. For a signal handler: allocates nothing.
+  void print_access_to_freed(std::uintptr_t address) const;
 
  private:
   struct Range {

@@ -83,7 +83,7 @@ Runtime::Runtime(const SimulationOptions& wanted)
       memory(wanted.checks_races, wanted.pageable),
       host_uses({.uses_target = [this](const HostUses::Target& target) { fail_for_target(target); },
                  .uses_page = [this](std::uintptr_t address) { note_host_use(address); },
-                 .faults = [this](std::uintptr_t address) { addresses.print_use_of_freed(address); }}),
+                 .faults = [this](std::uintptr_t address) { addresses.print_access_to_freed(address); }}),
       seed(wanted.seed),
       scheduler(wanted.seed, wanted.hold) {
   // As an H100 has them.

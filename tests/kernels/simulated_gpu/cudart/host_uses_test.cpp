@@ -108,7 +108,7 @@ TEST_F(HostUsesDeathTest, NamesMemoryThatWasGivenBack) {
         if (cudaMallocHost(&data, 4) != cudaSuccess || cudaFreeHost(data) != cudaSuccess) std::_Exit(kHandledBefore);
         *static_cast<volatile int*>(data) = 1;
       },
-      testing::KilledBySignal(SIGSEGV), "the host uses 0x[0-9a-f]+, which cudaFreeHost or cudaFree has given back");
+      testing::KilledBySignal(SIGSEGV), "the host accesses 0x[0-9a-f]+, which cudaFreeHost or cudaFree has freed");
 }
 
 }  // namespace
