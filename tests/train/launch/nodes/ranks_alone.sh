@@ -13,14 +13,14 @@ export GRADRING_TOKEN=00112233445566778899aabbccddeeff MASTER_PORT=29500 WORLD_S
 training=(train --dataset digits --steps 12 --global-batch 32 --shard-size 8 --reproducible --seed 3 --device cpu --threads 1
   --progress none --timeout 30s)
 
-# start HOST RANK WORDS...: a rank; the pid of its process is in $started. Its errors are in rankRANK.err.
+# start HOST RANK WORDS...: a rank; the pid of its process is in $started. Its errors are in $LOG, or rankRANK.err.
 start() {
-  local host=$1 rank=$2
+  local host=$1 rank=$2 log=${LOG-rank$2.err}
   shift 2
   (
     export RANK=$rank MASTER_ADDR=${MASTER_ADDR-a}
     enter_host "$host" "$gradring" "${training[@]}" --run-dir "$folder/run" "$@"
-  ) >"$folder/rank$rank.err" 2>&1 &
+  ) >"$folder/$log" 2>&1 &
   started=$!
 }
 
@@ -43,6 +43,15 @@ ends() {
     'BEGIN {printf "%-40s exit codes%-9s %5.1f s\n", what, codes, b - a}'
 }
 pause() { sleep "$delay"; }
+
+# wait_for STATE: a socket of the store on host a is in that state: listening or established. 10 s at most.
+wait_for() {
+  local i
+  for ((i = 0; i < 500; ++i)); do
+    if [[ -n $(ss -Htn state "$1" 'sport = :29500') ]]; then return; fi
+    sleep 0.02
+  done
+}
 
 begin 'two ranks'
 start a 0; zero=$started
@@ -141,6 +150,7 @@ ends 162 "$zero"
 begin 'rank 0 dies at the rendezvous'
 WORLD_SIZE=3 start a 0; zero=$started
 WORLD_SIZE=3 start b 1; one=$started
+wait_for established
 pause
 kill -9 "$zero"
 ends 161 "$one" 137 "$zero"
@@ -169,12 +179,8 @@ ends 162 "$zero" 162 "$one"
 configure_host 1
 
 begin 'taken port, and a second job'
-WORLD_SIZE=3 start a 0 --timeout 9s; zero=$started
-for ((i = 0; i < 500; ++i)); do
-  if [[ -n $(ss -Hltn 'sport = :29500') ]]; then break; fi
-  sleep 0.02
-done
-mv "$folder/rank0.err" "$folder/first.err"
+LOG=first.err WORLD_SIZE=3 start a 0 --timeout 9s; zero=$started
+wait_for listening
 GRADRING_TOKEN=another start a 0; second=$started
 GRADRING_TOKEN=another WORLD_SIZE=3 start b 1; one=$started
 ends 3 "$second" 3 "$one" 162 "$zero"
@@ -182,10 +188,8 @@ says rank0.err 'set GRADRING_RENDEZVOUS_PORT, for all ranks, to a port that is f
 
 begin 'ports of their own'
 start a 0; zero=$started
-mv "$folder/rank0.err" "$folder/first.err"
-GRADRING_RENDEZVOUS_PORT=29501 start a 0 --run-dir "$folder/second"; second_zero=$started
-GRADRING_RENDEZVOUS_PORT=29501 start b 1 --run-dir "$folder/second"; second_one=$started
-mv "$folder/rank1.err" "$folder/second.err" 2>/dev/null || true
+LOG=second0.err GRADRING_RENDEZVOUS_PORT=29501 start a 0 --run-dir "$folder/second"; second_zero=$started
+LOG=second1.err GRADRING_RENDEZVOUS_PORT=29501 start b 1 --run-dir "$folder/second"; second_one=$started
 start b 1; one=$started
 ends 0 "$zero" 0 "$one" 0 "$second_zero" 0 "$second_one"
 
