@@ -82,11 +82,12 @@ Scheduler::WorkPtr enqueue_graph(Runtime& rt, const GraphExecutable& graph, Stre
     Frontier counted_after = node.after;
     for (std::size_t& other : counted_after) other += first_counted;
     if (node.work.enqueued) node.work.enqueued();
-    made.push_back(
-        rt.scheduler.enqueue({.run = rt.counting.counted(node.work, stream.device, launch, std::move(counted_after)),
-                              .on_host = node.work.on_host,
-                              .lane = graph.first_lane + node.branch},
-                             after));
+    made.push_back(rt.scheduler.enqueue(
+        {.run = rt.counting.counted(node.work, stream.device, launch, std::move(counted_after)),
+         .on_host = node.work.on_host,
+         .lane = graph.first_lane + node.branch,
+         .overlaps = node.work.begins_early && node.after.size() == 1 ? made[node.after.front()] : nullptr},
+        after));
   }
   made.insert(made.end(), before.begin(), before.end());
   return rt.scheduler.enqueue({.run = {}, .lane = stream.lane}, made);

@@ -43,8 +43,7 @@ std::size_t allowed_without_asking(const ptx::Kernel& kernel) {
   return kSharedWithoutAsking - std::min(kSharedWithoutAsking, kernel.static_shared_bytes);
 }
 
-/// Hints of how fast something is to be pass. A launch that may begin before the work before it has ended begins after
-/// it here, which is one of the orders that CUDA allows.
+/// Hints of how fast something is to be pass.
 void check_attribute(const cudaLaunchAttribute& attribute) {
   switch (attribute.id) {
     case cudaLaunchAttributeIgnore:
@@ -84,6 +83,15 @@ Extent cluster_of(const cudaLaunchConfig_t& config, const Device& device) {
 bool is_cooperative(const cudaLaunchConfig_t& config) {
   return std::any_of(config.attrs, config.attrs + config.numAttrs, [](const cudaLaunchAttribute& attribute) {
     return attribute.id == cudaLaunchAttributeCooperative && attribute.val.cooperative != 0;
+  });
+}
+
+/// Programmatic dependent launch. It begins after the work before it all the same, which is one of the orders that CUDA
+/// allows.
+bool begins_early(const cudaLaunchConfig_t& config) {
+  return std::any_of(config.attrs, config.attrs + config.numAttrs, [](const cudaLaunchAttribute& attribute) {
+    return attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization &&
+           attribute.val.programmaticStreamSerializationAllowed != 0;
   });
 }
 
@@ -215,13 +223,14 @@ StreamWork launch_work(Runtime& rt, const Device& device, const cudaLaunchConfig
                       .device = device.index(),
                       .most_resident_blocks = std::max<std::uint64_t>(most_resident_blocks(device, code, config), 1),
                       .cluster = cluster_of(config, device),
-                      .is_cooperative = is_cooperative(config)},
+                      .is_cooperative = is_cooperative(config),
+                      .begins_early = begins_early(config)},
              .parameters = packed(code.kernel, arguments)});
   if (!code.module.variables().empty()) launch->spec.variables = rt.variables(code.module, device.index());
   launch->spec.parameters = {launch->parameters.front().bytes, code.kernel.parameter_bytes};
-  return {.run = [&rt, launch, &card = device.card()](CountedWork* counted) {
-    return execute(rt, *launch, card, counted);
-  }};
+  return {
+      .run = [&rt, launch, &card = device.card()](CountedWork* counted) { return execute(rt, *launch, card, counted); },
+      .begins_early = launch->spec.begins_early};
 }
 
 }  // namespace gradring::simulated_gpu

@@ -126,7 +126,7 @@ void Runtime::fail_for_target(const HostUses::Target& target) {
 void Runtime::note_host_use(std::uintptr_t address) {
   const GlobalMemory::Block* const block = memory.find(address, 1);
   if (!block) return;
-  const OrderedWork use = scheduler.host_use();
+  OrderedWork use = scheduler.host_use();
   current_work = &use;
   try {
     memory.note_use(address, 1, false, "the host");
@@ -214,8 +214,11 @@ Scheduler::WorkPtr Runtime::enqueue(Stream& stream, StreamWork work) {
   }
   if (guarded.enqueued) guarded.enqueued();
   const Scheduler::WorkPtr before = stream.tail;
-  stream.tail = scheduler.enqueue(
-      {.run = counting.counted(guarded, stream.device), .on_host = guarded.on_host, .lane = stream.lane}, {&before, 1});
+  stream.tail = scheduler.enqueue({.run = counting.counted(guarded, stream.device),
+                                   .on_host = guarded.on_host,
+                                   .lane = stream.lane,
+                                   .overlaps = guarded.begins_early ? before : nullptr},
+                                  {&before, 1});
   return stream.tail;
 }
 

@@ -14,13 +14,6 @@ struct Scheduler::Work {
   double begin = 0;  // counted seconds: the latest end of what it waited for
   double end = 0;
   std::atomic<bool> done{false};
-
-  /// What is done when this is.
-  KnownDone done_with() const {
-    KnownDone all = order.before;
-    all.add(order.lane, order.number);
-    return all;
-  }
 };
 
 namespace {
@@ -74,13 +67,15 @@ Scheduler::WorkPtr Scheduler::enqueue(Spec spec, std::span<const WorkPtr> after)
   work->spec = std::move(spec);
   const std::lock_guard lock(mutex_);
   start_threads();
-  work->order = {++last_number_, work->spec.lane, known_to_host_};
+  work->order = {.number = ++last_number_, .lane = work->spec.lane, .before = known_to_host_};
+  if (work->spec.overlaps) work->order.before_wait = known_to_host_;
   lanes_.push_back(work->spec.run ? std::optional(work->spec.lane) : std::nullopt);
   unfinished_.insert(last_number_);
   for (const WorkPtr& other : after) {
     if (!other) continue;
     work->begin = std::max(work->begin, other->end);
-    work->order.before.add(other->done_with());
+    work->order.before.add(other->order.done_with());
+    if (work->order.before_wait && other != work->spec.overlaps) work->order.before_wait->add(other->order.done_with());
     if (other->done) continue;
     std::const_pointer_cast<Work>(other)->dependents.push_back(work);
     ++work->unmet;
@@ -98,7 +93,7 @@ Scheduler::WorkPtr Scheduler::enqueue(Spec spec, std::span<const WorkPtr> after)
 
 OrderedWork Scheduler::host_use() {
   const std::lock_guard lock(mutex_);
-  OrderedWork use{++last_number_, kHostLane, known_to_host_};
+  OrderedWork use{.number = ++last_number_, .lane = kHostLane, .before = known_to_host_};
   lanes_.push_back(kHostLane);
   known_to_host_.add(kHostLane, use.number);
   return use;
@@ -108,7 +103,7 @@ bool Scheduler::is_done(const WorkPtr& work) {
   if (!work) return true;
   if (!work->done.load(std::memory_order_acquire)) return false;
   const std::lock_guard lock(mutex_);
-  host_knows(work->done_with());
+  host_knows(work->order.done_with());
   return true;
 }
 
@@ -145,7 +140,7 @@ void Scheduler::wait(const WorkPtr& work) {
   add_request(work);
   if (!work) return;
   changed_.wait(lock, [&] { return stopping_ || work->done; });
-  if (work->done) host_knows(work->done_with());
+  if (work->done) host_knows(work->order.done_with());
 }
 
 void Scheduler::wait_for_all() {
@@ -234,6 +229,8 @@ void Scheduler::run(std::unique_lock<std::mutex>& lock, const MutableWork& work)
   double seconds = 0;
   {
     const std::function<double()> action = std::move(work->spec.run);
+    if (const WorkPtr overlapped = std::exchange(work->spec.overlaps, nullptr))
+      work->order.before_wait->add(overlapped->order.released());
     lock.unlock();
     current_work = &work->order;
     seconds = action();

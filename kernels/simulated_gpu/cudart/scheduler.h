@@ -45,6 +45,9 @@ class Scheduler {
     std::function<double()> run;
     bool on_host = false;  ///< a function of the host
     std::uint64_t lane = 0;
+    /// Of the work that it is enqueued behind: a kernel that it may overlap (OrderedWork::before_wait). It is performed
+    /// after it all the same.
+    WorkPtr overlaps{};
   };
 
   Scheduler(std::uint64_t seed, std::chrono::milliseconds hold);

@@ -28,6 +28,7 @@ void GlobalAccesses::begin_block(std::uint64_t block) {
   known_ = fenced_ = nullptr;
   observed_before_fence_.clear();
   observed_.clear();
+  has_waited_ = !launch_.begins_early;
 }
 
 std::uint64_t GlobalAccesses::allocation_at(std::size_t offset) const {
@@ -194,6 +195,25 @@ void GlobalAccesses::add_range(Used& used, std::size_t position) {
               .kind = used.kind});
   used.first = ~std::uint64_t{0};
   used.end = 0;
+}
+
+void GlobalAccesses::note_early(const Operation& operation, AccessLog::Kind kind, Mask active, unsigned bytes,
+                                const std::uint64_t* addresses, std::uint64_t first, std::uint64_t end,
+                                bool is_consecutive) {
+  Early& early = early_[program_.position_of(operation)];
+  early.kind = kind;
+  if (is_consecutive && active == kAllLanes)
+    early.bytes.add(first, end);
+  else
+    for_each_lane(active, [&](unsigned lane) { early.bytes.add(addresses[lane], addresses[lane] + bytes); });
+}
+
+void GlobalAccesses::add_early(Early& early, std::size_t position) {
+  early.bytes.take([&](const ByteSet::Range& range) {
+    if (!has_room()) return;
+    log_.add_early(
+        {.first = range.first, .end = range.end, .position = static_cast<std::uint32_t>(position), .kind = early.kind});
+  });
 }
 
 FindingKind kind_of(const AccessLog::Conflict& conflict) {

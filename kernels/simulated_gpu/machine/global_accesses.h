@@ -48,6 +48,8 @@ class GlobalAccesses {
             std::uint64_t allocation, bool is_silent = false) {
     if (!observed_.empty()) [[unlikely]]
       take_over();
+    if (!has_waited_) [[unlikely]]
+      note_early(operation, kind, active, bytes, addresses, first, end, is_consecutive);
     Used& used = use(operation, kind, allocation);
     used.is_silent &= is_silent;
     if (!used.is_exact) {
@@ -71,6 +73,12 @@ class GlobalAccesses {
   void note_read(const Operation& operation, std::uint64_t first, std::uint64_t end, std::uint64_t allocation) {
     note(operation, 0, AccessLog::Kind::read, kAllLanes, 1, nullptr, first, end, true, allocation);
   }
+  /// griddepcontrol.wait, by a warp: taken as one of the block.
+  void note_wait_for_launch_before() { has_waited_ = true; }
+  /// griddepcontrol.launch_dependents
+  void note_launch_of_dependents() {
+    if (!has_waited_) log_.add_unwaited();
+  }
   /// A fence for the whole GPU, by a warp.
   void note_fence(unsigned warp);
   /// At a barrier of these blocks, which one host thread executes: what each has done comes before what each does from
@@ -79,10 +87,12 @@ class GlobalAccesses {
   void end_block() {
     take_over();
     end_segment();
+    if (!has_waited_) log_.add_unwaited();
   }
   /// After the last block.
   AccessLog take() {
     for (std::size_t position = 0; position < used_.size(); ++position) add_range(used_[position], position);
+    for (auto& [position, early] : early_) add_early(early, position);
     return std::move(log_);
   }
 
@@ -107,6 +117,16 @@ class GlobalAccesses {
     return used;
   }
   void add_range(Used& used, std::size_t position);
+
+  /// By an instruction before griddepcontrol.wait, in a launch that may begin early.
+  struct Early {
+    AccessLog::Kind kind = AccessLog::Kind::read;
+    ByteSet bytes;
+  };
+  void note_early(const Operation& operation, AccessLog::Kind kind, Mask active, unsigned bytes,
+                  const std::uint64_t* addresses, std::uint64_t first, std::uint64_t end, bool is_consecutive);
+  void add_early(Early& early, std::size_t position);
+
   void add_written(std::uint64_t allocation);
   /// That of the pointer in the parameters at `offset`; 0 if these bytes are no pointer. They may be padding, which
   /// holds anything.
@@ -150,6 +170,8 @@ class GlobalAccesses {
   std::map<unsigned, BlockOrder::Clock>
       observed_before_fence_;  ///< by relaxed reads of each warp: known from its next fence on
   std::vector<Observed> observed_;
+  bool has_waited_ = false;             ///< for the launch before, or it needs not
+  std::map<std::size_t, Early> early_;  ///< by position
   AccessLog log_;
   std::size_t room_ = 0;  ///< bytes of the log's memory that were taken, and are not used
 };

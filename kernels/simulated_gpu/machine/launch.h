@@ -94,6 +94,8 @@ struct LaunchSpec {
   Extent cluster;
   /// All blocks are resident, and may synchronise by the workspace of cooperative groups.
   bool is_cooperative = false;
+  /// It may begin before the work before it has ended; griddepcontrol.wait waits for that.
+  bool begins_early = false;
   /// The address of this workspace: filled in by run().
   std::uint64_t grid_workspace = 0;
 };

@@ -57,10 +57,13 @@ void AccessLog::finish() {
 }
 
 void AccessLog::append(AccessLog other) {
+  other.has_unwaited_ |= has_unwaited_;
   if (size() == 0 && segments_.size() == 1) {
     *this = std::move(other);
     return;
   }
+  has_unwaited_ = other.has_unwaited_;
+  early_.insert(early_.end(), other.early_.begin(), other.early_.end());
   const auto shift = static_cast<std::uint32_t>(segments_.size() - 1);
   segments_.insert(segments_.end(), other.segments_.begin() + 1, other.segments_.end());
   const auto copy = [&](const std::vector<Access>& from, std::vector<Access>& to) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/memory/block_order.h"
+#include "kernels/simulated_gpu/memory/work_order.h"
 
 namespace gradring::simulated_gpu {
 
@@ -129,6 +130,10 @@ class AccessLog {
   };
 
   void add(const Access& access) { (access.kind == Kind::read ? reads_ : writes_).push_back(access); }
+  /// The same, by a launch that may begin before the work before it has ended: before griddepcontrol.wait.
+  void add_early(const Access& access) { early_.push_back(access); }
+  /// A block executes griddepcontrol.launch_dependents, or ends, before griddepcontrol.wait.
+  void add_unwaited() { has_unwaited_ = true; }
   std::uint32_t add_segment(Segment segment) {
     segments_.push_back(std::move(segment));
     return static_cast<std::uint32_t>(segments_.size() - 1);
@@ -137,6 +142,9 @@ class AccessLog {
   const std::vector<Access>& reads() const { return reads_; }
   /// Atomics, too.
   const std::vector<Access>& writes() const { return writes_; }
+  /// They are among the others, too.
+  const std::vector<Access>& early() const { return early_; }
+  Release release() const { return has_unwaited_ ? Release::before_wait : Release::after_wait; }
   std::size_t size() const { return reads_.size() + writes_.size(); }
   /// Where nothing more is added: makes between_blocks() fast.
   void finish();
@@ -164,7 +172,9 @@ class AccessLog {
 
   std::vector<Access> reads_;
   std::vector<Segment> segments_ = {{}};
-  std::vector<Access> writes_;           ///< atomics, too
+  std::vector<Access> writes_;  ///< atomics, too
+  std::vector<Access> early_;
+  bool has_unwaited_ = false;
   std::vector<std::uint64_t> furthest_;  ///< the largest end of these writes up to each
   bool writes_overlap_ = false;
 };

@@ -24,6 +24,16 @@ struct Freed {
   std::uint64_t order = 0;
 };
 
+/// Of a report, before the address and behind it.
+struct RaceText {
+  const char* what;
+  const char* why;
+};
+constexpr RaceText kBetweenStreams = {"race between streams or with the host: ",
+                                      ", and no event or wait puts these in an order:"};
+constexpr RaceText kBeforeWait = {"race with a launch that may still run: ",
+                                  ", and the second of these is not behind griddepcontrol.wait:"};
+
 std::string location_of(int device, bool is_pinned_host) {
   if (device == kNoDevice) return "pageable host memory";
   return is_pinned_host ? "pinned host memory" : "GPU " + std::to_string(device);
@@ -71,7 +81,7 @@ struct GlobalMemory::Parts {
   }
   /// Within uses_mutex.
   void note(const GlobalMemory& memory, const Block* block, std::uint64_t address, std::size_t bytes, bool is_write,
-            std::uint32_t entry, OrderCheck& check) {
+            std::uint32_t entry, OrderCheck& check, const RaceText& text = kBetweenStreams) {
     if (block == nullptr || block->uses == nullptr) return;
     const auto race = block->uses->note(address - block->address, bytes, is_write, entry, check);
     if (!race) return;
@@ -79,11 +89,10 @@ struct GlobalMemory::Parts {
       return (writes ? "\n   written by " : "\n   read by ") + log.describe(of);
     };
     const std::string users = user(race->other, race->was_write) + user(entry, race->is_write);
-    const std::string text = "race between streams or with the host: " +
-                             memory.describe(block->address + race->offset, BlockUses::kWordBytes) +
-                             ", and no event or wait puts these in an order:" + users;
-    if (!report_race) throw Fault(text);
-    report_race(users, text);
+    const std::string report =
+        joined(text.what, memory.describe(block->address + race->offset, BlockUses::kWordBytes), text.why, users);
+    if (!report_race) throw Fault(report);
+    report_race(users, report);
   }
 };
 
@@ -175,13 +184,13 @@ bool GlobalMemory::is_written(std::uint64_t address, std::size_t bytes) const {
 
 void GlobalMemory::note_kernel(const AccessLog& accesses, const WorkLog::Describe& describe) {
   if (!parts_->checks_order || current_work == nullptr) return;
-  OrderCheck check(parts_->log, *current_work);
+  current_work->release = accesses.release();
   std::vector<std::uint32_t> entries;  // by position; 0: none yet
   const Block* block = nullptr;        // of the access before, or of this one
   std::uint64_t generation_then = 0;
   const std::lock_guard lock(parts_->uses_mutex);
-  for (const std::vector<AccessLog::Access>* list : {&accesses.reads(), &accesses.writes()})
-    for (const AccessLog::Access& access : *list) {
+  const auto note = [&](const std::vector<AccessLog::Access>& list, OrderCheck check, const RaceText& text) {
+    for (const AccessLog::Access& access : list) {
       if (access.position >= entries.size()) entries.resize(access.position + 1);
       std::uint32_t& entry = entries[access.position];
       if (entry == 0) entry = parts_->log.add(*current_work, describe, access.position);
@@ -190,11 +199,19 @@ void GlobalMemory::note_kernel(const AccessLog& accesses, const WorkLog::Describ
       if (generation_now != generation_then || block == nullptr || !block->holds(access.first, bytes))
         block = find(access.first, bytes);
       generation_then = generation_now;
-      const bool is_write = list == &accesses.writes();
+      const bool is_write = access.kind != AccessLog::Kind::read;
       const bool is_pinned = block != nullptr && block->is_pinned_host && block->device != kNoDevice;
       if (is_write && is_pinned && parts_->wrote_pinned) parts_->wrote_pinned(access.first, bytes);
-      parts_->note(*this, block, access.first, bytes, is_write, entry, check);
+      parts_->note(*this, block, access.first, bytes, is_write, entry, check, text);
     }
+  };
+  if (current_work->before_wait) {
+    const OrderedWork begin{
+        .number = current_work->number, .lane = current_work->lane, .before = *current_work->before_wait};
+    note(accesses.early(), OrderCheck(parts_->log, begin), kBeforeWait);
+  }
+  note(accesses.reads(), OrderCheck(parts_->log, *current_work), kBetweenStreams);
+  note(accesses.writes(), OrderCheck(parts_->log, *current_work), kBetweenStreams);
 }
 
 void GlobalMemory::note_use(std::uint64_t address, std::size_t bytes, bool is_write, const std::string& name) {

@@ -50,11 +50,38 @@ class KnownDone {
   std::map<std::uint64_t, std::uint64_t> newest_;  // by lane; later ones only
 };
 
+/// When work lets a launch behind it begin that needs not wait for its end (programmatic dependent launch).
+enum class Release : std::uint8_t {
+  at_end,       ///< it is not a kernel
+  after_wait,   ///< all blocks have executed griddepcontrol.launch_dependents or ended, each behind griddepcontrol.wait
+  before_wait,  ///< the same, but some block had not waited
+};
+
 /// A piece of enqueued work, as the memory knows it that it uses.
 struct OrderedWork {
   std::uint64_t number = 0;  ///< in the order of enqueue, from 1
   std::uint64_t lane = 0;
   KnownDone before;
+  /// Of a launch that may begin before the work before it has ended: what is done when it begins. `before` is done
+  /// after griddepcontrol.wait.
+  std::optional<KnownDone> before_wait{};
+  Release release = Release::at_end;  ///< once it is done
+
+  /// What is done when this is.
+  KnownDone done_with() const {
+    KnownDone all = before;
+    all.add(lane, number);
+    return all;
+  }
+  /// What is done when it lets the next launch begin. Once it is done.
+  KnownDone released() const {
+    switch (release) {
+      case Release::at_end: return done_with();
+      case Release::after_wait: return before;
+      case Release::before_wait: return before_wait.value_or(before);
+    }
+    return before;
+  }
 };
 
 /// Who used memory, by entries from 1: a piece of work, and what in it.
@@ -168,6 +195,6 @@ class BlockUses {
 };
 
 /// The work that this thread performs now, as the scheduler sets it; null: nobody knows in which order it is.
-inline thread_local const OrderedWork* current_work = nullptr;
+inline thread_local OrderedWork* current_work = nullptr;
 
 }  // namespace gradring::simulated_gpu

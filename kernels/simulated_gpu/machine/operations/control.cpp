@@ -117,6 +117,14 @@ void wait_for_lanes(const Operation& operation, Warp& warp, Mask active) {
   if (waiting != 0) warp.wait_for_lanes(waiting, active, awaited);
 }
 
+void launch_dependents(const Operation&, Warp& warp, Mask) {
+  if (GlobalAccesses* const accesses = warp.block().accesses()) accesses->note_launch_of_dependents();
+}
+
+void wait_for_launch_before(const Operation&, Warp& warp, Mask) {
+  if (GlobalAccesses* const accesses = warp.block().accesses()) accesses->note_wait_for_launch_before();
+}
+
 void translate_bra(Decoder& decoder, Operation& operation) {
   operation.execute = decoder.take("uni") ? &branch_uniformly : &branch;
   decoder.finish(1);
@@ -134,11 +142,13 @@ void translate_trap(Decoder& decoder, Operation& operation) {
   operation.execute = &trap;
 }
 
-/// griddepcontrol: kernels of a stream are executed one after another, whatever they allow.
+/// griddepcontrol: kernels of a stream are executed one after another, whatever they allow, but what one does before
+/// its wait is compared with the other.
 void translate_dependent_launch(Decoder& decoder, Operation& operation) {
-  if (decoder.take_one_of({"launch_dependents", "wait"}) > 1) decoder.reject("expected .launch_dependents or .wait");
+  const std::size_t function = decoder.take_one_of({"launch_dependents", "wait"});
+  if (function > 1) decoder.reject("expected .launch_dependents or .wait");
   decoder.finish(0);
-  operation.execute = [](const Operation&, Warp&, Mask) {};
+  operation.execute = function == 0 ? &launch_dependents : &wait_for_launch_before;
 }
 
 /// bar.warp.sync mask
