@@ -80,7 +80,9 @@ TEST(RankAgreements, AdviseTheLowerCpuLevel) {
   const std::string level(kernels::cpu_level_name(kernels::CpuLevel::baseline));
   EXPECT_THAT(differences(same_cpu_level("x86-64-v9"), same_cpu_level(level)),
               AllOf(HasSubstr("the CPU level is x86-64-v9 on rank 0 (node1) but " + level + " on rank 1 (node2)"),
-                    HasSubstr("set GRADRING_CPU_LEVEL=" + level + " on all ranks")));
+                    HasSubstr(kernels::cpu_levels().size() > 1
+                                  ? "set GRADRING_CPU_LEVEL=" + level + " on all ranks"
+                                  : "use the build and the environment that ran x86-64-v9 on all ranks")));
 }
 
 class SameData : public ::testing::Test {
