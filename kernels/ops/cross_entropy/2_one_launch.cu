@@ -49,7 +49,7 @@ struct BlockSums {
   std::int32_t* correct;
   int blocks, rows_of_block, db_stride;
 
-  BlockSums(const Args& args)
+  explicit BlockSums(const Args& args)
       : dw(static_cast<float*>(args.workspace)),
         blocks(static_cast<int>(blocks_of(args.rows))),
         rows_of_block(static_cast<int>(linear_cross_entropy::rows_of_block(args.rows))),
