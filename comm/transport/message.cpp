@@ -16,8 +16,8 @@ namespace {
 
 std::string describe(const MessageHeader& header) {
   const std::string root = header.root == kNoRoot ? "" : fmt::format(", root {}", header.root);
-  const std::string step = fmt::format("{} {} ({}{}), step {}", header.operation.data(), header.collective,
-                                       name_of(header.algorithm), root, header.step);
+  std::string step = fmt::format("{} {} ({}{}), step {}", header.operation.data(), header.collective,
+                                 name_of(header.algorithm), root, header.step);
   if (header.segment == 0) return step;
   return fmt::format("{}, {} of {} {}{} from element {} of segment {}, at element {}", step, header.elements,
                      header.range_elements, name_of(header.dtype), header.exposed ? " exposed" : "",

@@ -31,6 +31,11 @@ struct Span {
   std::int64_t count = 0;
 };
 
+/// As Pillow: a negative one towards 0.
+std::int64_t nearest(double x) {
+  return static_cast<std::int64_t>(x + 0.5);  // NOLINT(bugprone-incorrect-roundings)
+}
+
 /// A triangle around each new pixel's centre on the old axis. The order of the operations in double decides last bits.
 Taps triangles(std::int64_t from, std::int64_t to, Span part) {
   const double scale = static_cast<double>(from) / static_cast<double>(to);
@@ -41,8 +46,8 @@ Taps triangles(std::int64_t from, std::int64_t to, Span part) {
   std::vector<double> weights;
   for (std::int64_t i = part.first; i < part.first + part.count; ++i) {
     const double centre = (static_cast<double>(i) + 0.5) * scale;
-    const auto first = std::max(static_cast<std::int64_t>(centre - support + 0.5), std::int64_t{0});
-    const auto end = std::min(static_cast<std::int64_t>(centre + support + 0.5), from);
+    const auto first = std::max(nearest(centre - support), std::int64_t{0});
+    const auto end = std::min(nearest(centre + support), from);
     weights.clear();
     double sum = 0;
     for (std::int64_t j = first; j < end; ++j) {
@@ -51,7 +56,7 @@ Taps triangles(std::int64_t from, std::int64_t to, Span part) {
       sum += weights.back();
     }
     for (const double weight : weights)
-      all.weights.push_back(static_cast<std::int32_t>(0.5 + weight / sum * (1 << kPrecisionBits)));
+      all.weights.push_back(static_cast<std::int32_t>(nearest(weight / sum * (1 << kPrecisionBits))));
     all.taps.push_back({.first = first, .count = end - first});
   }
   return all;

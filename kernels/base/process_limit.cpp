@@ -40,7 +40,7 @@ std::string process_limits() {
 }
 
 std::string reason_of_failed_fork(int error) {
-  const std::string reason = std::generic_category().message(error);
+  std::string reason = std::generic_category().message(error);
   if (error == EMFILE || error == ENFILE) return reason + "; raise ulimit -n, or start fewer processes";
   if (error != EAGAIN && error != ENOMEM) return reason;
   return reason + " (" + process_limits() + "); raise that limit, or start fewer processes";

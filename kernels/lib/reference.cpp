@@ -93,7 +93,7 @@ void with_host_type(DType dtype, Visit visit) {
     case DType::f32: return visit(float());
     case DType::f16: return visit(Half());
     case DType::bf16: return visit(BFloat16());
-    case DType::i32: return visit(std::int32_t());
+    case DType::i32: return visit(std::int32_t());  // NOLINT(bugprone-branch-clone): the types differ
     case DType::i64: return visit(std::int64_t());
     case DType::u8: return visit(std::uint8_t());
   }

@@ -347,7 +347,7 @@ struct PatchColumns : PatchView<T> {
         lib::for_each_constant<kBoxes>([&](auto box) {
           Vectors::template copy<pass, box>(
               to, lib::pointer_to(starts_[pass] + offsets_[box]),
-              is_within(y + ys_of_kernel_[box], from.height) & is_within(xs_[pass] + xs_of_kernel_[box], from.width));
+              are_within(y + ys_of_kernel_[box], from.height, xs_[pass] + xs_of_kernel_[box], from.width));
         });
         step(from, pass);
       });
@@ -361,8 +361,11 @@ struct PatchColumns : PatchView<T> {
     static constexpr int kBoxes = kMN / kGatheredK<T>;
     static constexpr int kOutside = 1 << 29;  // added to any coordinate, twice, it is outside
 
-    __device__ static bool is_within(int coordinate, int extent) {
-      return static_cast<unsigned>(coordinate) < static_cast<unsigned>(extent);
+    /// Both coordinates, without a branch.
+    __device__ static bool are_within(int y, int height, int x, int width) {
+      const unsigned y_within = static_cast<unsigned>(y) < static_cast<unsigned>(height);
+      const unsigned x_within = static_cast<unsigned>(x) < static_cast<unsigned>(width);
+      return (y_within & x_within) != 0;
     }
     __device__ void step(const PatchColumns& from, int pass) {
       const Walk& walk = from.walk;

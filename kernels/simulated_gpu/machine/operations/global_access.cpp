@@ -36,7 +36,8 @@ bool is_silent(const Operation& operation, Warp& warp, Mask active, const Addres
 void touch_global(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
                   const GlobalMemory::Block& block, std::uint64_t address) {
   std::uint8_t* const written = block.written.get() + (address - block.address);
-  if (access != Access::write && !all_written(written, bytes))
+  if (all_written(written, bytes)) return;  // nothing is noted again beside a block of another thread that polls it
+  if (access != Access::write)
     note_unwritten(operation, warp, lane, written, bytes, StateSpace::global,
                    [&] { return warp.block().global().memory().describe(address, bytes); });
   if (access != Access::read) std::memset(written, 1, bytes);
