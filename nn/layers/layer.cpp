@@ -12,7 +12,7 @@ struct Kinds;
 
 template <class... L>
 struct Kinds<std::variant<L...>> {
-  static constexpr std::array<std::string_view, sizeof...(L)> names = {L::kKind...};
+  static constexpr std::array<std::string_view, sizeof...(L)> kNames = {L::kKind...};
 
   static std::optional<Layer> read(std::string_view kind, LayerKeys& keys, const Activations& input) {
     std::optional<Layer> layer;
@@ -23,7 +23,7 @@ struct Kinds<std::variant<L...>> {
 
 }  // namespace
 
-std::span<const std::string_view> layer_kinds() { return Kinds<Layer>::names; }
+std::span<const std::string_view> layer_kinds() { return Kinds<Layer>::kNames; }
 
 Layer read_layer(std::string_view kind, LayerKeys& keys, const Activations& input) {
   const std::optional<Layer> layer = Kinds<Layer>::read(kind, keys, input);

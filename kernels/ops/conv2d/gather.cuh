@@ -368,18 +368,18 @@ struct PatchColumns : PatchView<T> {
       return (y_within & x_within) != 0;
     }
     __device__ void step(const PatchColumns& from, int pass) {
-      const Walk& walk = from.walk;
-      xs_[pass] += walk.across;
-      ys_[pass] += walk.down;
-      starts_[pass] += walk.bytes;
-      if (xs_[pass] >= walk.row_end) {
-        xs_[pass] -= walk.row_back;
+      const Walk& by = from.walk;
+      xs_[pass] += by.across;
+      ys_[pass] += by.down;
+      starts_[pass] += by.bytes;
+      if (xs_[pass] >= by.row_end) {
+        xs_[pass] -= by.row_back;
         ys_[pass] += from.step;
-        starts_[pass] += walk.bytes_at_row_end;
+        starts_[pass] += by.bytes_at_row_end;
       }
-      if (ys_[pass] >= walk.image_end) {
-        ys_[pass] -= walk.image_back;
-        starts_[pass] += walk.bytes_at_image_end;
+      if (ys_[pass] >= by.image_end) {
+        ys_[pass] -= by.image_back;
+        starts_[pass] += by.bytes_at_image_end;
       }
     }
 

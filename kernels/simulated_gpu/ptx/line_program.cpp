@@ -67,9 +67,9 @@ Head read_head(Reader& unit, unsigned version) {
   const auto length = unit.take<std::uint32_t>();
   const std::size_t program = unit.at() + length;
   head.instruction_bytes = unit.take<std::uint8_t>();
-  if (version == 4) unit.skip(1);  // operations of an instruction
-  unit.skip(1);                    // default_is_stmt
-  head.line_base = unit.take<std::int8_t>();
+  if (version == 4) unit.skip(1);             // operations of an instruction
+  unit.skip(1);                               // default_is_stmt
+  head.line_base = unit.take<std::int8_t>();  // NOLINT(bugprone-signed-char-misuse): a number
   head.line_range = unit.take<std::uint8_t>();
   const auto first_special = unit.take<std::uint8_t>();
   check<PtxError>(head.line_range > 0 && first_special > 0, "the head of a line table is damaged");

@@ -349,7 +349,7 @@ TEST_F(SgdTest, NeedsNoBufferWithoutMomentum) {
     float weight = 1;
     const float gradient = 2;
     const StepState state{.gradient_scale = 0.5f, .learning_rate = 0.25f};
-    variant.run(stream, {1, &weight, &gradient, nullptr, &state, {}});
+    variant.run(stream, {.elements = 1, .weights = &weight, .gradients = &gradient, .state = &state});
     finish(stream);
     EXPECT_EQ(weight, 0.75f);
   });

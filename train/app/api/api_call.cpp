@@ -9,7 +9,8 @@ namespace gradring::train::api {
 namespace {
 
 struct CallersError : std::exception {
-  explicit CallersError(std::exception_ptr thrown) : error(std::move(thrown)) {
+  explicit CallersError(std::exception_ptr thrown)
+      : error(std::move(thrown)) {  // NOLINT(bugprone-throw-keyword-missing): a member
     try {
       std::rethrow_exception(error);
     } catch (const std::exception& known) {

@@ -183,23 +183,23 @@ void validate(const TrainConfig& config) {
 }
 
 void read_checkpointing(std::string_view option, std::string_view text, nn::Checkpointing& checkpointing) {
-  using Kind = nn::Checkpointing::Kind;
+  using enum nn::Checkpointing::Kind;
   constexpr std::int64_t kMostSegments = 1'000'000;
   checkpointing.segments = 0;
   if (!text.empty() && std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); })) {
     checkpointing.segments = parse_integer(option, text, {.least = 1, .most = kMostSegments});
-    checkpointing.kind = Kind::segments;
+    checkpointing.kind = segments;
     return;
   }
   if (text != "none" && text != "auto")
     throw UsageError(fmt::format("--{} is '{}', but must be none, auto or a number of segments", option, text));
-  checkpointing.kind = text == "none" ? Kind::none : Kind::automatic;
+  checkpointing.kind = text == "none" ? none : automatic;
 }
 
 std::string show_checkpointing(const nn::Checkpointing& checkpointing) {
-  using Kind = nn::Checkpointing::Kind;
-  if (checkpointing.kind == Kind::segments) return std::to_string(checkpointing.segments);
-  return checkpointing.kind == Kind::none ? "none" : "auto";
+  using enum nn::Checkpointing::Kind;
+  if (checkpointing.kind == segments) return std::to_string(checkpointing.segments);
+  return checkpointing.kind == none ? "none" : "auto";
 }
 
 std::size_t parse_budget(std::string_view option, std::string_view text) {

@@ -228,9 +228,10 @@ void WorkerGroup::start_worker(int local_rank, int attempt) {
 void WorkerGroup::kill_all() noexcept {
   send(SIGKILL);
   const auto deadline = Deadline::after(kWaitAfterKill);
-  for (auto& [process, out, err, error_file] : workers_) {
+  for (Worker& worker : workers_) {
+    WorkerProcess& process = worker.process;
     if (!process.running()) continue;
-    if (poll_until([&process = process] { return process.ended(); }, deadline)) reaper_.forget(process.reap().pid);
+    if (poll_until([&] { return process.ended(); }, deadline)) reaper_.forget(process.reap().pid);
   }
 }
 

@@ -152,9 +152,10 @@ void translate_set(Decoder& decoder, Operation& operation) {
 /// slct d, a, b, c: a if c is not negative; NaN selects b.
 template <class T, class C>
 void select_by_sign(const Operation& operation, Warp& warp, Mask active) {
+  const bool flushes = operation.immediate != 0;
   map_lanes(
       active,
-      [flushes = operation.immediate != 0](T a, T b, C c) {
+      [=](T a, T b, C c) {
         if constexpr (std::is_same_v<C, float>)
           if (flushes) c = flushed(c);
         return c >= 0 ? a : b;

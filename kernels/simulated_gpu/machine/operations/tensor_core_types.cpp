@@ -224,7 +224,7 @@ void translate_move(Decoder& decoder, Operation& operation, bool is_load) {
   append(decoder, slots, is_load ? 0 : 1, register_type(move.shape), registers_of(move.shape, move.matrix), is_load);
   decoder.keep(operation, std::move(slots));
   note_shared_access(decoder, move.access.space, std::min(16u, static_cast<unsigned>(lines.bytes())));
-  operation.details = decoder.keep_details(std::move(move));
+  operation.details = decoder.keep_details(move);
   operation.execute = &move_matrix;
 }
 
