@@ -75,7 +75,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
 elseif(CMAKE_CXX_COMPILER_ID STREQUAL Clang AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 18)
   # libstdc++ 12's std::stable_sort calls what it declares deprecated itself.
   target_compile_options(gradring_flags INTERFACE
-    $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-designated-field-initializers -Wno-deprecated-declarations>)
+    $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-designated-field-initializers -Wno-deprecated-declarations
+      -Wno-unknown-pragmas>)  # GCC ivdep
 endif()
 # With a sanitizer's checks in them, kernels whose loops are unrolled take the second level of optimisation minutes a file.
 if(GRADRING_SANITIZE)

@@ -38,27 +38,19 @@ void for_lanes(Mask mask, F&& f) {
     for_each_lane(mask, f);
 }
 
-/// Before a loop over lanes: none reads what another one writes. clang has no such hint without a warning wherever it
-/// cannot vectorize.
-#ifdef __clang__
-#define GRADRING_LANES_APART
-#else
-#define GRADRING_LANES_APART _Pragma("GCC ivdep")
-#endif
-
 /// d[lane] = f(sources[lane]...) for the lanes of `mask`. `f` is defined for every value: it is called for all lanes.
 ///
 /// Aliasing  d may be one of the sources; rows do not overlap otherwise.
 template <class F, class D, class... S>
 void map_lanes(Mask mask, F f, D* d, const S*... sources) {
   if (mask == kAllLanes) {
-    GRADRING_LANES_APART
+#pragma GCC ivdep
     for (unsigned lane = 0; lane < kWarpSize; ++lane) d[lane] = f(sources[lane]...);
     return;
   }
   alignas(64) D results[kWarpSize];
   for (unsigned lane = 0; lane < kWarpSize; ++lane) results[lane] = f(sources[lane]...);
-  GRADRING_LANES_APART
+#pragma GCC ivdep
   for (unsigned lane = 0; lane < kWarpSize; ++lane) d[lane] = (mask & kLaneBits[lane]) != 0 ? results[lane] : d[lane];
 }
 

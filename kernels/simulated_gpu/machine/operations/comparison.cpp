@@ -135,7 +135,7 @@ void select(const Operation& operation, Warp& warp, Mask active) {
   const T* const a = warp.row<T>(operation.a);
   const T* const b = warp.row<T>(operation.b);
   const Mask first = warp.predicate(operation.c);
-  GRADRING_LANES_APART
+#pragma GCC ivdep
   for (unsigned lane = 0; lane < kWarpSize; ++lane) {
     const T chosen = (first & kLaneBits[lane]) != 0 ? a[lane] : b[lane];
     d[lane] = (active & kLaneBits[lane]) != 0 ? chosen : d[lane];
