@@ -22,8 +22,8 @@
 ///
 ///   simt::launch<kernel>(stream, simt::Config{.grid = g, .block = b, .shared_bytes = s}, arguments...)
 ///   simt::launch_flat<kernel>(...)    for kernels without barriers and warp operations: plain loops on a CPU
-///   simt::Config{.is_dependent = true}   on a GPU from sm_90 on, the blocks may be scheduled before the launch before
-///                                     has ended (programmatic dependent launch); the simulated GPU finds a kernel that
+///   simt::Config{.is_dependent = true}   from sm_90 on, blocks may be scheduled before the preceding launch has
+///                                     ended (programmatic dependent launch); the simulated GPU finds a kernel that
 ///                                     does not wait
 ///   simt::grid_for(stream, n)         a Config that suits grid_range(n)
 ///   simt::compute_capability(device)  90 for a GPU of compute capability 9.0; 0 for a CPU

@@ -56,7 +56,7 @@ void each_pair(const Parameter& parameter, const Visit& visit) {
 // differ in the last bit, so both are computed as in PyTorch.
 std::vector<Parameter> weight_and_bias(bool has_bias, Parameter weight) {
   const std::int64_t outputs = weight.shape[0];
-  const std::int64_t inputs = weight.shape.elements() / outputs;  // of each
+  const std::int64_t inputs = weight.shape.elements() / outputs;  // of each output
   const double root = std::sqrt(static_cast<double>(inputs));
   const double slope = std::sqrt(5.0);
   const double gain = std::sqrt(2.0 / (1.0 + slope * slope));

@@ -18,7 +18,7 @@ struct StreamWork {
   CountedWork::Kind kind = CountedWork::Kind::kernel;
   std::string name{};         ///< of the call or library that enqueued it; of a kernel: its own, once it is executed
   bool on_host = false;       ///< a function of the host
-  bool begins_early = false;  ///< a launch that needs not wait for the end of the one before it
+  bool begins_early = false;  ///< a launch that need not wait for the end of the one before it
   std::function<void()> enqueued{};  ///< called whenever it is enqueued, also by a graph; may be empty
 };
 

@@ -50,7 +50,7 @@ class KnownDone {
   std::map<std::uint64_t, std::uint64_t> newest_;  // by lane; later ones only
 };
 
-/// When work lets a launch behind it begin that needs not wait for its end (programmatic dependent launch).
+/// When work lets a launch behind it begin that need not wait for its end (programmatic dependent launch).
 enum class Release : std::uint8_t {
   at_end,       ///< it is not a kernel
   after_wait,   ///< all blocks have executed griddepcontrol.launch_dependents or ended, each behind griddepcontrol.wait
