@@ -61,14 +61,21 @@ void check_attribute(const cudaLaunchAttribute& attribute) {
   }
 }
 
+/// The value of the last attribute of that kind; null without one.
+const cudaLaunchAttributeValue* attribute_of(const cudaLaunchConfig_t& config, cudaLaunchAttributeID id) {
+  const cudaLaunchAttributeValue* found = nullptr;
+  for (unsigned i = 0; i < config.numAttrs; ++i)
+    if (config.attrs[i].id == id) found = &config.attrs[i].val;
+  return found;
+}
+
 /// Blocks of a cluster on each axis.
 ///
 /// Errors    Misuse for a card without clusters, and for a cluster that is too large or does not divide the grid.
 Extent cluster_of(const cudaLaunchConfig_t& config, const Device& device) {
   Extent cluster;
-  for (unsigned i = 0; i < config.numAttrs; ++i)
-    if (config.attrs[i].id == cudaLaunchAttributeClusterDimension)
-      cluster = {config.attrs[i].val.clusterDim.x, config.attrs[i].val.clusterDim.y, config.attrs[i].val.clusterDim.z};
+  if (const auto* const asked = attribute_of(config, cudaLaunchAttributeClusterDimension))
+    cluster = {asked->clusterDim.x, asked->clusterDim.y, asked->clusterDim.z};
   if (cluster.count() == 1) return cluster;
   if (device.card().major < 9)
     throw Misuse{cudaErrorNotSupported, "clusters, which cards below compute capability 9.0 do not have"};
@@ -81,18 +88,15 @@ Extent cluster_of(const cudaLaunchConfig_t& config, const Device& device) {
 }
 
 bool is_cooperative(const cudaLaunchConfig_t& config) {
-  return std::any_of(config.attrs, config.attrs + config.numAttrs, [](const cudaLaunchAttribute& attribute) {
-    return attribute.id == cudaLaunchAttributeCooperative && attribute.val.cooperative != 0;
-  });
+  const auto* const asked = attribute_of(config, cudaLaunchAttributeCooperative);
+  return asked != nullptr && asked->cooperative != 0;
 }
 
 /// Programmatic dependent launch. It begins after the work before it all the same, which is one of the orders that CUDA
 /// allows.
 bool begins_early(const cudaLaunchConfig_t& config) {
-  return std::any_of(config.attrs, config.attrs + config.numAttrs, [](const cudaLaunchAttribute& attribute) {
-    return attribute.id == cudaLaunchAttributeProgrammaticStreamSerialization &&
-           attribute.val.programmaticStreamSerializationAllowed != 0;
-  });
+  const auto* const asked = attribute_of(config, cudaLaunchAttributeProgrammaticStreamSerialization);
+  return asked != nullptr && asked->programmaticStreamSerializationAllowed != 0;
 }
 
 /// What CUDA checks of a launch when it is enqueued. `allowed_shared`: dynamic shared memory of a block at most.

@@ -202,10 +202,7 @@ void GlobalAccesses::note_early(const Operation& operation, AccessLog::Kind kind
                                 bool is_consecutive) {
   Early& early = early_[program_.position_of(operation)];
   early.kind = kind;
-  if (is_consecutive && active == kAllLanes)
-    early.bytes.add(first, end);
-  else
-    for_each_lane(active, [&](unsigned lane) { early.bytes.add(addresses[lane], addresses[lane] + bytes); });
+  add_lanes(early.bytes, active, bytes, addresses, first, end, is_consecutive);
 }
 
 void GlobalAccesses::add_early(Early& early, std::size_t position) {

@@ -55,10 +55,8 @@ class GlobalAccesses {
     if (!used.is_exact) {
       used.first = std::min(used.first, first);
       used.end = std::max(used.end, end);
-    } else if (is_consecutive && active == kAllLanes) {
-      used.bytes.add(first, end);
     } else {
-      for_each_lane(active, [&](unsigned lane) { used.bytes.add(addresses[lane], addresses[lane] + bytes); });
+      add_lanes(used.bytes, active, bytes, addresses, first, end, is_consecutive);
     }
     if (used.order.is_strong && addresses != nullptr) [[unlikely]]
       synchronize(used, warp, active, addresses);
@@ -118,6 +116,14 @@ class GlobalAccesses {
   }
   void add_range(Used& used, std::size_t position);
 
+  static void add_lanes(ByteSet& to, Mask active, unsigned bytes, const std::uint64_t* addresses, std::uint64_t first,
+                        std::uint64_t end, bool is_consecutive) {
+    if (is_consecutive && active == kAllLanes)
+      to.add(first, end);
+    else
+      for_each_lane(active, [&](unsigned lane) { to.add(addresses[lane], addresses[lane] + bytes); });
+  }
+
   /// By an instruction before griddepcontrol.wait, in a launch that may begin early.
   struct Early {
     AccessLog::Kind kind = AccessLog::Kind::read;
@@ -170,7 +176,7 @@ class GlobalAccesses {
   std::map<unsigned, BlockOrder::Clock>
       observed_before_fence_;  ///< by relaxed reads of each warp: known from its next fence on
   std::vector<Observed> observed_;
-  bool has_waited_ = false;             ///< for the launch before, or it needs not
+  bool has_waited_ = false;             ///< for the launch before, or it need not
   std::map<std::size_t, Early> early_;  ///< by position
   AccessLog log_;
   std::size_t room_ = 0;  ///< bytes of the log's memory that were taken, and are not used

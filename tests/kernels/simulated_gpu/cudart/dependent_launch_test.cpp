@@ -9,9 +9,9 @@
 namespace gradring::tests {
 namespace {
 
-/// to[0] = from[0] + 1, with these instructions before, between, and behind the load and the store. `index`: a thread
-/// of the block; the others do nothing between `begin` and `load`.
-std::string add_one(const char* name, const char* begin, const char* load, const char* store) {
+/// to[0] = from[0] + 1: all threads load, the first one stores. With these instructions before the load, and between it
+/// and the store.
+std::string add_one(const char* name, const std::string& before, const char* between) {
   return std::string(".visible .entry ") + name + R"((.param .u64 to, .param .u64 from) {
   .reg .u64 %rd<5>;
   .reg .u32 %r<4>;
@@ -20,9 +20,9 @@ std::string add_one(const char* name, const char* begin, const char* load, const
   ld.param.u64 %rd2, [from];
   mov.u32 %r3, %tid.x;
   setp.eq.u32 %p1, %r3, 0;
-)" + begin +
-         "\n  ld.global.u32 %r1, [%rd2];\n" + load + "\n  add.u32 %r2, %r1, 1;\n  @%p1 st.global.u32 [%rd1], %r2;\n" +
-         store + "\n  ret;\n}\n";
+)" + before +
+         "\n  ld.global.u32 %r1, [%rd2];\n" + between +
+         "\n  add.u32 %r2, %r1, 1;\n  @%p1 st.global.u32 [%rd1], %r2;\n  ret;\n}\n";
 }
 
 constexpr const char* kTrigger = "  griddepcontrol.launch_dependents;";
@@ -46,11 +46,10 @@ class DependentLaunch : public Cudart {
     static const auto kernels = [] {
       const std::string waits_first = std::string(kWait) + "\n" + kTrigger;
       const std::string triggers_first = std::string(kTrigger) + "\n" + kWait;
-      RegisteredKernels made(
-          {{90, module_for("sm_90", add_one("never", "", "", "") + add_one("at_first", kWait, "", "") +
-                                        add_one("late", "", kWait, "") + add_one("one", kWaitOfOne, "", "") +
-                                        add_one("triggers_first", triggers_first.c_str(), "", "") +
-                                        add_one("triggers_behind_wait", waits_first.c_str(), "", ""))}});
+      RegisteredKernels made({{90, module_for("sm_90", add_one("never", "", "") + add_one("at_first", kWait, "") +
+                                                           add_one("late", "", kWait) + add_one("one", kWaitOfOne, "") +
+                                                           add_one("triggers_first", triggers_first, "") +
+                                                           add_one("triggers_behind_wait", waits_first, ""))}});
       return std::array<const void*, kKernels>{made.kernel("never"),          made.kernel("at_first"),
                                                made.kernel("late"),           made.kernel("one"),
                                                made.kernel("triggers_first"), made.kernel("triggers_behind_wait")};
