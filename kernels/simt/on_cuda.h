@@ -35,7 +35,6 @@ struct Config {
   dim3 grid{1};
   dim3 block{1};
   std::size_t shared_bytes = 0;
-  bool is_dependent = false;
 };
 
 /// 90 for 9.0.
@@ -69,15 +68,6 @@ kernels::SharedMemoryLimit& shared_memory_limit() {
   return limit;
 }
 
-template <auto Kernel>
-kernels::CodeArchitecture& code_architecture() {
-  static kernels::CodeArchitecture architecture(reinterpret_cast<const void*>(Kernel));
-  return architecture;
-}
-
-/// The first architecture with griddepcontrol.
-constexpr int kFirstWithDependentLaunch = 90;
-
 template <auto Kernel, class... Arguments>
 void launch(kernels::Stream& stream, const Config& config, Arguments&&... arguments) {
   if (config.grid.x == 0 || config.grid.y == 0 || config.grid.z == 0) return;
@@ -88,12 +78,6 @@ void launch(kernels::Stream& stream, const Config& config, Arguments&&... argume
   launch_config.blockDim = config.block;
   launch_config.dynamicSmemBytes = config.shared_bytes;
   launch_config.stream = static_cast<cudaStream_t>(stream.native_handle());
-  cudaLaunchAttribute dependent{};
-  dependent.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  dependent.val.programmaticStreamSerializationAllowed = 1;
-  launch_config.attrs = &dependent;
-  if (config.is_dependent && code_architecture<Kernel>().on(stream.device_index()) >= kFirstWithDependentLaunch)
-    launch_config.numAttrs = 1;
   kernels::cuda_check(cudaLaunchKernelEx(&launch_config, Kernel, std::forward<Arguments>(arguments)...),
                       "the launch of a kernel");
   if (kernels::LaunchObserver* observer = stream.launch_observer()) [[unlikely]]
@@ -103,14 +87,6 @@ void launch(kernels::Stream& stream, const Config& config, Arguments&&... argume
 template <auto Kernel, class... Arguments>
 void launch_flat(kernels::Stream& stream, const Config& config, Arguments&&... arguments) {
   launch<Kernel>(stream, config, std::forward<Arguments>(arguments)...);
-}
-
-/// Then the launch behind this one may be scheduled, whose blocks wait here in their turn.
-__device__ inline void wait_for_prerequisites() {
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
-  cudaGridDependencySynchronize();
-  cudaTriggerProgrammaticLaunchCompletion();
-#endif
 }
 
 /// Blocks of 256 threads, as many as the device holds at once, twice; each thread strides over the rest.

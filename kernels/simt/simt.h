@@ -13,8 +13,6 @@
 ///   simt::grid_range(n)               for (std::size_t i : simt::grid_range(n)): this thread's share of [0, n) in the
 ///                                     grid; strided on a GPU (coalesced), one contiguous run on a CPU (vectorised)
 ///   simt::block_range(begin, end)     the same within the block, unsigned
-///   simt::wait_for_prerequisites()    in a kernel that is launched as dependent, before it touches global memory: waits
-///                                     for the launches before it
 ///   simt::load_as<uint4>(p), simt::store_as<uint4>(p, v)   wide access to narrower elements; p aligned for the wide
 ///   type
 ///
@@ -22,9 +20,6 @@
 ///
 ///   simt::launch<kernel>(stream, simt::Config{.grid = g, .block = b, .shared_bytes = s}, arguments...)
 ///   simt::launch_flat<kernel>(...)    for kernels without barriers and warp operations: plain loops on a CPU
-///   simt::Config{.is_dependent = true}   from sm_90 on, blocks may be scheduled before the preceding launch has
-///                                     ended (programmatic dependent launch); the simulated GPU finds a kernel that
-///                                     does not wait
 ///   simt::grid_for(stream, n)         a Config that suits grid_range(n)
 ///   simt::compute_capability(device)  90 for a GPU of compute capability 9.0; 0 for a CPU
 ///

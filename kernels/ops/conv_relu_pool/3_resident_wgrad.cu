@@ -112,7 +112,6 @@ __global__ void __launch_bounds__(32 * kMostWarps)
   T* const gradient = memory + team * s.team_elements;
   T* const pixels = gradient + g.rows * kPitch;
   clear(gradient, s.cleared_elements / kVector, thread, threads);
-  simt::wait_for_prerequisites();
   const simt::Position in_a = simt::matrices_across(lane);
   const simt::Position in_b = simt::matrices_down(lane);
   const lib::MatrixRow first_a(gradient + in_a.row * kPitch + in_a.column);
@@ -272,8 +271,7 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
       .grid = dim3(static_cast<unsigned>(division.slices), static_cast<unsigned>(input_blocks(g) * conv.kernel_height),
                    static_cast<unsigned>(lib::ceil_div(conv.out_channels, division.filters))),
       .block = dim3(static_cast<unsigned>(32 * conv.kernel_width * division.teams)),
-      .shared_bytes = static_cast<std::size_t>(sizes.bytes(division.teams, division.filters, conv.kernel_width)),
-      .is_dependent = true};
+      .shared_bytes = static_cast<std::size_t>(sizes.bytes(division.teams, division.filters, conv.kernel_width))};
   auto* dw_slices = static_cast<float*>(args.slices());
   float* db_slices = dw_slices + division.slices * conv.weight_elements();
   bool launched = false;

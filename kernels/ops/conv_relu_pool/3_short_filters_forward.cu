@@ -275,7 +275,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   SIMT_SHARED(BlockColumns, columns);
   const int block_filter = static_cast<int>(blockIdx.y) * kBlockFilters;
   w += std::int64_t{block_filter} * Filter::kWeights, b += block_filter;
-  simt::wait_for_prerequisites();
   columns.load(w, b, s.filters - block_filter);
   __syncthreads();  // all weights are there
   columns.build();
@@ -358,8 +357,7 @@ void launch(Stream& stream, const ForwardArgs& args) {
       std::min<std::int64_t>(lib::ceil_div(g.out_positions(), kTileWindows * kWarps), kMostBlocks);
   const simt::Config config{
       .grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(lib::ceil_div(filters, kBlockFilters))),
-      .block = dim3(kThreads),
-      .is_dependent = true};
+      .block = dim3(kThreads)};
   simt::launch<conv_relu_pool_short_forward_kernel<T, Filter, StoredImages<T, X>>>(
       stream, config, shape, images, static_cast<const T*>(args.w), static_cast<const T*>(args.b),
       static_cast<T*>(args.y), args.codes);

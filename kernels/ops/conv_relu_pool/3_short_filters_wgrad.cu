@@ -149,7 +149,6 @@ __global__ void __launch_bounds__(kThreads, 1)
   const WeightRows<Filter> rows(staged, staged.last_word());
   const int pitch_bytes = staged.pitch * static_cast<int>(sizeof(std::uint32_t));
   conv2d::WeightSums<Filter, kThreadFilters> sums;
-  simt::wait_for_prerequisites();
   for (; left > 0; begin += kStagedWindows, left -= kStagedWindows) {
     Gradients gradients{};  // on their way while the block waits for rows
     const bool has_tile = warp * kTileWindows < left;
@@ -202,8 +201,7 @@ void launch(Stream& stream, const BackwardArgs& args, int slices, float* dw_slic
   const simt::Config config{
       .grid = dim3(static_cast<unsigned>(slices), static_cast<unsigned>(lib::ceil_div(filters, kBlockFilters))),
       .block = dim3(kThreads),
-      .shared_bytes = shared_bytes<Filter>(g),
-      .is_dependent = true};
+      .shared_bytes = shared_bytes<Filter>(g)};
   simt::launch<conv_relu_pool_short_wgrad_kernel<T, Filter, StoredImages<T, X>>>(
       stream, config, shape, images, static_cast<const T*>(args.dy), args.codes, dw_slices, db_slices);
 }

@@ -155,7 +155,6 @@ __global__ void __launch_bounds__(kThreads)
   constexpr int kPairsBefore = 2;  // more than a kernel reaches back
   const int first_pair = s.pair.divide(first - s.before + kPairsBefore * s.pair.value()).quotient - kPairsBefore;
   clear(gradient, kVectors * s.pitch);
-  simt::wait_for_prerequisites();
   store_filters(memory, s, w, first_input);
   __syncthreads();  // zeros are there
   store_windows(gradient, s, dz, first_pair);
@@ -251,8 +250,7 @@ bool dgrad(Stream& stream, const BackwardArgs& args) {
   const simt::Config config{
       .grid = dim3(static_cast<unsigned>(lib::ceil_div(all_tiles, tiles)), static_cast<unsigned>(input_blocks(g))),
       .block = dim3(kThreads),
-      .shared_bytes = static_cast<std::size_t>(sizes.bytes(tiles)),
-      .is_dependent = true};
+      .shared_bytes = static_cast<std::size_t>(sizes.bytes(tiles))};
   bool launched = false;
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     const auto dz = pooled_gradient<T>(args);

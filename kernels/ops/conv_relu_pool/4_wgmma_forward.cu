@@ -144,7 +144,6 @@ __global__ void __launch_bounds__(kThreads)
   const int first_filter = static_cast<int>(blockIdx.y) * kFilters;
   const int image_elements = s.pixels * kChannels;
   clear(pixels, kPixelVectors * s.pitch);
-  simt::wait_for_prerequisites();
   store_filters(memory, w + std::int64_t{first_filter} * kTaps * kChannels);
   const int warp = static_cast<int>(threadIdx.x) / 32;
   float bias[kFilters / 8][2];
@@ -238,8 +237,7 @@ bool forward(Stream& stream, const ForwardArgs& args) {
       std::min(conv.batch, std::max<std::int64_t>(1, kMultiprocessors * kBlocksOfMultiprocessor / filter_blocks));
   const simt::Config config{.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(filter_blocks)),
                             .block = dim3(kThreads),
-                            .shared_bytes = static_cast<std::size_t>(sizes.bytes),
-                            .is_dependent = true};
+                            .shared_bytes = static_cast<std::size_t>(sizes.bytes)};
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
     simt::launch<conv_relu_pool_wgmma_forward_kernel<T>>(stream, config, shape, static_cast<const T*>(args.x),
                                                          static_cast<const T*>(args.w), static_cast<const T*>(args.b),

@@ -246,7 +246,6 @@ __global__ void __launch_bounds__(kThreads, kBlocksOfMultiprocessor)
   const unsigned first_row = blockIdx.x * static_cast<unsigned>(sums.rows_of_block);
   const int rows = p.rows - first_row < static_cast<unsigned>(sums.rows_of_block) ? static_cast<int>(p.rows - first_row)
                                                                                   : sums.rows_of_block;
-  simt::wait_for_prerequisites();
   for (int row = warp; row < sums.rows_of_block; row += kWarps) {
     RowResult result;
     if (row < rows)
@@ -308,8 +307,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class T>
 void launch_blocks(Stream& stream, const Args& args, const Problem<T>& problem, const BlockSums& sums,
                    unsigned* arrivals) {
-  const simt::Config config{
-      .grid = dim3(static_cast<unsigned>(sums.blocks)), .block = dim3(kThreads), .is_dependent = true};
+  const simt::Config config{.grid = dim3(static_cast<unsigned>(sums.blocks)), .block = dim3(kThreads)};
   lib::with_bool(args.soft.used(), [&](auto soft) {
     lib::with_channel_width<T>(args.in, {args.h, args.w, args.dh}, [&](auto width) {
       if constexpr (width.value > 1)

@@ -53,7 +53,6 @@ template <class T, Mode kMode, bool kVectors>
 __global__ void gather_batch_run_blocks_kernel(SIMT_GRID_CONST(Gather<T>) gather) {
   constexpr int kCount = kVectors ? kVector : 1;
   const Block block;
-  simt::wait_for_prerequisites();
   write_image<kMode>(block, gather, blockIdx.x, [&](const std::uint8_t* from, T* to) {
     const simt::Range<int> vectors = block.range(gather.elements / kCount);
     if (gather.channels == 1) {
@@ -72,8 +71,7 @@ void run(Stream& stream, const Args& args) {
   check_args(args);
   if (args.batch == 0) return;
   const simt::Config config{.grid = dim3(lib::narrow<unsigned>("gather_batch", "batch", args.batch)),
-                            .block = dim3(kThreads),
-                            .is_dependent = true};
+                            .block = dim3(kThreads)};
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     with_mode(args.augment, [&]<Mode kMode>() {
       constexpr bool kPlain = kMode == Mode::plain;

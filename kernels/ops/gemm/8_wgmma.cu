@@ -170,7 +170,6 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksOfMultiprocessor)
     for (unsigned i : simt::block_range(0, kOnesBytes / sizeof(T))) ones[i] = lib::from_f32<T>(1.0f);
     lib::warpgroup_publish();
   }
-  simt::wait_for_prerequisites();
   __syncthreads();  // the pipe's barriers are initialised, and the ones are there
 
   if (warp == Tile::kConsumers) {
@@ -237,8 +236,7 @@ template <class T, class Tile, bool kAKMajor, bool kBKMajor, bool kSumsRows = fa
 void launch(Stream& stream, const Args& args, const Problem<T>& problem) {
   simt::Config config{.grid = problem.tiles(Tile::kRows, Tile::kColumns),
                       .block = dim3(Tile::kThreads),
-                      .shared_bytes = shared_bytes<T, Tile>(kSumsRows),
-                      .is_dependent = true};
+                      .shared_bytes = shared_bytes<T, Tile>(kSumsRows)};
   with_slices(stream, args, problem, kTileK, min_k_tiles(problem), config.grid, [&](const Output<T>& to, int k_tiles) {
     simt::launch<gemm_run_wgmma_kernel<T, Tile, kAKMajor, kBKMajor, kSumsRows>>(
         stream, config, WgmmaTile<kAKMajor>::map(problem.a), WgmmaTile<kBKMajor>::map(problem.b), to, args.row_sums,

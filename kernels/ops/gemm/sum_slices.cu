@@ -20,7 +20,6 @@ __global__ void gemm_sum_slices_kernel(const float* __restrict__ slices, int cou
   const std::int64_t elements = std::int64_t{c.rows} * c.columns;
   const float* from = slices + row * c.columns + column;  // of kBlocksWanted tiles at most
   float sums[kCount] = {};
-  simt::wait_for_prerequisites();
   for (int slice = 0; slice < count; ++slice, from += elements) {
     float values[kCount];
     lib::load_channels(from, values);
@@ -38,8 +37,7 @@ void sum_slices(Stream& stream, const float* slices, int count, const Output<T>&
     constexpr int kCount = fours.value ? kFour : 1;
     const simt::Config config{
         .grid = dim3(static_cast<unsigned>(lib::ceil_div(c.columns, kCount * kThreads)), static_cast<unsigned>(c.rows)),
-        .block = dim3(kThreads),
-        .is_dependent = true};
+        .block = dim3(kThreads)};
     simt::launch_flat<gemm_sum_slices_kernel<T, kCount>>(stream, config, slices, count, c);
   });
 }

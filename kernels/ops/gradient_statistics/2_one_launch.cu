@@ -224,7 +224,6 @@ __global__ void __launch_bounds__(kThreads) gradient_statistics_add_up_kernel(SI
 
 __global__ void __launch_bounds__(kThreads)
     gradient_statistics_finish_kernel(SIMT_GRID_CONST(Work) work, SIMT_GRID_CONST(Ending) ending) {
-  simt::wait_for_prerequisites();
   take_tile<true>(work);
   if (!ending.arrivals || !lib::is_last_block(ending.arrivals)) return;
   write_total<kThreads>(ending.total);
@@ -343,7 +342,7 @@ void finish(Stream& stream, const FinishArgs& args) {
   check_args(args);
   const Work work{.tiny = args.tiny, .blocks = args.blocks, .notes = args.notes};
   segments_of(args).launch(work, [&](const Work& some, unsigned tiles, bool last) {
-    const simt::Config config{.grid = dim3(std::max(tiles, 1u)), .block = dim3(kThreads), .is_dependent = true};
+    const simt::Config config{.grid = dim3(std::max(tiles, 1u)), .block = dim3(kThreads)};
     simt::launch<gradient_statistics_finish_kernel>(
         stream, config, some, Ending{total_of(args), args.prepare, last ? args.arrivals : nullptr});
   });

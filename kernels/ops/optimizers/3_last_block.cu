@@ -84,8 +84,7 @@ bool is_aligned(const T* pointer) {
 /// At least one block, to end a step without weights.
 simt::Config grid_of(std::size_t elements) {
   return {.grid = dim3(static_cast<unsigned>(std::max<std::size_t>((elements + kOfBlock - 1) / kOfBlock, 1))),
-          .block = dim3(kThreads),
-          .is_dependent = true};
+          .block = dim3(kThreads)};
 }
 
 __device__ void end_step(const StepEnd& end) {
@@ -110,7 +109,6 @@ __global__ void __launch_bounds__(kThreads)
   SIMT_SHARED(Step, common);
   const PacksOfThread mine(elements);
   Pack<float> w[kPacksOfThread], g[kPacksOfThread], first[kPacksOfThread], second[kPacksOfThread];
-  simt::wait_for_prerequisites();
   mine.load<kWide>(weights, w);
   mine.load<kWide>(gradients, g);
   mine.load<kWide>(m, first);
@@ -166,7 +164,6 @@ __global__ void __launch_bounds__(kThreads)
                               const float* rate, SIMT_GRID_CONST(Coefficients) k, SIMT_GRID_CONST(StepEnd) end) {
   const PacksOfThread mine(elements);
   Pack<float> w[kPacksOfThread], g[kPacksOfThread], velocity[kPacksOfThread];
-  simt::wait_for_prerequisites();
   mine.load<kWide>(weights, w);
   mine.load<kWide>(gradients, g);
   if constexpr (kMomentum) mine.load<kWide>(buffer, velocity);

@@ -265,13 +265,6 @@ void SharedMemoryLimit::raise_to(std::size_t dynamic_bytes, int device) {
   allowed = dynamic_bytes;
 }
 
-int CodeArchitecture::on(int device) {
-  const std::lock_guard lock(mutex_);
-  const auto [known, is_new] = known_.try_emplace(device);
-  if (is_new) known->second = attributes_of(kernel_).ptxVersion;
-  return known->second;
-}
-
 LaunchReport::Resources launch_resources(const void* kernel, std::size_t threads, std::size_t dynamic_shared_bytes) {
   const cudaFuncAttributes attributes = attributes_of(kernel);
   int blocks = 0;

@@ -134,25 +134,6 @@ class SharedMemoryLimit {
   std::map<int, std::size_t> allowed_;  // dynamic bytes that are known to be allowed, by device
 };
 
-/// The architecture of the code of one kernel that each device executes: 90 for sm_90. A device executes that of an older
-/// one if the program has none for its own.
-///
-/// Threads   any.
-class CodeArchitecture {
- public:
-  explicit CodeArchitecture(const void* kernel) : kernel_(kernel) {}
-
-  /// `device` is current.
-  ///
-  /// Errors    DeviceError if CUDA does not know the kernel.
-  int on(int device);
-
- private:
-  const void* kernel_;
-  std::mutex mutex_;
-  std::map<int, int> known_;  // by device
-};
-
 /// What nvcc gave a kernel, and how many warps of such a launch the current device's multiprocessors hold. `kernel` is
 /// the address of a __global__ function of this module.
 ///

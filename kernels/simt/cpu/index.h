@@ -75,9 +75,6 @@ Range<Index> run_of(Index begin, Index end, Index thread, Index threads) {
 
 }  // namespace detail
 
-/// Launches of a stream are performed one after another.
-inline void wait_for_prerequisites() {}
-
 inline Range<std::size_t> grid_range(std::size_t count) {
   const std::size_t per_block = std::size_t{blockDim.x} * blockDim.y * blockDim.z;
   const std::size_t in_block =

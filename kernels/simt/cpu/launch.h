@@ -20,7 +20,6 @@ struct Config {
   dim3 grid{1};
   dim3 block{1};
   std::size_t shared_bytes = 0;
-  bool is_dependent = false;    ///< means nothing on a CPU
   Site site = Site::current();  ///< of the launch, for messages; not to be given
 };
 
