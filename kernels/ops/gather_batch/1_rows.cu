@@ -27,19 +27,21 @@ struct Warp {
 template <class T, Mode kMode>
 __global__ void gather_batch_run_rows_kernel(SIMT_GRID_CONST(Gather<T>) gather) {
   for (std::int64_t row : lib::row_range(gather.args.batch))
-    write_image<kMode>(Warp(), gather, row, [&](const std::uint8_t* __restrict__ from, T* __restrict__ to) {
-      const float* const means = gather.args.mean;
-      const float* const stds = gather.args.std;
-      const int channels = gather.channels;
-      if (channels == 1) {
-        const float only_mean = means[0];
-        const float only_std = stds[0];
-        for (int i : lib::lane_range(gather.elements)) to[i] = normalized<T>(from[i], only_mean, only_std);
-      } else {
-        for (int i : lib::lane_range(gather.elements))
-          to[i] = normalized<T>(from[i], means[i % channels], stds[i % channels]);
-      }
-    });
+    write_image<kMode>(Warp(), gather, row, gather.sample(row),
+                       [&](const std::uint8_t* __restrict__ from, T* __restrict__ to) {
+                         const float* const means = gather.args.mean;
+                         const float* const stds = gather.args.std;
+                         const int channels = gather.channels;
+                         if (channels == 1) {
+                           const float only_mean = means[0];
+                           const float only_std = stds[0];
+                           for (int i : lib::lane_range(gather.elements))
+                             to[i] = normalized<T>(from[i], only_mean, only_std);
+                         } else {
+                           for (int i : lib::lane_range(gather.elements))
+                             to[i] = normalized<T>(from[i], means[i % channels], stds[i % channels]);
+                         }
+                       });
 }
 
 __global__ void gather_batch_advance_kernel(std::int64_t* first, std::int64_t by) { *first += by; }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Idea: one launch, in which no warp walks along a whole image; the block that ends last advances to the next batch.
+// Idea: one launch, in which no warp walks along a whole image; the last block that has read where the batch begins
+//   advances it.
 // Mapping: each image has a block of 4 warps. A thread takes four neighbouring pixels, in one load and one store; of an
 //   augmented image a warp takes every fourth line, a lane a pixel.
-// Traffic and bound: as the step before, but bound by instructions, with two divisions a pixel: at 512 images of 784
-//   pixels in f16 0.75 us, where the bytes take 0.36.
+//   What the 256 bytes become is a table in shared memory, which a block makes while it waits for its sample.
+// Traffic and bound: as the step before. For hundreds of images bound by latency: where the batch begins, then the
+//   sample, then its pixels.
 // Gains over the step before: a launch and its latency; a quarter of the loads and stores; a small batch has as many
-//   blocks as images, and an image is written in a few rounds, not in one for each 32 pixels.
+//   blocks as images, and an image is written in a few rounds, not in one for each 32 pixels; two divisions for a byte
+//   of the table, not for a pixel.
 // Still slow because: the four warps of an augmented image each draw what happens to it; bytes could be normalised by
 //   the first convolution, which reads what is written here.
 // Limits: as the step before; vectors where elements and addresses are multiples of four pixels.
-
-#include <type_traits>
 
 #include "kernels/lib/channel_vector.h"
 #include "kernels/lib/last_block.h"
@@ -22,7 +23,8 @@ namespace {
 
 constexpr int kWarps = 4;
 constexpr int kThreads = 32 * kWarps;
-constexpr int kVector = 4;  // pixels, or their channels
+constexpr int kVector = 4;         // pixels, or their channels
+constexpr int kTableChannels = 4;  // of images that are written in vectors
 
 /// A block.
 struct Block {
@@ -33,38 +35,47 @@ struct Block {
   __device__ simt::Range<int> columns(int width) const { return {static_cast<int>(threadIdx.x % 32), width, 32}; }
 };
 
-/// Elements [i, i + kCount) of an image.
-template <int kCount, class T>
-__device__ void write_elements(const std::uint8_t* from, T* to, int i, const float* means, const float* stds,
-                               int channels) {
-  using Bytes = std::conditional_t<kCount == kVector, std::uint32_t, std::uint8_t>;
-  const auto bytes = simt::load_as<Bytes>(from + i);
+/// What each byte of each channel becomes.
+template <class T>
+using Table = T[kTableChannels][256];
+
+template <class T>
+__device__ void fill(Table<T>& table, const Gather<T>& gather) {
+  for (int i = static_cast<int>(threadIdx.x); i < 256 * gather.channels; i += kThreads)
+    table[i / 256][i % 256] = gather.value(i % 256, i / 256);
+}
+
+/// Four elements of an image from the i-th on.
+template <class T>
+__device__ void write_four(const std::uint8_t* from, T* to, int i, const Table<T>& table, int channels) {
+  const auto bytes = simt::load_as<std::uint32_t>(from + i);
   int channel = channels == 1 ? 0 : i % channels;
-  float values[kCount];
+  lib::ChannelVector<T, kVector> four;
   SIMT_UNROLL
-  for (int j = 0; j < kCount; ++j) {
-    values[j] = normalized<float>(static_cast<float>(bytes >> 8 * j & 255u), means[channel], stds[channel]);
+  for (int j = 0; j < kVector; ++j) {
+    four.values[j] = table[channel][bytes >> 8 * j & 255u];
     if (++channel == channels) channel = 0;
   }
-  lib::store_channels(to + i, values);
+  lib::store_word(to + i, simt::load_as<lib::VectorWord<T, kVector>>(four.values));
 }
 
 template <class T, Mode kMode, bool kVectors>
 __global__ void gather_batch_run_blocks_kernel(SIMT_GRID_CONST(Gather<T>) gather) {
-  constexpr int kCount = kVectors ? kVector : 1;
+  SIMT_SHARED(Table<T>, table);
   const Block block;
-  write_image<kMode>(block, gather, blockIdx.x, [&](const std::uint8_t* from, T* to) {
-    const simt::Range<int> vectors = block.range(gather.elements / kCount);
-    if (gather.channels == 1) {
-      const float mean = gather.args.mean[0], std = gather.args.std[0];
-      for (int vector : vectors) write_elements<kCount>(from, to, kCount * vector, &mean, &std, 1);
-    } else {
-      for (int vector : vectors)
-        write_elements<kCount>(from, to, kCount * vector, gather.args.mean, gather.args.std, gather.channels);
-    }
-  });
   const Args& args = gather.args;
-  if (args.arrivals && lib::is_last_block(args.arrivals) && threadIdx.x == 0) *args.first += args.batch;
+  const std::int64_t sample = gather.sample(blockIdx.x);
+  if constexpr (kVectors) fill(table, gather);
+  __syncthreads();  // the table is full, and all threads have read `first`
+  const bool is_last = threadIdx.x == 0 && args.arrivals && lib::arrives_last(args.arrivals);
+  write_image<kMode>(block, gather, blockIdx.x, sample, [&](const std::uint8_t* from, T* to) {
+    if constexpr (kVectors)
+      for (int vector : block.range(gather.elements / kVector))
+        write_four(from, to, kVector * vector, table, gather.channels);
+    else
+      for (int i : block.range(gather.elements)) to[i] = gather.value(from[i], i % gather.channels);
+  });
+  if (is_last) *args.first += args.batch;
 }
 
 void run(Stream& stream, const Args& args) {
@@ -75,7 +86,8 @@ void run(Stream& stream, const Args& args) {
   lib::with_element(args.dtype, [&]<class T>(lib::Element<T>) {
     with_mode(args.augment, [&]<Mode kMode>() {
       constexpr bool kPlain = kMode == Mode::plain;
-      const bool in_vectors = kPlain && lib::fit_vectors<std::uint8_t, kVector>(args.elements, {args.x}) &&
+      const bool in_vectors = kPlain && args.channels <= kTableChannels &&
+                              lib::fit_vectors<std::uint8_t, kVector>(args.elements, {args.x}) &&
                               lib::fit_vectors<T, kVector>(args.elements, {args.y});
       lib::with_bool(in_vectors, [&](auto vectors) {
         simt::launch<gather_batch_run_blocks_kernel<T, kMode, kPlain && vectors.value>>(stream, config,

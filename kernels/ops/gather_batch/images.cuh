@@ -128,12 +128,11 @@ void with_mode(const Augmentation& augment, Visit visit) {
   augment.any() ? visit.template operator()<Mode::augmented>() : visit.template operator()<Mode::plain>();
 }
 
-/// An image of the batch and its label; write_plain(from, to) writes one that is not augmented.
+/// Row `row` of the batch, the image of `sample` and its label; write_plain(from, to) writes one that is not augmented.
 template <Mode kMode, class T, class Threads, class WritePlain>
 __device__ inline void write_image(const Threads& threads, const Gather<T>& gather, std::int64_t row,
-                                   const WritePlain& write_plain) {
+                                   std::int64_t sample, const WritePlain& write_plain) {
   const Args& args = gather.args;
-  const std::int64_t sample = gather.sample(row);
   T* const to = gather.y + row * gather.elements;
   if (threads.is_first) args.labels[row] = sample < 0 ? -1 : args.x_labels[sample];
   if (sample < 0) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // adam and sgd.
 // Idea: adam: one thread of a block computes what all weights have in common (two powers above all), while the others
-//   wait for their weights. Both: the last block that finishes advances the state and reports the step, so that nothing
-//   follows the update.
+//   wait for their weights. Both: the last block that has read the state advances it and reports the step, so that
+//   nothing follows the update.
 // Mapping: each thread handles two packs of four weights, each block 512 packs: a warp's accesses are 512 bytes in one
 //   piece. The remainder after the last pack is the last block's.
 // Traffic and bound: as the step before, and one word that the blocks count in.
@@ -87,9 +87,22 @@ simt::Config grid_of(std::size_t elements) {
           .block = dim3(kThreads)};
 }
 
-__device__ void end_step(const StepEnd& end) {
-  if (end.advance.state && lib::is_last_block(end.arrivals) && threadIdx.x == 0) step_state::advance_step(end.advance);
-}
+/// Tells that the block has read the state: the last one to do so ends the step. The rest of the block does not wait for
+/// that, as it does nothing to the weights. All threads call it.
+class StepsEnd {
+ public:
+  __device__ explicit StepsEnd(const StepEnd& end) : end_(end) {
+    __syncthreads();  // all threads have read the state
+    if (threadIdx.x == 0 && end.advance.state) is_last_ = lib::arrives_last(end.arrivals);
+  }
+  __device__ void finish() const {
+    if (is_last_) step_state::advance_step(end_.advance);
+  }
+
+ private:
+  const StepEnd& end_;
+  bool is_last_ = false;
+};
 
 }  // namespace
 }  // namespace GRADRING_KERNEL_COPY
@@ -113,10 +126,11 @@ __global__ void __launch_bounds__(kThreads)
   mine.load<kWide>(gradients, g);
   mine.load<kWide>(m, first);
   mine.load<kWide>(v, second);
-  if (!state->non_finite) {
-    if (threadIdx.x == 0) common = step_of(*state, *rate, k);
-    __syncthreads();  // `common` is there
-    const Step step = common;
+  const bool applies = state->non_finite == 0;
+  if (threadIdx.x == 0 && applies) common = step_of(*state, *rate, k);
+  const StepsEnd steps_end(end);
+  if (applies) {
+    const Step step = common;  // written before the barrier of StepsEnd
     SIMT_UNROLL
     for (int p = 0; p < kPacksOfThread; ++p) {
       SIMT_UNROLL
@@ -128,7 +142,7 @@ __global__ void __launch_bounds__(kThreads)
     mine.store<kWide>(v, second);
     if constexpr (sizeof(Copy) < sizeof(float)) mine.store<kWide>(copy, w);
   }
-  end_step(end);
+  steps_end.finish();
 }
 
 void run(Stream& stream, const Args& args) {
@@ -167,8 +181,10 @@ __global__ void __launch_bounds__(kThreads)
   mine.load<kWide>(weights, w);
   mine.load<kWide>(gradients, g);
   if constexpr (kMomentum) mine.load<kWide>(buffer, velocity);
-  if (!state->non_finite) {
-    const Step step = step_of(*state, *rate, k);
+  const bool applies = state->non_finite == 0;
+  const Step step = step_of(*state, *rate, k);
+  const StepsEnd steps_end(end);
+  if (applies) {
     SIMT_UNROLL
     for (int p = 0; p < kPacksOfThread; ++p) {
       SIMT_UNROLL
@@ -182,7 +198,7 @@ __global__ void __launch_bounds__(kThreads)
     mine.store<kWide>(weights, w);
     if constexpr (sizeof(Copy) < sizeof(float)) mine.store<kWide>(copy, w);
   }
-  end_step(end);
+  steps_end.finish();
 }
 
 void run(Stream& stream, const Args& args) {
