@@ -16,13 +16,12 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <limits>
-#include <vector>
 
 #include "kernels/lib/element.h"
 #include "kernels/lib/last_block.h"
-#include "kernels/ops/gradient_statistics/gradient_statistics.h"
+#include "kernels/lib/load_ahead.h"
+#include "kernels/ops/gradient_statistics/segments.h"
 #include "kernels/ops/gradient_statistics/total.cuh"
 #include "kernels/ops/step_state/steps.cuh"
 #include "kernels/simt/simt.h"
@@ -31,50 +30,17 @@ namespace gradring::kernels::gradient_statistics {
 inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
-constexpr unsigned kThreads = 256;
 constexpr int kBlock = gradient_statistics::kBlock;
-constexpr int kHalf = kAlignment;  // of a block: arrays begin at none but its halves
-constexpr int kFour = 4;           // elements of an access
-constexpr unsigned kBlockThreads = kHalf / kFour;
-constexpr int kGroupsLog2 = 5;
-constexpr int kGroups = kThreads / kBlockThreads;  // of so many threads
-constexpr int kPartsLog2 = 4;                      // of the slices of an array, at most
-constexpr std::int64_t kSlicesOfPart = 16;         // where there may be another part
-constexpr int kSegments = 32;
-constexpr int kTileTable = 64;
-static_assert(kBlock == 2 * kHalf && kGroups == 1 << kGroupsLog2);
+constexpr int kSlicesAtOnce = 6, kHalfAtOnce = 8;  // on their way to a thread, of a block or of half a block
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 struct alignas(kFour * sizeof(float)) Four {
   float values[kFour];
-};
 
-/// Neighbouring gradients: partial sums of an array, or complete. It has the blocks of elements that begin in it, the
-/// last of which may end in the next segment.
-struct Segment {
-  float* x = nullptr;
-  const float* slices = nullptr;  // of complete ones x, as if it were one slice
-  std::int64_t stride = 0;        // of the slices
-  std::int64_t first_block = 0;   // among those of all gradients
-  int blocks = 0;
-  int first = 0;  // element of the first block
-  int elements = 0;
-  int summed = 0;      // of them, from slices; the others, after the end of an array, are complete
-  int wide = 0;        // of them, in accesses of 16 bytes
-  int count = 0;       // of slices
-  int parts_log2 = 0;  // of the parts that the slices are divided into, for as many groups of threads
-  unsigned first_tile = std::numeric_limits<unsigned>::max();  // number of tiles of the segments before
-  bool continues = false;                                      // the next segment begins where this one ends
-};
-
-/// Of a launch.
-struct Work {
-  Segment segments[kSegments] = {};           // the last one's successor has no tiles
-  unsigned char segment_of[kTileTable] = {};  // of the first of each 2^tiles_log2 tiles
-  int tiles_log2 = 0;
-  float tiny = 0;
-  float* blocks = nullptr;
-  float* notes = nullptr;
+  __device__ void add(const Four& other) {
+    SIMT_UNROLL
+    for (int j = 0; j < kFour; ++j) values[j] += other.values[j];
+  }
 };
 
 /// What the last block does.
@@ -94,14 +60,7 @@ __device__ int segment_of_tile(const Work& work, unsigned tile) {
 struct Elements {
   Four halves[2];
 
-  __device__ void add(const Elements& other) {
-    SIMT_UNROLL
-    for (int h = 0; h < 2; ++h) {
-      SIMT_UNROLL
-      for (int j = 0; j < kFour; ++j) halves[h].values[j] += other.halves[h].values[j];
-    }
-  }
-  /// In two accesses; `from` is of the first half.
+  /// `from` is of the first half.
   static __device__ Elements load(const float* from) {
     return {simt::load_as<Four>(from), simt::load_as<Four>(from + kHalf)};
   }
@@ -109,29 +68,65 @@ struct Elements {
     simt::store_as<Four>(to, halves[0]);
     simt::store_as<Four>(to + kHalf, halves[1]);
   }
+  __device__ void add(const Elements& other) { halves[0].add(other.halves[0]), halves[1].add(other.halves[1]); }
 };
 
-/// Element i of a segment, which may be in a later one.
-struct Element {
-  const Segment* of;
-  int i;
+/// Where four neighbouring elements come from and go to: all of one segment, since those begin at halves of blocks.
+struct Source {
+  const float* slices;
+  float* x;
+  std::int64_t stride;
+  int count;   // of slices
+  int summed;  // of the four, from slices; the first of them
+  int exist;   // of the four; what is not summed is complete
+  bool wide, is_written;
 
-  __device__ Element(const Segment& first, int at) : of(&first), i(at) {
+  /// Element i of a segment, which may be in a later one.
+  __device__ Source(const Segment& first, int i) {
+    const Segment* of = &first;
     for (; i >= of->elements && of->continues; ++of) i -= of->elements;
+    slices = of->slices + i, x = of->x + i;
+    stride = of->stride;
+    summed = of->summed - i, exist = of->elements - i;
+    count = summed > 0 ? of->count : 0;
+    wide = i + kFour <= of->wide, is_written = of->x != of->slices;
   }
-  __device__ bool exists() const { return i < of->elements; }
-  /// The sum of slices part, part + parts and so on; part 0 has what has no slices.
-  __device__ float load(int part, int parts) const {
-    float sum = 0;
-    if (i < of->summed)
-      for (int s = part; s < of->count; s += parts) sum += of->slices[s * of->stride + i];
-    else if (exists() && part == 0)
-      sum = of->x[i];
-    return sum;
+  __device__ bool is_summed(int j) const { return j < summed; }
+
+  /// Slices part, part + parts and so on, and to part 0 what is complete.
+  __device__ Four sum(int part, int parts) const {
+    Four four{};
+    if (wide) {
+      lib::load_ahead<kHalfAtOnce>(
+          part, count, parts, [&](int slice) { return simt::load_as<Four>(slices + slice * stride); },
+          [&](int, const Four& more) { four.add(more); });
+      return four;
+    }
+    lib::load_ahead<kHalfAtOnce>(
+        part, count, parts,
+        [&](int slice) {
+          Four more;
+          SIMT_UNROLL
+          for (int j = 0; j < kFour; ++j) more.values[j] = slices[slice * stride + (is_summed(j) ? j : 0)];
+          return more;
+        },
+        [&](int, const Four& more) {
+          SIMT_UNROLL
+          for (int j = 0; j < kFour; ++j) four.values[j] += is_summed(j) ? more.values[j] : 0.0f;
+        });
+    SIMT_UNROLL
+    for (int j = 0; j < kFour && part == 0; ++j)
+      if (!is_summed(j) && j < exist) four.values[j] = x[j];
+    return four;
   }
-  __device__ void store(float sum) const {
-    if (i < of->summed && of->x != of->slices) of->x[i] = sum;
+  __device__ void store(const Four& four) const {
+    if (!is_written) return;
+    if (wide) return simt::store_as<Four>(x, four);
+    SIMT_UNROLL
+    for (int j = 0; j < kFour; ++j)
+      if (is_summed(j)) x[j] = four.values[j];
   }
+  __device__ int missing() const { return exist < 0 ? kFour : exist < kFour ? kFour - exist : 0; }
 };
 
 /// Writes what a block of elements adds up to. A whole warp calls it; 8 threads have the block, each of them `missing`
@@ -180,21 +175,21 @@ __device__ void take_tile(const Work& work) {
   const int parts = 1 << tile.parts_log2;
   const int part = static_cast<int>(group >> blocks_log2);
   const int block = static_cast<int>(((blockIdx.x - tile.first_tile) << blocks_log2) + group) - (part << blocks_log2);
-  const int i = tile.first + block * kBlock + static_cast<int>(thread % kBlockThreads * kFour);
   const bool exists = block < tile.blocks;
-  const bool whole = i + kHalf + kFour <= tile.wide;
+  const int i = tile.first + block * kBlock + static_cast<int>(thread % kBlockThreads * kFour);
   Elements mine{};
   int missing = 0;
+  const bool whole = exists && i + kHalf + kFour <= tile.wide;
   if (whole) {
-    const float* from = tile.slices + part * tile.stride + i;
-    const std::int64_t step = parts * tile.stride;
-    mine = Elements::load(from);
-    for (int s = part + parts; s < tile.count; s += parts) mine.add(Elements::load(from += step));
+    const float* const from = tile.slices + i;
+    lib::load_ahead<kSlicesAtOnce>(
+        part, tile.count, parts, [&](int slice) { return Elements::load(from + slice * tile.stride); },
+        [&](int, const Elements& more) { mine.add(more); });
   } else if (exists) {
-    for (int e = 0; e < 2 * kFour; ++e) {
-      const Element element(tile, i + e / kFour * kHalf + e % kFour);
-      sums[e / kFour][thread].values[e % kFour] = element.load(part, parts);
-      missing += element.exists() ? 0 : 1;
+    for (int h = 0; h < 2; ++h) {  // by way of shared memory, as registers have no index
+      const Source source(tile, i + h * kHalf);
+      sums[h][thread] = source.sum(part, parts);
+      missing += source.missing();
     }
     mine = {sums[0][thread], sums[1][thread]};
   }
@@ -210,8 +205,7 @@ __device__ void take_tile(const Work& work) {
     if (tile.x != tile.slices) mine.store(tile.x + i);
   } else if (part == 0 && exists) {
     for (int h = 0; h < 2; ++h) sums[h][thread] = mine.halves[h];
-    for (int e = 0; e < 2 * kFour; ++e)
-      Element(tile, i + e / kFour * kHalf + e % kFour).store(sums[e / kFour][thread].values[e % kFour]);
+    for (int h = 0; h < 2; ++h) Source(tile, i + h * kHalf).store(sums[h][thread]);
   }
   if constexpr (kStatistics)
     if (thread / 32 * 32 < kBlockThreads << blocks_log2)
@@ -226,116 +220,12 @@ __global__ void __launch_bounds__(kThreads)
     gradient_statistics_finish_kernel(SIMT_GRID_CONST(Work) work, SIMT_GRID_CONST(Ending) ending) {
   take_tile<true>(work);
   if (!ending.arrivals || !lib::is_last_block(ending.arrivals)) return;
-  write_total<kThreads>(ending.total);
-  if (threadIdx.x == 0 && ending.prepare.state) step_state::prepare_step(ending.prepare);
-}
-
-bool is_wide(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer) % sizeof(Four) == 0; }
-
-std::int64_t rounded_up(std::int64_t value, std::int64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
-
-/// The segments of a launch, in the order of their elements.
-class Segments {
- public:
-  /// `begin`: the number of x[0] among all gradients.
-  void add_complete(float* x, std::int64_t begin, std::int64_t elements) {
-    constexpr std::int64_t kMost = std::int64_t{1} << 30;  // of a segment, whole blocks
-    for (; elements > kMost; x += kMost, begin += kMost, elements -= kMost) add_complete(x, begin, kMost);
-    const int all = static_cast<int>(elements);
-    add({.x = x, .slices = x, .elements = all, .summed = all, .wide = is_wide(x) ? all : 0, .count = 1}, begin);
-  }
-  /// `elements`: with those after the end of the array. Few slices are one part, whose order is that of all other sums
-  /// of slices.
-  void add_sum(const PartialSum& sum, std::int64_t begin, std::int64_t elements) {
-    int parts_log2 = 0;
-    while (parts_log2 < kPartsLog2 && sum.count >> parts_log2 > kSlicesOfPart) ++parts_log2;
-    const bool wide = is_wide(sum.to) && is_wide(sum.slices) && sum.stride % kFour == 0;
-    add({.x = sum.to,
-         .slices = sum.slices,
-         .stride = sum.stride,
-         .elements = narrow("elements", elements),
-         .summed = narrow("elements", sum.elements),
-         .wide = wide && sum.count > 0 ? narrow("elements", sum.elements) : 0,
-         .count = narrow("slices", sum.count),
-         .parts_log2 = parts_log2},
-        begin);
-  }
-  /// Calls launch(work, tiles) for as many segments as a launch takes, so often until all are taken; the last time with
-  /// `last`, also if there is nothing.
-  template <class Launch>
-  void launch(Work work, const Launch& launch) const {
-    std::size_t taken = 0;
-    do {
-      std::ranges::fill(work.segments, Segment{});
-      unsigned tiles = 0;
-      int count = 0;
-      for (; taken < all_.size() && count + 1 < kSegments; ++count) {
-        Segment& segment = work.segments[count] = all_[taken++];
-        segment.first_tile = tiles;
-        tiles += tiles_of(segment);
-      }
-      // The last block of elements may end in the segment of the next launch.
-      if (taken < all_.size()) work.segments[count] = all_[taken];
-      fill_table(work, tiles);
-      launch(work, tiles, taken == all_.size());
-    } while (taken < all_.size());
-  }
-
- private:
-  static int narrow(std::string_view argument, std::int64_t value) {
-    return lib::narrow<int>("gradient_statistics", argument, value);
-  }
-  static unsigned tiles_of(const Segment& segment) {
-    return static_cast<unsigned>((segment.blocks + (kGroups >> segment.parts_log2) - 1) /
-                                 (kGroups >> segment.parts_log2));
-  }
-  static void fill_table(Work& work, unsigned tiles) {
-    work.tiles_log2 = 0;
-    while (tiles >> work.tiles_log2 >= kTileTable) ++work.tiles_log2;
-    unsigned char at = 0;
-    for (unsigned entry = 0; entry < kTileTable; ++entry) {
-      while (work.segments[at + 1].first_tile <= entry << work.tiles_log2) ++at;
-      work.segment_of[entry] = at;
-    }
-  }
-  void add(Segment segment, std::int64_t begin) {
-    if (segment.elements == 0) return;
-    if (!all_.empty() && begin == end_) all_.back().continues = true;
-    const std::int64_t first = rounded_up(begin, kBlock);
-    end_ = begin + segment.elements;
-    segment.first_block = first / kBlock;
-    segment.first = static_cast<int>(first - begin);
-    segment.blocks = static_cast<int>((rounded_up(end_, kBlock) - first) / kBlock);
-    all_.push_back(segment);
-  }
-
-  std::vector<Segment> all_;
-  std::int64_t end_ = 0;  // of the last
-};
-
-/// Those of `runs`, in their order.
-Segments segments_of(const FinishArgs& args) {
-  std::vector<PartialSum> sums(args.partial_sums.begin(), args.partial_sums.end());
-  std::erase_if(sums, [](const PartialSum& sum) { return sum.elements == 0; });
-  std::ranges::sort(sums, std::less<>(), &PartialSum::to);
-  Segments segments;
-  for (const Run& run : args.runs) {
-    const auto begin = static_cast<std::int64_t>(run.first_block) * kBlock;
-    const auto elements = static_cast<std::int64_t>(run.elements);
-    std::int64_t done = 0;
-    auto sum = std::ranges::lower_bound(sums, run.x, std::less<>(), &PartialSum::to);
-    for (; sum != sums.end() && std::less<>()(sum->to, run.x + run.elements); ++sum) {
-      const std::int64_t first = sum->to - run.x;
-      const std::int64_t end = std::min(rounded_up(first + sum->elements, kAlignment), elements);
-      segments.add_complete(run.x + done, begin + done, first - done);
-      segments.add_sum(*sum, begin + first, end - first);
-      done = end;
-    }
-    segments.add_complete(run.x + done, begin + done, elements - done);
-  }
-  return segments;
+  // Of the step's state, what does not depend on the sum is there before it: all in front is one thread's latency.
+  const step_state::PrepareArgs& prepare = ending.prepare;
+  if (threadIdx.x == kThreads - 1 && prepare.state) step_state::set_rates(prepare);
+  const double inverse_scale = threadIdx.x == 0 && prepare.state ? step_state::inverse_loss_scale(*prepare.state) : 0;
+  const float sum = write_total<kThreads>(ending.total);
+  if (threadIdx.x == 0 && prepare.state) step_state::set_scale(prepare, inverse_scale, sum, isnan(sum));
 }
 
 void finish(Stream& stream, const FinishArgs& args) {

@@ -76,6 +76,8 @@ void check_args(const FinishArgs& args) {
   check_results(args);
   lib::check_pointer("gradient_statistics", "arrivals", args.arrivals);
   if (args.prepare.state) step_state::check_args(args.prepare);
+  check(!args.prepare.sum_of_squares || args.prepare.sum_of_squares == args.sum,
+        "gradient_statistics: sum_of_squares of prepare is not sum");
   for (const Run& run : args.runs) {
     if (run.elements == 0) continue;
     lib::check_pointer("gradient_statistics", "x of a run", run.x);

@@ -94,7 +94,7 @@ struct FinishArgs {
   std::int32_t* non_finite = nullptr;
   std::int64_t* first_non_finite = nullptr;  ///< as if each block had kBlock elements
   std::int64_t* tiny_count = nullptr;
-  step_state::PrepareArgs prepare{};  ///< a null state: not done
+  step_state::PrepareArgs prepare{};  ///< a null state: not done; its sum_of_squares is null, or `sum`
   unsigned* arrivals = nullptr;
 };
 

@@ -3,7 +3,9 @@
 
 #include <limits>
 
+#include "kernels/lib/channel_vector.h"
 #include "kernels/lib/element.h"
+#include "kernels/lib/load_ahead.h"
 #include "kernels/lib/reference.h"
 #include "kernels/ops/gradient_statistics/gradient_statistics.h"
 #include "kernels/simt/simt.h"
@@ -20,6 +22,7 @@ struct Total {
   std::int32_t* non_finite;
   std::int64_t* first_non_finite;
   std::int64_t* tiny_count;
+  bool wide;  // four neighbours of blocks, and of notes, are one aligned access
 };
 
 /// Of Args or FinishArgs, which name the results alike.
@@ -31,7 +34,8 @@ Total total_of(const SomeArgs& args, const float* blocks, const float* notes, st
           .sum = args.sum,
           .non_finite = args.non_finite,
           .first_non_finite = args.first_non_finite,
-          .tiny_count = args.tiny_count};
+          .tiny_count = args.tiny_count,
+          .wide = lib::fit_vectors<float, 4>(0, {blocks, notes})};
 }
 inline Total total_of(const FinishArgs& args) { return total_of(args, args.blocks, args.notes, args.count); }
 
@@ -57,71 +61,100 @@ struct Notes {
   long long tiny;
   unsigned first;  // block with a non-finite element
 
-  __device__ void take(unsigned block, float note) {
-    tiny += note > 0 ? static_cast<int>(note) : 0;
-    first = note < 0 && block < first ? block : first;
-  }
   __device__ void take(const Notes& other) {
     tiny += other.tiny;
     first = other.first < first ? other.first : first;
   }
 };
 
-/// The first thread of the block has written the results. Partial sum i is added to sum i % 1024, whatever kThreads;
-/// 32 threads add up 32 of these sums each, and one thread those. All threads of a block of kThreads call it.
+/// Some neighbouring sums and their notes. Of what does not exist both are 0.
+template <int kCount>
+struct Neighbours {
+  float blocks[kCount], notes[kCount];
+
+  __device__ static Neighbours load(const Total& total, unsigned at) {
+    Neighbours some;
+    for (unsigned j = 0; j < kCount; ++j) {
+      const bool exists = at + j < total.count;
+      some.blocks[j] = exists ? total.blocks[at + j] : 0.0f;
+      some.notes[j] = exists ? total.notes[at + j] : 0.0f;
+    }
+    return some;
+  }
+  /// In vectors: all exist.
+  __device__ static Neighbours load_wide(const Total& total, unsigned at) {
+    Neighbours some;
+    lib::load_channels(total.blocks + at, some.blocks);
+    lib::load_channels(total.notes + at, some.notes);
+    return some;
+  }
+};
+
+/// What a thread has of all partial sums: every kStep-th group of kCount neighbours.
+template <int kCount>
+struct Gathered {
+  float sums[kCount] = {};
+  Notes notes{0, Notes::kNone};
+
+  __device__ void take(unsigned at, const Neighbours<kCount>& some) {
+    float tiny = 0, least = 0;
+    for (int j = 0; j < kCount; ++j) {
+      sums[j] += some.blocks[j];
+      tiny += some.notes[j] > 0 ? some.notes[j] : 0.0f;  // exact: whole numbers up to 64
+      least = some.notes[j] < least ? some.notes[j] : least;
+    }
+    notes.tiny += static_cast<int>(tiny);
+    if (least < 0) [[unlikely]]
+      note_first(at, some);
+  }
+  __device__ void note_first(unsigned at, const Neighbours<kCount>& some) {
+    for (int j = kCount - 1; j >= 0; --j)
+      if (some.notes[j] < 0 && at + static_cast<unsigned>(j) < notes.first) notes.first = at + static_cast<unsigned>(j);
+  }
+};
+
+/// The first thread of the block has written the results, and returns the sum, which is NaN if an element is not finite.
+/// Partial sum i is added to sum i % 1024, whatever kThreads; 32 threads add up 32 of these sums each, and then theirs by
+/// shuffles. All threads of a block of kThreads call it.
 template <unsigned kThreads>
-__device__ void write_total(const Total& total) {
+__device__ float write_total(const Total& total) {
   constexpr unsigned kSums = 1024;
   constexpr unsigned kOfThread = kSums / kThreads;
   constexpr unsigned kRest = 32;  // sums that are left for one thread
   constexpr bool kOnGpu = lib::kCopyKind == DeviceKind::cuda;
-  constexpr unsigned kAtOnce = kOnGpu ? (kOfThread > 2 ? 2 : 8) : 1;  // rows in flight, as registers allow
+  constexpr int kAtOnce = kOnGpu ? 8 : 1;  // rows on their way to a thread
   using Sums = float[kSums];
   using Table = Notes[kThreads];
   SIMT_SHARED(Sums, sums);
   SIMT_SHARED(Table, table);
   const unsigned thread = threadIdx.x;
-  // A GPU's neighbouring threads have neighbouring sums; a CPU's thread has neighbouring ones, for its vectors.
-  const auto sum_of_thread = [&](unsigned j) { return kOnGpu ? thread + j * kThreads : thread * kOfThread + j; };
-  float mine[kOfThread] = {};
-  Notes noted{0, Notes::kNone};
-  for (unsigned first = 0; first < total.count; first += kAtOnce * kSums) {
-    float block[kAtOnce][kOfThread], note[kAtOnce][kOfThread];
-    SIMT_UNROLL
-    for (unsigned i = 0; i < kAtOnce; ++i)
-      for (unsigned j = 0; j < kOfThread; ++j) {
-        const unsigned at = first + i * kSums + sum_of_thread(j);
-        block[i][j] = at < total.count ? total.blocks[at] : 0.0f;
-        note[i][j] = at < total.count ? total.notes[at] : 0.0f;
-      }
-    SIMT_UNROLL
-    for (unsigned i = 0; i < kAtOnce; ++i)
-      for (unsigned j = 0; j < kOfThread; ++j) {
-        mine[j] += block[i][j];
-        noted.take(first + i * kSums + sum_of_thread(j), note[i][j]);
-      }
+  const unsigned first = thread * kOfThread;  // of its sums, which are neighbours
+  using Some = Neighbours<kOfThread>;
+  Gathered<kOfThread> mine;
+  const auto take = [&](unsigned at, const Some& some) { mine.take(at, some); };
+  constexpr unsigned kVector = 4;
+  if (kOnGpu && kOfThread == kVector && total.wide) {
+    const unsigned whole = total.count / kVector * kVector;
+    lib::load_ahead<kAtOnce>(
+        first, whole, kSums, [&](unsigned at) { return Some::load_wide(total, at); }, take);
+    if (whole < total.count && whole % kSums == first) take(whole, Some::load(total, whole));
+  } else {
+    lib::load_ahead<kOfThread == 1 ? kAtOnce : 1>(
+        first, total.count, kSums, [&](unsigned at) { return Some::load(total, at); }, take);
   }
-  for (unsigned j = 0; j < kOfThread; ++j) sums[sum_of_thread(j)] = mine[j];
-  table[thread] = noted;
+  for (unsigned j = 0; j < kOfThread; ++j) sums[first + j] = mine.sums[j];
+  table[thread] = mine.notes;
   __syncthreads();  // a column is of many threads
-  if (thread < kRest) {
-    float sum = 0;
-    SIMT_UNROLL
-    for (unsigned i = 0; i < kSums / kRest; ++i) sum += sums[i * kRest + thread];
-    SIMT_UNROLL
-    for (unsigned i = 1; i < kThreads / kRest; ++i) noted.take(table[i * kRest + thread]);
-    sums[thread] = sum;  // in place: nobody else reads this column
-    table[thread] = noted;
-  }
-  __syncthreads();  // the last sum is of many threads, too
-  if (thread > 0) return;
+  if (thread >= kRest) return 0;
   float all = 0;
-  Notes notes{0, Notes::kNone};
-  SIMT_UNROLL
-  for (unsigned i = 0; i < kRest; ++i) {
-    all += sums[i];
-    notes.take(table[i]);
+  for (unsigned i = 0; i < kSums / kRest; ++i) all += sums[i * kRest + thread];
+  Notes notes = mine.notes;
+  for (unsigned i = 1; i < kThreads / kRest; ++i) notes.take(table[i * kRest + thread]);
+  for (unsigned other = kRest / 2; other > 0; other /= 2) {
+    all += __shfl_xor_sync(~0u, all, other);
+    notes.take({__shfl_xor_sync(~0u, notes.tiny, other), __shfl_xor_sync(~0u, notes.first, other)});
   }
+  if (thread > 0) return 0;
   *total.sum = all;
   *total.non_finite = isnan(all) ? 1 : 0;
   *total.first_non_finite = -1;
@@ -129,6 +162,7 @@ __device__ void write_total(const Total& total) {
     *total.first_non_finite =
         static_cast<std::int64_t>(notes.first * kBlock) - 1 - static_cast<int>(total.notes[notes.first]);
   *total.tiny_count = notes.tiny;
+  return all;
 }
 
 }  // namespace GRADRING_KERNEL_COPY

@@ -8,21 +8,36 @@
 namespace gradring::kernels::step_state {
 inline namespace GRADRING_KERNEL_COPY {
 
-__device__ inline void prepare_step(const PrepareArgs& args) {
+/// The first part of prepare: the learning rates.
+__device__ inline void set_rates(const PrepareArgs& args) {
   StepState& state = *args.state;
   const std::int32_t last = args.count - 1;
   const std::int32_t step = state.applied_steps < last ? state.applied_steps : last;
   state.learning_rate = args.learning_rates[step];
   for (std::int32_t group = 0; args.rates && group < args.groups; ++group)
     args.rates[group] = args.learning_rates[static_cast<std::int64_t>(group) * args.count + step];
-  double scale = 1.0 / static_cast<double>(state.loss_scale);
+}
+
+/// The rest: gradient_norm and gradient_scale, of what a caller has read or computed. `inverse_scale`: 1 / loss_scale.
+__device__ inline void set_scale(const PrepareArgs& args, double inverse_scale, float sum_of_squares, bool non_finite) {
+  double scale = inverse_scale;
   if (args.sum_of_squares) {
-    const double norm = sqrt(static_cast<double>(*args.sum_of_squares)) * scale;
-    state.gradient_norm = static_cast<float>(norm);
+    const double norm = sqrt(static_cast<double>(sum_of_squares)) * scale;
+    args.state->gradient_norm = static_cast<float>(norm);
     const double factor = static_cast<double>(args.most_norm) / (norm + kNormFloor);
-    if (!state.non_finite && factor < 1) scale *= factor;
+    if (!non_finite && factor < 1) scale *= factor;
   }
-  state.gradient_scale = static_cast<float>(scale);
+  args.state->gradient_scale = static_cast<float>(scale);
+}
+
+__device__ inline double inverse_loss_scale(const StepState& state) {
+  return 1.0 / static_cast<double>(state.loss_scale);
+}
+
+__device__ inline void prepare_step(const PrepareArgs& args) {
+  set_rates(args);
+  set_scale(args, inverse_loss_scale(*args.state), args.sum_of_squares ? *args.sum_of_squares : 0,
+            args.state->non_finite != 0);
 }
 
 __device__ inline void follow_gradients(StepState& state, const LossScalePolicy& policy) {

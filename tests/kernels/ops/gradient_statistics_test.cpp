@@ -303,6 +303,7 @@ TEST(GradientStatistics, RejectsNullAndOtherTypes) {
   rejects(finishing, [](FinishArgs& args) { args.notes = nullptr; });
   rejects(finishing, [](FinishArgs& args) { args.tiny_count = nullptr; });
   rejects(finishing, [](FinishArgs& args) { args.arrivals = nullptr; });
+  rejects(finishing, [](FinishArgs& args) { args.prepare.sum_of_squares = args.sum + 1; });
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace gradient_statistics = kernels::gradient_statistics;
 /// f16's least positive number.
 constexpr float kTiny = 0x1p-24f;
 constexpr std::size_t kNumbersPerBlock = 2;
+constexpr std::size_t kAlignment = 4;  // of both arrays, in elements, for wide accesses
 
 /// The elements from a bucket's start to the end of its last tensor; loss and padding follow.
 std::size_t content_of(const nn::ArenaLayout& layout, int bucket) {
@@ -35,7 +36,8 @@ std::size_t block_count_of(const nn::ArenaLayout& layout) {
 NonFiniteCheck::NonFiniteCheck(const Parts& parts, const ShardPointers& gradients)
     : parts_(parts),
       block_count_(block_count_of(parts.shards.layout())),
-      blocks_(parts.group.allocate(kNumbersPerBlock * block_count_ * sizeof(float))),
+      notes_at_((block_count_ + kAlignment - 1) / kAlignment * kAlignment),
+      blocks_(parts.group.allocate(kNumbersPerBlock * notes_at_ * sizeof(float))),
       sum_(parts.device.allocate(sizeof(float))) {
   const nn::ArenaLayout& layout = parts.shards.layout();
   std::size_t first_block = 0;
@@ -112,7 +114,7 @@ void NonFiniteCheck::enqueue_shards(kernels::Stream& stream) {
                                   .blocks = blocks + run.first_block,
                                   .notes = notes() + run.first_block});
   parts_.ddp.enqueue_in_line([this](kernels::Stream& here) {
-    parts_.group.all_reduce({.segment = blocks_.get(), .slice = {0, kNumbersPerBlock * block_count_}}, here);
+    parts_.group.all_reduce({.segment = blocks_.get(), .slice = {0, kNumbersPerBlock * notes_at_}}, here);
   });
 }
 

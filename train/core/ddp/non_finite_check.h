@@ -59,14 +59,14 @@ class NonFiniteCheck {
   using Run = kernels::gradient_statistics::Run;
   void add(const Run& run);
   void enqueue_shards(kernels::Stream& stream);
-  float* notes() const { return blocks_->as<float>() + block_count_; }
+  float* notes() const { return blocks_->as<float>() + notes_at_; }
 
   Parts parts_;
   std::vector<Run> runs_;
   std::vector<std::int64_t> first_of_bucket_;  // where each bucket begins, in elements as they are checked
   std::int64_t padding_ = 0;                   // checked zeros between tensors
   std::int64_t gradients_ = 0;
-  std::size_t block_count_;
+  std::size_t block_count_, notes_at_;
   std::unique_ptr<comm::Segment> blocks_;  // of the whole arena: sums, then notes
   kernels::Buffer sum_;
 };
