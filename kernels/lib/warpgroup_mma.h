@@ -33,6 +33,10 @@
 namespace gradring::kernels::lib {
 inline namespace GRADRING_KERNEL_COPY {
 
+/// Which of its block's warpgroups a thread is in. The same number in all lanes, which nvcc sees by the shuffle: what
+/// follows from it, as the descriptors of a warpgroup, stays in uniform registers, where products take it from.
+__device__ inline int warpgroup_index() { return __shfl_sync(~0u, static_cast<int>(threadIdx.x) / 128, 0); }
+
 /// An address in shared memory as descriptors count it.
 __device__ inline std::uint32_t shared_address(const void* pointer) {
 #ifdef __CUDACC__

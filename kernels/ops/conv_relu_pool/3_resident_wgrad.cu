@@ -30,7 +30,7 @@ using conv2d::Divisor;
 
 constexpr std::int64_t kMostTaps = 16;
 constexpr std::int64_t kMostTeams = 2;
-constexpr std::int64_t kMostWarps = 16;
+constexpr std::int64_t kMostWarps = 12;
 constexpr int kManyFilters = 64, kFewFilters = 32;  // of a block
 
 struct Shape {
@@ -230,9 +230,10 @@ struct Division {
 
 bool knows(const Geometry& g) {
   const conv2d::Geometry& conv = g.conv;
-  return conv.taps() <= kMostTaps && conv.stride == 1 && conv.in_channels > 0 && conv.out_channels > 0 &&
-         conv.in_channels % kVector == 0 && conv.out_channels % kVector == 0 && g.window == kWindow &&
-         input_blocks(g) * conv.kernel_height <= 65535 && lib::ceil_div(conv.out_channels, kFewFilters) <= 65535 &&
+  return conv.taps() <= kMostTaps && conv.kernel_width <= kMostWarps && conv.stride == 1 && conv.in_channels > 0 &&
+         conv.out_channels > 0 && conv.in_channels % kVector == 0 && conv.out_channels % kVector == 0 &&
+         g.window == kWindow && input_blocks(g) * conv.kernel_height <= 65535 &&
+         lib::ceil_div(conv.out_channels, kFewFilters) <= 65535 &&
          Sizes(g).bytes(1, kManyFilters, conv.kernel_width) <= kMostSharedBytes;
 }
 

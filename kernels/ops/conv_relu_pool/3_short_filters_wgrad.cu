@@ -37,7 +37,7 @@ using WeightRows = conv2d::WeightRows<Filter>;
 
 constexpr int kWarps = 8;
 constexpr int kThreads = 32 * kWarps;
-constexpr std::int64_t kMostSlices = 132;  // one for each multiprocessor of a large GPU
+constexpr std::int64_t kMostSlices = 264;  // two blocks for each multiprocessor of a large GPU
 constexpr int kStagedWindows = kWarps * kTileWindows;
 constexpr int kThreadWindows = 4;  // of a tile: lane % 4 and every fourth from there
 constexpr int kWindowStep = kTileWindows / kThreadWindows;

@@ -42,6 +42,7 @@ constexpr int kTileRows = 64;
 constexpr int kGroups = 2;  // warpgroups
 constexpr int kThreads = 128 * kGroups;
 constexpr std::int64_t kMostBytes = 200 << 10;
+constexpr std::int64_t kBlocksOfMultiprocessor = 2;
 
 /// w in shared memory, in vectors of 16 bytes: of a kernel position and 8 inputs, those of all filters, then two of
 /// nothing, so that neighbours in w hit other banks.
@@ -86,16 +87,26 @@ __device__ void store_windows(T* to, const Shape& s, const PooledGradient<T>& dz
   const int row = s.line * kVector * static_cast<int>(sizeof(T));
   const lib::MatrixRow first(to + vector * s.pitch * kVector);
   const int windows_of_line = s.windows_of_line.value();
-  for (int i = static_cast<int>(thread / kVectors); i < s.pairs * windows_of_line; i += kThreads / kVectors) {
-    const auto [of_block, across] = s.windows_of_line.divide(i);
-    if (first_pair + of_block < 0) continue;
-    const auto [image, down] = s.pairs_of_image.divide(first_pair + of_block);
-    if (image >= s.batch || down == s.pairs_of_image.value() - 1) continue;
-    const int window = (image * (s.pairs_of_image.value() - 1) + down) * windows_of_line + across;
-    const auto eight = dz.fetch(window, vector * kVector);
-    const int at = (of_block * s.line + across) * kWindow * kVector * static_cast<int>(sizeof(T));
-    store_window<kVector>(first + at, row, eight.dy, eight.codes);
-  }
+  struct Window {
+    typename PooledGradient<T>::Vector eight;
+    bool exists;
+  };
+  lib::load_ahead<kWindowsAtOnce>(
+      static_cast<int>(thread / kVectors), s.pairs * windows_of_line, kThreads / kVectors,
+      [&](int i) -> Window {
+        const auto [of_block, across] = s.windows_of_line.divide(i);
+        if (first_pair + of_block < 0) return {};
+        const auto [image, down] = s.pairs_of_image.divide(first_pair + of_block);
+        if (image >= s.batch || down == s.pairs_of_image.value() - 1) return {};
+        const int window = (image * (s.pairs_of_image.value() - 1) + down) * windows_of_line + across;
+        return {dz.fetch(window, vector * kVector), true};
+      },
+      [&](int i, const Window& window) {
+        if (!window.exists) return;
+        const auto [of_block, across] = s.windows_of_line.divide(i);
+        const int at = (of_block * s.line + across) * kWindow * kVector * static_cast<int>(sizeof(T));
+        store_window<kVector>(first + at, row, window.eight.dy, window.eight.codes);
+      });
 }
 
 /// Of a warp: 16 positions from `first` on, and 32 inputs. Lane q of four neighbours has pairs 8 j + 2 q of a row's
@@ -169,7 +180,7 @@ __global__ void __launch_bounds__(kThreads)
       lib::shared_address(gradient), static_cast<std::uint32_t>(s.pitch) * kVectorBytes, kCoreBytes);
   const auto b_list =
       simt::MatrixDescriptor::without_swizzle(lib::shared_address(memory), kCoreBytes, kFilterColumn * kVectorBytes);
-  for (int tile = warp / 4; tile < s.tiles; tile += kGroups) {
+  for (int tile = lib::warpgroup_index(); tile < s.tiles; tile += kGroups) {
     const int position = first + tile * kTileRows;
     float sums[lib::kSumsOf64<kInputs>] = {};
     lib::warpgroup_expose(sums);
@@ -223,7 +234,8 @@ bool dgrad(Stream& stream, const BackwardArgs& args) {
     return false;
   const Sizes sizes(g);
   const std::int64_t all_tiles = lib::ceil_div(conv.batch * sizes.image, kTileRows);
-  std::int64_t tiles = std::max<std::int64_t>(kGroups, lib::ceil_div(all_tiles * input_blocks(g), kMultiprocessors));
+  std::int64_t tiles = std::max<std::int64_t>(
+      kGroups, lib::ceil_div(all_tiles * input_blocks(g), kMultiprocessors * kBlocksOfMultiprocessor));
   while (sizes.bytes(tiles) > kMostBytes) --tiles;
   const std::int64_t reach_rows = std::min(conv.in_height, sizes.image / sizes.line - conv.padding);
   const std::int64_t reach_columns = std::min(conv.in_width, sizes.line - conv.padding);

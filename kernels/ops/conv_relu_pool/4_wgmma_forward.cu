@@ -35,8 +35,8 @@ namespace {
 using namespace resident;
 using conv2d::Divisor;
 
-constexpr int kFilters = 32;   // of a block
-constexpr int kChannels = 32;  // of x
+constexpr int kManyFilters = 64, kFewFilters = 32;  // of a block
+constexpr int kChannels = 32;                       // of x
 constexpr int kPixelVectors = kChannels / kVector;
 constexpr int kTaps = kKernel * kKernel;
 constexpr int kTileRows = 64;
@@ -47,10 +47,10 @@ constexpr std::int64_t kBlocksOfMultiprocessor = 2;
 
 /// w in shared memory, in vectors of 16 bytes: of a kernel position and 8 channels, those of all filters, then one of
 /// nothing, so that neighbours in w hit other banks.
-constexpr int kFilterColumn = kFilters + 1;
-constexpr int kFilterVectors = kTaps * kPixelVectors * kFilterColumn;
+constexpr int column_of(int filters) { return filters + 1; }
+constexpr int filter_vectors(int filters) { return kTaps * kPixelVectors * column_of(filters); }
 /// Of a row of sums, in floats: the pairs of sums of four rows hit no bank twice.
-constexpr int kSumPitch = kFilters + 8;
+constexpr int sum_pitch(int filters) { return filters + 8; }
 
 struct Shape {
   int batch, filters, windows;     // of an image
@@ -61,11 +61,16 @@ struct Shape {
 };
 
 /// w of the block's filters.
-template <class T>
+template <int kFilters, class T>
 __device__ void store_filters(T* to, const T* w) {
   constexpr unsigned kVectors = kTaps * kPixelVectors;  // of a filter
-  for (unsigned i = threadIdx.x; i < kFilters * kVectors; i += kThreads)
-    simt::store_as(to + (i % kVectors * kFilterColumn + i / kVectors) * kVector, simt::load_as<uint4>(w + i * kVector));
+  constexpr int kAtOnce = 5;                            // half of a thread's of 64 filters, all of 32
+  lib::load_ahead<kAtOnce>(
+      threadIdx.x, kFilters * kVectors, unsigned{kThreads},
+      [&](unsigned i) { return simt::load_as<uint4>(w + i * kVector); },
+      [&](unsigned i, const uint4& vector) {
+        simt::store_as(to + (i % kVectors * column_of(kFilters) + i / kVectors) * kVector, vector);
+      });
 }
 
 template <class T>
@@ -85,24 +90,26 @@ __device__ void start_copy(T* to, const Shape& s, const T* image) {
 }
 
 /// Of a warp: 16 rows of sums plus bias to shared memory.
-__device__ inline void store_sums(float* to, const float (&sums)[lib::kSumsOf64<kFilters>],
-                                  const float (&bias)[kFilters / 8][2]) {
+template <int kFilters>
+__device__ void store_sums(float* to, const float (&sums)[lib::kSumsOf64<kFilters>],
+                           const float (&bias)[kFilters / 8][2]) {
   const simt::Position at = simt::mma_position_in_c(static_cast<int>(threadIdx.x) % 32, 0);
-  to += at.row * kSumPitch + at.column;
+  to += at.row * sum_pitch(kFilters) + at.column;
   SIMT_UNROLL_ON_GPU
   for (int j = 0; j < kFilters / 8; ++j) {
     SIMT_UNROLL_ON_GPU
     for (int half = 0; half < 2; ++half) {
       const float* pair = sums + 4 * j + 2 * half;
-      simt::store_as(to + 8 * half * kSumPitch + 8 * j, float2{pair[0] + bias[j][0], pair[1] + bias[j][1]});
+      simt::store_as(to + 8 * half * sum_pitch(kFilters) + 8 * j, float2{pair[0] + bias[j][0], pair[1] + bias[j][1]});
     }
   }
 }
 
 /// The maxima of the windows of `image`, of four filters each, and their codes.
-template <class T>
+template <int kFilters, class T>
 __device__ void pool(const float* sums, const Shape& s, int image, int first_filter, T* y, std::uint8_t* codes) {
   constexpr unsigned kParts = kFilters / kThreadFilters;
+  constexpr int kSumPitch = sum_pitch(kFilters);
   const auto thread = static_cast<unsigned>(threadIdx.x);
   const auto part = static_cast<int>(thread % kParts) * kThreadFilters;
   for (int window = static_cast<int>(thread / kParts); window < s.windows; window += kThreads / kParts) {
@@ -134,18 +141,27 @@ __device__ void pool(const float* sums, const Shape& s, int image, int first_fil
   }
 }
 
-template <class T>
+template <class T, int kFilters>
 __global__ void __launch_bounds__(kThreads)
     conv_relu_pool_wgmma_forward_kernel(SIMT_GRID_CONST(Shape) s, const T* __restrict__ x, const T* __restrict__ w,
                                         const T* __restrict__ b, T* __restrict__ y, std::uint8_t* __restrict__ codes) {
-  SIMT_DYNAMIC_SHARED(T, memory);  // w; x with its padding; sums
-  T* const pixels = memory + kFilterVectors * kVector;
-  float* const all_sums = reinterpret_cast<float*>(pixels + kPixelVectors * s.pitch * kVector);
+  SIMT_DYNAMIC_SHARED(T, memory);  // w; twice x with its padding; sums
+  constexpr int kFilterColumn = column_of(kFilters);
+  T* const pixels = memory + filter_vectors(kFilters) * kVector;
+  const int image_vectors = kPixelVectors * s.pitch;
+  float* const all_sums = reinterpret_cast<float*>(pixels + 2 * image_vectors * kVector);
   const int first_filter = static_cast<int>(blockIdx.y) * kFilters;
   const int image_elements = s.pixels * kChannels;
-  clear(pixels, kPixelVectors * s.pitch);
-  store_filters(memory, w + std::int64_t{first_filter} * kTaps * kChannels);
-  const int warp = static_cast<int>(threadIdx.x) / 32;
+  clear(pixels, 2 * image_vectors);
+  __syncthreads();  // margins are cleared
+  const auto start = [&](int image, int buffer) {
+    if (image < s.batch)
+      start_copy(pixels + buffer * image_vectors * kVector, s, x + std::int64_t{image} * image_elements);
+  };
+  int image = static_cast<int>(blockIdx.x), buffer = 0;
+  start(image, buffer);
+  store_filters<kFilters>(memory, w + std::int64_t{first_filter} * kTaps * kChannels);
+  const int warp = static_cast<int>(threadIdx.x) / 32, group = lib::warpgroup_index();
   float bias[kFilters / 8][2];
   SIMT_UNROLL_ON_GPU
   for (int j = 0; j < kFilters / 8; ++j) {
@@ -159,14 +175,13 @@ __global__ void __launch_bounds__(kThreads)
       lib::shared_address(pixels), static_cast<std::uint32_t>(s.pitch) * kVectorBytes, kCoreBytes);
   const auto b_list =
       simt::MatrixDescriptor::without_swizzle(lib::shared_address(memory), kFilterColumn * kVectorBytes, kCoreBytes);
-  __syncthreads();  // margins are cleared
-  int image = static_cast<int>(blockIdx.x);
-  if (image < s.batch) start_copy(pixels, s, x + std::int64_t{image} * image_elements);
-  for (; image < s.batch; image += static_cast<int>(gridDim.x)) {
+  for (; image < s.batch; image += static_cast<int>(gridDim.x), buffer = 1 - buffer) {
     async_wait<0>();
     lib::warpgroup_publish();
-    __syncthreads();  // x and w are complete, and the sums before are pooled
-    for (int tile = warp / 4; tile < s.tiles; tile += kGroups) {
+    __syncthreads();  // x and w are complete, the sums before are pooled, and nobody reads the x before
+    start(image + static_cast<int>(gridDim.x), 1 - buffer);
+    const auto a_image = a_list.after(buffer * image_vectors);
+    for (int tile = group; tile < s.tiles; tile += kGroups) {
       float sums[lib::kSumsOf64<kFilters>] = {};
       lib::warpgroup_expose(sums);
       lib::warpgroup_fence();
@@ -175,7 +190,7 @@ __global__ void __launch_bounds__(kThreads)
         for_each_constant<kKernel>([&](auto column) {
           for_each_constant<kChannels / 16>([&](auto k) {
             lib::warpgroup_mma_m64k16<T, false, false>(
-                sums, a_list.after(at + column + 2 * k * s.pitch),
+                sums, a_image.after(at + column + 2 * k * s.pitch),
                 b_list.after(((row * kKernel + column) * kPixelVectors + 2 * k) * kFilterColumn));
           });
         });
@@ -183,24 +198,25 @@ __global__ void __launch_bounds__(kThreads)
       });
       lib::warpgroup_commit();
       lib::warpgroup_wait_for(sums);
-      store_sums(all_sums + (tile * kTileRows + warp % 4 * 16) * kSumPitch, sums, bias);
+      store_sums<kFilters>(all_sums + (tile * kTileRows + warp % 4 * 16) * sum_pitch(kFilters), sums, bias);
     }
-    __syncthreads();  // all sums are there, and nobody reads x
-    const int next = image + static_cast<int>(gridDim.x);
-    if (next < s.batch) start_copy(pixels, s, x + std::int64_t{next} * image_elements);
-    pool(all_sums, s, image, first_filter, y, codes);
+    __syncthreads();  // all sums are there
+    pool<kFilters>(all_sums, s, image, first_filter, y, codes);
   }
 }
 
 struct Sizes {
-  std::int64_t line, tiles, pitch, bytes;
+  std::int64_t line, tiles, pitch;
 
   explicit Sizes(const Geometry& g)
       : line(g.conv.in_width + 2 * g.conv.padding),
         tiles(lib::ceil_div((g.out_height() * kWindow - 1) * line + g.out_width() * kWindow, kTileRows)),
-        pitch(pitch_for(
-            std::max((g.conv.in_height + 2 * g.conv.padding) * line, tiles * kTileRows + (kKernel - 1) * (line + 1)))),
-        bytes(16 * (kFilterVectors + kPixelVectors * pitch) + 4 * tiles * kTileRows * kSumPitch) {}
+        pitch(pitch_for(std::max((g.conv.in_height + 2 * g.conv.padding) * line,
+                                 tiles * kTileRows + (kKernel - 1) * (line + 1)))) {}
+
+  std::int64_t bytes(int filters) const {
+    return 16 * (filter_vectors(filters) + 2 * kPixelVectors * pitch) + 4 * tiles * kTileRows * sum_pitch(filters);
+  }
 
  private:
   /// Two more than a multiple of eight: four vectors of two pixels hit no bank twice.
@@ -213,13 +229,17 @@ bool forward(Stream& stream, const ForwardArgs& args) {
   const Geometry& g = args.geometry;
   const conv2d::Geometry& conv = g.conv;
   if (conv.kernel_height != kKernel || conv.kernel_width != kKernel || conv.stride != 1 || g.window != kWindow ||
-      conv.in_channels != kChannels || conv.out_channels % kFilters != 0 || g.out_elements() == 0 ||
-      conv.out_channels / kFilters > 65535 || g.out_positions() > std::numeric_limits<int>::max() ||
+      conv.in_channels != kChannels || conv.out_channels % kFewFilters != 0 || g.out_elements() == 0 ||
+      conv.out_channels / kFewFilters > 65535 || g.out_positions() > std::numeric_limits<int>::max() ||
       args.x_dtype.value_or(args.dtype) != args.dtype)
     return false;
   const Sizes sizes(g);
   const auto is_aligned = [](const void* array) { return reinterpret_cast<std::uintptr_t>(array) % 16 == 0; };
-  if (sizes.bytes > kMostSharedBytes || !is_aligned(args.x) || !is_aligned(args.w) || !is_aligned(args.y) ||
+  // Few images fill a GPU better by two blocks each.
+  const bool many = conv.batch >= kMultiprocessors && conv.out_channels % kManyFilters == 0 &&
+                    sizes.bytes(kManyFilters) <= kMostSharedBytes;
+  const int filters = many ? kManyFilters : kFewFilters;
+  if (sizes.bytes(filters) > kMostSharedBytes || !is_aligned(args.x) || !is_aligned(args.w) || !is_aligned(args.y) ||
       !is_aligned(args.codes))
     return false;
   const Shape shape{.batch = lib::narrow<int>("conv_relu_pool", "batch", conv.batch),
@@ -232,16 +252,18 @@ bool forward(Stream& stream, const ForwardArgs& args) {
                     .tiles = as_int(sizes.tiles),
                     .width = Divisor(as_int(conv.in_width)),
                     .windows_of_line = Divisor(as_int(g.out_width()))};
-  const std::int64_t filter_blocks = conv.out_channels / kFilters;
+  const std::int64_t filter_blocks = conv.out_channels / filters;
   const std::int64_t blocks =
       std::min(conv.batch, std::max<std::int64_t>(1, kMultiprocessors * kBlocksOfMultiprocessor / filter_blocks));
   const simt::Config config{.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(filter_blocks)),
                             .block = dim3(kThreads),
-                            .shared_bytes = static_cast<std::size_t>(sizes.bytes)};
+                            .shared_bytes = static_cast<std::size_t>(sizes.bytes(filters))};
   lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
-    simt::launch<conv_relu_pool_wgmma_forward_kernel<T>>(stream, config, shape, static_cast<const T*>(args.x),
-                                                         static_cast<const T*>(args.w), static_cast<const T*>(args.b),
-                                                         static_cast<T*>(args.y), args.codes);
+    lib::with_bool(many, [&](auto is_many) {
+      simt::launch<conv_relu_pool_wgmma_forward_kernel<T, is_many.value ? kManyFilters : kFewFilters>>(
+          stream, config, shape, static_cast<const T*>(args.x), static_cast<const T*>(args.w),
+          static_cast<const T*>(args.b), static_cast<T*>(args.y), args.codes);
+    });
   });
   return true;
 }
@@ -257,13 +279,14 @@ void forward_of_any(Stream& stream, const ForwardArgs& args) {
 
 void backward_of_any(Stream& stream, const BackwardArgs& args) {
   check_args(args);
+  if (!args.dx && wgrad(stream, args)) return;
   // Before dx is enqueued, which dw must not wait for; a later fork takes its place.
   Stream& beside_dx = beside(stream, args.branch);
   if (!args.dx || !dgrad(stream, args)) return mma::backward(stream, args, conv2d::wgmma());
   BackwardArgs rest = args;
   rest.dx = nullptr;
   rest.branch = nullptr;
-  mma::backward(beside_dx, rest, conv2d::wgmma());
+  if (!wgrad(beside_dx, rest)) mma::backward(beside_dx, rest, conv2d::wgmma());
 }
 
 }  // namespace
@@ -274,8 +297,12 @@ Variant wgmma_windows() {
   variant.name = "wgmma";
   variant.forward = wgmma::forward_of_any;
   variant.backward = wgmma::backward_of_any;
-  variant.workspace_bytes = [](const Geometry& g) { return mma::workspace_bytes(g, conv2d::wgmma()); };
-  variant.partial_sum_bytes = [](const Geometry& g) { return mma::partial_sum_bytes(g, conv2d::wgmma()); };
+  variant.workspace_bytes = [](const Geometry& g) {
+    return std::max(mma::workspace_bytes(g, conv2d::wgmma()), wgmma::wgrad_workspace_bytes(g));
+  };
+  variant.partial_sum_bytes = [](const Geometry& g) {
+    return std::max(mma::partial_sum_bytes(g, conv2d::wgmma()), wgmma::wgrad_workspace_bytes(g));
+  };
   variant.supports = lib::supports_hopper_half;
   return variant;
 }

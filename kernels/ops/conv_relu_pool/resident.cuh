@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/lib/async_copy.h"
+#include "kernels/lib/load_ahead.h"
 #include "kernels/lib/tensor_core.h"
 #include "kernels/ops/conv_relu_pool/pooled_gradient.cuh"
 
@@ -22,6 +23,8 @@ namespace wgmma {
 bool forward(Stream& stream, const ForwardArgs& args);           // 4_wgmma_forward.cu
 bool gathered_forward(Stream& stream, const ForwardArgs& args);  // 4_wgmma_gathered.cu
 bool dgrad(Stream& stream, const BackwardArgs& args);            // 4_wgmma_dgrad.cu
+bool wgrad(Stream& stream, const BackwardArgs& args);            // 4_wgmma_wgrad.cu; dw and db
+std::size_t wgrad_workspace_bytes(const Geometry& g);
 
 }  // namespace wgmma
 
@@ -71,6 +74,8 @@ __device__ void for_each_constant(Visit visit) {
   }(std::make_integer_sequence<int, kCount>());
 }
 
+inline constexpr int kWindowsAtOnce = 4;  // whose dy and codes are on their way to a thread
+
 /// dz of eight channels in the four elements of a window: dy in the one that a channel's code names, 0 in the others.
 /// Elements of the second row are `row` bytes after those of the first.
 template <int kPitch>
@@ -95,11 +100,13 @@ __device__ void store_gradient(T* to, const GradientImage& g, const PooledGradie
   const int row = 2 * g.line * kPitch;  // bytes
   const int step = static_cast<int>(static_cast<unsigned>(threads) / kVectors);
   const lib::MatrixRow first_cell(to + g.first * kPitch + channel);
-  for (int cell = static_cast<int>(first / kVectors); cell < g.cells; cell += step) {
-    const auto [down, across] = g.width.divide(cell);
-    const auto eight = dz.fetch(image * g.cells + cell, first_channel + channel);
-    store_window<kPitch>(first_cell + kWindow * (down * row + across * (2 * kPitch)), row, eight.dy, eight.codes);
-  }
+  lib::load_ahead<kWindowsAtOnce>(
+      static_cast<int>(first / kVectors), g.cells, step,
+      [&](int cell) { return dz.fetch(image * g.cells + cell, first_channel + channel); },
+      [&](int cell, const typename PooledGradient<T>::Vector& eight) {
+        const auto [down, across] = g.width.divide(cell);
+        store_window<kPitch>(first_cell + kWindow * (down * row + across * (2 * kPitch)), row, eight.dy, eight.codes);
+      });
 }
 
 /// sums += a b for 16 of K and 32 columns; `b` is the lane's row of them, N-major.

@@ -176,7 +176,7 @@ __global__ void __launch_bounds__(Tile::kThreads, Tile::kBlocksOfMultiprocessor)
     if (lane == 0) fill<A, B, Tile>(a, b, k_tiles, stages, pipe);
     return;
   }
-  const int group = warp / kGroupWarps;
+  const int group = lib::warpgroup_index();
   Sums<Tile, kSumsRows> sums;
   multiply<A, B, Tile>(sums, group, lane == 0, k_tiles, stages, ones, pipe);
 

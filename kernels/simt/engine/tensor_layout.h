@@ -74,9 +74,9 @@ struct MatrixDescriptor {
     return {field(address) | field(leading_bytes) << 16 | field(stride_bytes) << 32};
   }
 
-  /// The operand so many vectors of 16 bytes later.
+  /// The operand so many vectors of 16 bytes later. In the lower half, which the address does not leave.
   constexpr MatrixDescriptor after(int vectors) const {
-    return {bits + static_cast<std::uint64_t>(std::int64_t{vectors})};
+    return {(bits & ~0xffffffffull) | (static_cast<std::uint32_t>(bits) + static_cast<std::uint32_t>(vectors))};
   }
 
   /// The same operand so many bytes later, a multiple of 16.
