@@ -78,7 +78,7 @@ class LibraryPlan : public Plan {
   }
   /// `sums_bias`: the library computes the gradient of the bias.
   void enqueue_before_backward(kernels::Stream& stream, const BackwardPass& pass, bool sums_bias) const {
-    if (relu_)
+    if (relu_ && !pass.dy_is_masked)
       helpers_.relu.backward(
           stream, {.dtype = node_.dtype, .y = pass.y, .dy = pass.dy, .dx = pass.dy, .elements = elements(pass.batch)});
     if (bias_ && !sums_bias && pass.gradients[1])
