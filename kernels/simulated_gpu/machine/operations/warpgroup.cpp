@@ -3,6 +3,7 @@
 #include <charconv>
 
 #include "kernels/simulated_gpu/machine/block.h"
+#include "kernels/simulated_gpu/machine/operations/access_checks.h"
 #include "kernels/simulated_gpu/machine/operations/handlers.h"
 #include "kernels/simulated_gpu/machine/operations/operations.h"
 #include "kernels/simulated_gpu/machine/warpgroups.h"
@@ -13,8 +14,21 @@ namespace {
 
 using ptx::Type;
 
+/// Of shared memory: each warp reads its 16 rows of A, unless it has them in registers, and all four together read B.
+/// Rows and columns are 32 bytes in every type, and conflict with none.
+void count_operands(Counters::Instruction& counters, const WarpgroupProduct& product, unsigned warp) {
+  constexpr unsigned kInWavefront = 4;
+  constexpr unsigned kRowsOfWarp = 16;
+  unsigned wavefronts = product.reads_a_from_registers ? 0 : kRowsOfWarp / kInWavefront;
+  if (warp % Warpgroups::kWarps == 0) wavefronts += static_cast<unsigned>(product.columns) / kInWavefront;
+  counters.wavefronts += wavefronts;
+  counters.least_wavefronts += wavefronts;
+}
+
 void start_product(const Operation& operation, Warp& warp, Mask active) {
-  if (is_whole_warp(operation, warp, active)) warp.block().warpgroups().start(operation, warp);
+  if (!is_whole_warp(operation, warp, active)) return;
+  warp.block().warpgroups().start(operation, warp);
+  count_operands(counters_of(operation, warp), *static_cast<const WarpgroupProduct*>(operation.details), warp.index());
 }
 
 void fence_registers(const Operation& operation, Warp& warp, Mask active) {
