@@ -76,10 +76,10 @@ check_odd_shapes() {
 }
 
 # test_binary SUITE [FILTER]: every test that GoogleTest's FILTER selects must pass. Skipped may be what needs a machine
-# without a GPU, what needs another cuDNN than this one, as comparisons with the recorded version do, and what a simulated
-# GPU does otherwise than a real one.
+# without a GPU, what needs another cuDNN than this one, as comparisons with the recorded version do, what is about choosing
+# among CPU levels in a build for one, and what a simulated GPU does otherwise than a real one.
 test_binary() {
-  local suite=$1 filter=${2-*} gpu=real binary skipped other_cudnn expected='only without a GPU'
+  local suite=$1 filter=${2-*} gpu=real binary skipped other_cudnn expected='only without a GPU|this build has one level'
   [[ -n $build && -d $build/tests ]] || not_made "no test binaries: ${build:-no --build-dir}${build:+ has no folder tests}"
   if [[ -n $simulated ]]; then suite=$(simulated_suite "$1") gpu=h100 expected+='|: a simulated GPU '; fi
   binary=$(test_binary_path "$build" "$suite")

@@ -10,7 +10,7 @@ Every variant trains the same ConvNet with fused Adam; the whole set lies on the
   step_graph      channels_last, the whole step from gathering the batch to Adam one CUDA graph
   compile_step    compile, likewise
 
-Usage: pytorch_gpu.py [--data-dir DIR] [--batch-size N] [--epochs N] [--json FILE]
+Usage: pytorch_gpu.py [--data-dir DIR] [--batch-size N] [--epochs N] [--variants NAME,...] [--json FILE]
 Without --data-dir the images are noise: the time is the same. Prints a table: seconds of the median epoch.
 """
 import argparse
@@ -122,14 +122,18 @@ def main():
     parser.add_argument("--data-dir", default="")
     parser.add_argument("--batch-size", type=int, default=512)
     parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--variants", default=",".join(VARIANTS))
     parser.add_argument("--json")
     options = parser.parse_args()
+    variants = options.variants.split(",")
+    if unknown := set(variants) - set(VARIANTS):
+        parser.error(f"no variant is called {', '.join(sorted(unknown))}; expected some of {', '.join(VARIANTS)}")
     folder = options.data_dir if os.path.isdir(options.data_dir) else ""
     images, labels = (tensor.cuda() for tensor in load(folder))
     torch.backends.cudnn.benchmark = True
     results = {"torch": torch.__version__, "cudnn": torch.backends.cudnn.version(), "card": torch.cuda.get_device_name(),
                "batch_size": options.batch_size, "variants": {}}
-    for variant in VARIANTS:
+    for variant in variants:
         torch.manual_seed(0)
         try:
             kind = RecordedEpochs if variant in RECORDED else Epochs
