@@ -247,7 +247,8 @@ KernelCase gradient_statistics_finish(CaseMaker& make) {
   BenchArray& first = make.output(c, "first", DType::i64, 1, exact());
   BenchArray& tiny = make.output(c, "tiny", DType::i64, 1, exact());
   const std::size_t blocks = gradient_statistics::block_count(x.elements());
-  BenchArray& scratch = make.workspace(c, 2 * blocks * sizeof(float));
+  const std::size_t notes_at = gradient_statistics::notes_behind(blocks);
+  BenchArray& scratch = make.workspace(c, 2 * notes_at * sizeof(float));
   BenchArray& arrivals = make.object(c, 0U);
   c.bytes = static_cast<double>(x.bytes() + slices.bytes());  // what is written of x is not read
   c.flops = 2 * static_cast<double>(n) + static_cast<double>(slices.elements());
@@ -265,7 +266,7 @@ KernelCase gradient_statistics_finish(CaseMaker& make) {
                                                     .partial_sums = {&own.sum, 1},
                                                     .tiny = 0x1p-8f,
                                                     .blocks = scratch.as<float>(side),
-                                                    .notes = scratch.as<float>(side) + blocks,
+                                                    .notes = scratch.as<float>(side) + notes_at,
                                                     .count = blocks,
                                                     .sum = sum.as<float>(side),
                                                     .non_finite = non_finite.as<std::int32_t>(side),

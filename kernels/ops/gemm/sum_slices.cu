@@ -3,7 +3,6 @@
 //   stores them as the variants do: with bias, ReLU and what C held. Where rows are not whole fours, of one element.
 //   blockIdx.y: the row.
 // Traffic and bound: 4 bytes for each partial sum, which was just written to the L2 cache.
-#include "kernels/lib/load_ahead.h"
 #include "kernels/ops/gemm/tiles.h"
 #include "kernels/simt/simt.h"
 
@@ -12,7 +11,6 @@ inline namespace GRADRING_KERNEL_COPY {
 namespace {
 
 constexpr int kThreads = 64;
-constexpr int kSlicesAtOnce = 8;  // on their way to a thread
 
 template <class T, int kCount>
 __global__ void gemm_sum_slices_kernel(const float* __restrict__ slices, int count, SIMT_GRID_CONST(Output<T>) c) {
@@ -22,20 +20,12 @@ __global__ void gemm_sum_slices_kernel(const float* __restrict__ slices, int cou
   const std::int64_t elements = std::int64_t{c.rows} * c.columns;
   const float* from = slices + row * c.columns + column;  // of kBlocksWanted tiles at most
   float sums[kCount] = {};
-  struct Vector {
+  for (int slice = 0; slice < count; ++slice, from += elements) {
     float values[kCount];
-  };
-  lib::load_ahead<kSlicesAtOnce>(
-      0, count, 1,
-      [&](int slice) {
-        Vector vector;
-        lib::load_channels(from + slice * elements, vector.values);
-        return vector;
-      },
-      [&](int, const Vector& vector) {
-        SIMT_UNROLL
-        for (int j = 0; j < kCount; ++j) sums[j] += vector.values[j];
-      });
+    lib::load_channels(from, values);
+    SIMT_UNROLL
+    for (int j = 0; j < kCount; ++j) sums[j] += values[j];
+  }
   c.row(row).put(column, sums);
 }
 

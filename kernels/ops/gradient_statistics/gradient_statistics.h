@@ -45,8 +45,12 @@ struct Args {
 /// Elements of a block: of the array, not of the grid.
 inline constexpr std::size_t kBlock = 64;
 constexpr std::size_t block_count(std::size_t elements) { return (elements + kBlock - 1) / kBlock; }
+/// Where notes begin behind `blocks` sums, in numbers, so that they are aligned to 16 bytes as these are.
+constexpr std::size_t notes_behind(std::size_t blocks) { return (blocks + 3) / 4 * 4; }
 /// Scratch memory of one call: two numbers a block.
-constexpr std::size_t workspace_bytes(std::size_t elements) { return 2 * block_count(elements) * sizeof(float); }
+constexpr std::size_t workspace_bytes(std::size_t elements) {
+  return 2 * notes_behind(block_count(elements)) * sizeof(float);
+}
 
 /// The first step. For block b, elements b * kBlock to (b + 1) * kBlock:
 ///
@@ -88,7 +92,7 @@ struct FinishArgs {
   std::span<const PartialSum> partial_sums;
   float tiny = 0;
   float* blocks = nullptr;  ///< [count]
-  float* notes = nullptr;   ///< [count]
+  float* notes = nullptr;   ///< [count]; accesses are wide if both are aligned to 16 bytes
   std::size_t count = 0;
   float* sum = nullptr;
   std::int32_t* non_finite = nullptr;

@@ -47,7 +47,7 @@ inline BlocksArgs blocks_of(const Args& args) {
           .elements = args.elements,
           .tiny = args.tiny,
           .blocks = blocks,
-          .notes = blocks ? blocks + block_count(args.elements) : nullptr};
+          .notes = blocks ? blocks + notes_behind(block_count(args.elements)) : nullptr};
 }
 inline Total total_of(const Args& args) {
   const BlocksArgs blocks = blocks_of(args);

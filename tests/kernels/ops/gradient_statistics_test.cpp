@@ -34,7 +34,7 @@ struct Results {
 };
 
 Args args_of(const TypedArray& x, float tiny, Results& results, std::vector<float>& workspace) {
-  workspace.assign(2 * block_count(x.elements()) + 1, std::nanf(""));
+  workspace.assign(workspace_bytes(x.elements()) / sizeof(float) + 1, std::nanf(""));
   return {.dtype = x.dtype(),
           .x = x.data(),
           .elements = x.elements(),

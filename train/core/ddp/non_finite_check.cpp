@@ -13,7 +13,6 @@ namespace gradient_statistics = kernels::gradient_statistics;
 /// f16's least positive number.
 constexpr float kTiny = 0x1p-24f;
 constexpr std::size_t kNumbersPerBlock = 2;
-constexpr std::size_t kAlignment = 4;  // of both arrays, in elements, for wide accesses
 
 /// The elements from a bucket's start to the end of its last tensor; loss and padding follow.
 std::size_t content_of(const nn::ArenaLayout& layout, int bucket) {
@@ -36,7 +35,7 @@ std::size_t block_count_of(const nn::ArenaLayout& layout) {
 NonFiniteCheck::NonFiniteCheck(const Parts& parts, const ShardPointers& gradients)
     : parts_(parts),
       block_count_(block_count_of(parts.shards.layout())),
-      notes_at_((block_count_ + kAlignment - 1) / kAlignment * kAlignment),
+      notes_at_(gradient_statistics::notes_behind(block_count_)),
       blocks_(parts.group.allocate(kNumbersPerBlock * notes_at_ * sizeof(float))),
       sum_(parts.device.allocate(sizeof(float))) {
   const nn::ArenaLayout& layout = parts.shards.layout();
