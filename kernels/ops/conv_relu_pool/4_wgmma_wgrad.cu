@@ -35,7 +35,8 @@ constexpr int kThreads = 128 * kKernel;
 constexpr int kMostItems = 2;  // vectors of dy that a thread has of an image
 constexpr int kWindowStep = kThreads / kFilterVectors;
 constexpr std::int64_t kMostBytes = 200 << 10;
-constexpr int kOnesVectors = 16;  // the operand of ones: so many positions of 8 columns
+constexpr std::int64_t kWorthASlice = 2;  // images
+constexpr int kOnesVectors = 16;          // the operand of ones: so many positions of 8 columns
 
 struct Shape {
   GradientImage gradient;
@@ -228,7 +229,7 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
   const conv2d::Geometry& conv = g.conv;
   if (!knows(g) || !conv2d::has_aligned_rows(static_cast<const std::uint16_t*>(args.x), conv.in_channels)) return false;
   const Sizes sizes(g);
-  const std::int64_t images = lib::ceil_div(conv.batch, most_slices(g));
+  const std::int64_t images = std::max(kWorthASlice, lib::ceil_div(conv.batch, most_slices(g)));
   const std::int64_t slices = lib::ceil_div(conv.batch, images);
   const Shape shape{.gradient = gradient_image(g, sizes.line, sizes.gradient_rows, 0),
                     .batch = lib::narrow<int>("conv_relu_pool", "batch", conv.batch),

@@ -74,10 +74,8 @@ struct MatrixDescriptor {
     return {field(address) | field(leading_bytes) << 16 | field(stride_bytes) << 32};
   }
 
-  /// The operand so many vectors of 16 bytes later. In the lower half, which the address does not leave.
-  constexpr MatrixDescriptor after(int vectors) const {
-    return {(bits & ~0xffffffffull) | (static_cast<std::uint32_t>(bits) + static_cast<std::uint32_t>(vectors))};
-  }
+  /// The operand so many vectors of 16 bytes later, 0 or more.
+  constexpr MatrixDescriptor after(int vectors) const { return {bits + static_cast<std::uint32_t>(vectors)}; }
 
   /// The same operand so many bytes later, a multiple of 16.
   constexpr MatrixDescriptor advanced(std::uint32_t bytes) const { return {bits + (bytes >> 4)}; }
