@@ -200,6 +200,7 @@ struct Load {
   double issued = 0;                              ///< instructions of warps, without moves, which ptxas mostly removes
   std::array<double, kInstructionClasses> own{};  ///< instructions of warps
   double wavefronts = 0;
+  double product_wavefronts = 0;  ///< of them, of wgmma
   double global_wavefronts = 0;  ///< of L1, for global memory: at most 4 sectors in each, of one request
   double tensor_flops = 0;
 };
@@ -215,6 +216,7 @@ Load load_of(const std::vector<std::uint64_t>& executions, const Counters& count
     if (kinds[i].own != InstructionClass::move) load.issued += count;
     const double share = count / static_cast<double>(all.executions);
     load.wavefronts += share * static_cast<double>(all.wavefronts);
+    if (kernel.code[i].words.front() == "wgmma") load.product_wavefronts += share * static_cast<double>(all.wavefronts);
     if (!bypasses_l1(kernel.code[i]))
       load.global_wavefronts +=
           share * std::max(static_cast<double>(all.requests), static_cast<double>(all.sectors) / kSectorsPerWavefront);
@@ -264,7 +266,7 @@ void add_bounds(LaunchCounts& sums, const ExecutedLaunch& launch, const std::vec
   for (const std::vector<std::uint64_t>& executions : launch.counters.by_multiprocessor) {
     const Load load = load_of(executions, launch.counters, kinds, launch.kernel);
     raise_by_classes(old, load, card);
-    raise(old, load.wavefronts, "shared memory");
+    raise(old, load.wavefronts - load.product_wavefronts, "shared memory");
     if (machine)
       raise_by_pipes(bound, machine->by_pipe(executions), card);
     else

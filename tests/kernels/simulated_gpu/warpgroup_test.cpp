@@ -50,6 +50,18 @@ TEST(Warpgroup, AddsProductsOfFourWarps) {
   }
 }
 
+/// As an H100 counts them: 24 of m64n32k16, which are 16 of A and 8 of B (docs/counters.md). Here B has 8 columns.
+TEST(Warpgroup, ReadsEachOperandOnce) {
+  const auto wavefronts_of = [](const std::string& products) {
+    GlobalMemory memory;
+    const DeviceArray<float> sums(memory, std::size_t{512});
+    return TestKernel(kWrite + kPublish + kFence + products + kCommit + kWaitForProducts + kStore, 1)
+        .count(memory, {sums.address()}, {}, {128})
+        .wavefronts;
+  };
+  EXPECT_EQ(wavefronts_of(kProduct + kProduct) - wavefronts_of(kProduct), 16u + 2u);
+}
+
 TEST(Warpgroup, FaultsNameWhatIsMissing) {
   const auto fault = [](const std::string& body, unsigned threads = 128) {
     return fault_of([&] { run(body, {}, threads); });
