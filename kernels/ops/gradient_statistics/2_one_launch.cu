@@ -11,7 +11,8 @@
 //   each element. Bound by memory.
 // Gains over the step before: one launch instead of one for each array, one for each run, and two; sums are not read
 //   again.
-// Still slow because: the optimizer reads the gradients again, as it needs the norm first.
+// Still slow because: the optimizer reads the gradients again, as it needs the norm first. Of 10 us on an H100 most are
+//   latency: of slices, of the last block's sum, of what one thread computes in double.
 // Limits: f32, for GPUs. More than 31 segments take several launches. `run` takes two: its workspace is not zeroed.
 
 #include <algorithm>

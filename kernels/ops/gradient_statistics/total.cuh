@@ -90,7 +90,7 @@ struct Neighbours {
   }
 };
 
-/// What a thread has of all partial sums: every kStep-th group of kCount neighbours.
+/// What a thread has of all partial sums: some groups of kCount neighbours.
 template <int kCount>
 struct Gathered {
   float sums[kCount] = {};
@@ -120,7 +120,7 @@ template <unsigned kThreads>
 __device__ float write_total(const Total& total) {
   constexpr unsigned kSums = 1024;
   constexpr unsigned kOfThread = kSums / kThreads;
-  constexpr unsigned kRest = 32;  // sums that are left for one thread
+  constexpr unsigned kRest = 32;  // sums that are left for shuffles
   constexpr bool kOnGpu = lib::kCopyKind == DeviceKind::cuda;
   constexpr int kAtOnce = kOnGpu ? 8 : 1;  // rows on their way to a thread
   using Sums = float[kSums];

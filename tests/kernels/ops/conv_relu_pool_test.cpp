@@ -47,29 +47,30 @@ Geometry geometry(const Sizes& s) {
 }
 
 const Geometry kCases[] = {
-    geometry({1, 28, 1, 32, 3, 2}),         // the ConvNet's own two,
-    geometry({2, 13, 32, 64, 3, 2}),        // where the last row and column fill no window
-    geometry({2, 12, 3, 32, 3, 2}),         // colours
-    geometry({3, 13, 1, 40, 5, 2}),         // filters of 5 x 5, in two blocks
-    geometry({5, 9, 16, 7, 3, 2}),          // fewer outputs than a vector
-    geometry({1, 8, 33, 33, 3, 2}),         // odd numbers of channels
-    geometry({2, 6, 2, 3, 3, 2}),           // dw in one small tile
-    geometry({2, 8, 64, 32, 3, 2, 1, 1}),   // whole images in shared memory: with padding, and 64 inputs,
-    geometry({355, 4, 32, 64, 3, 2}),       // several at once, in dw, of an odd number,
-    geometry({2, 9, 32, 72, 3, 2, 2, 1}),   // with strides, and a block of outputs that is not full,
-    geometry({2, 8, 40, 32, 3, 2, 1, 2}),   // with more padding, and a block of inputs that is not full,
-    geometry({2, 9, 48, 72, 3, 2, 1, 1}),   // the same of both in dw,
-    geometry({65, 4, 16, 40, 3, 2, 1, 1}),  // several images to a block
-    geometry({2, 9, 5, 9, 3, 2, 2, 1}),     // strides and padding
-    geometry({2, 7, 32, 16, 5, 3, 1, 2}),   // large kernels and windows
-    geometry({1, 6, 200, 3, 2, 2}),         // more inputs under a kernel row than registers
-    geometry({2, 5, 2, 40, 1, 1}),          // nothing is pooled
-    geometry({1, 40, 1, 1, 3, 2}),          // rows longer than a strip
-    geometry({7, 11, 1, 37, 3, 2, 1, 1}),   // filters of few weights: with padding and an odd number of channels,
-    geometry({2, 10, 3, 6, 3, 2, 1, 1}),    // colours with padding
-    geometry({1900, 8, 1, 8, 3, 2}),        // and more windows than a block has in shared memory at once
-    geometry({2, 6, 0, 16, 3, 2}),          // no inputs: only biases count
-    geometry({2, 6, 2, 0, 3, 2}),           // no outputs: dx is 0
+    geometry({1, 28, 1, 32, 3, 2}),            // the ConvNet's own two,
+    geometry({2, 13, 32, 64, 3, 2}),           // where the last row and column fill no window
+    geometry({2, 12, 3, 32, 3, 2}),            // colours
+    geometry({3, 13, 1, 40, 5, 2}),            // filters of 5 x 5, in two blocks
+    geometry({5, 9, 16, 7, 3, 2}),             // fewer outputs than a vector
+    geometry({1, 8, 33, 33, 3, 2}),            // odd numbers of channels
+    geometry({2, 6, 2, 3, 3, 2}),              // dw in one small tile
+    geometry({2, 8, 64, 32, 3, 2, 1, 1}),      // whole images in shared memory: with padding, and 64 inputs,
+    geometry({355, 4, 32, 64, 3, 2}),          // several at once, in dw, of an odd number,
+    geometry({2, 9, 32, 72, 3, 2, 2, 1}),      // with strides, and a block of outputs that is not full,
+    geometry({2, 8, 40, 32, 3, 2, 1, 2}),      // with more padding, and a block of inputs that is not full,
+    geometry({2, 9, 48, 72, 3, 2, 1, 1}),      // the same of both in dw,
+    geometry({65, 4, 16, 40, 3, 2, 1, 1}),     // several images to a block
+    geometry({3, 6, 64, 128, 3, 2, 1, 1, 9}),  // dw by wgmma in several blocks, with padding
+    geometry({2, 9, 5, 9, 3, 2, 2, 1}),        // strides and padding
+    geometry({2, 7, 32, 16, 5, 3, 1, 2}),      // large kernels and windows
+    geometry({1, 6, 200, 3, 2, 2}),            // more inputs under a kernel row than registers
+    geometry({2, 5, 2, 40, 1, 1}),             // nothing is pooled
+    geometry({1, 40, 1, 1, 3, 2}),             // rows longer than a strip
+    geometry({7, 11, 1, 37, 3, 2, 1, 1}),      // filters of few weights: with padding and an odd number of channels,
+    geometry({2, 10, 3, 6, 3, 2, 1, 1}),       // colours with padding
+    geometry({1900, 8, 1, 8, 3, 2}),           // and more windows than a block has in shared memory at once
+    geometry({2, 6, 0, 16, 3, 2}),             // no inputs: only biases count
+    geometry({2, 6, 2, 0, 3, 2}),              // no outputs: dx is 0
     geometry({2, 6, 16, 0, 3, 2}),
     geometry({0, 8, 2, 3, 3, 2}),
     geometry({2, 3, 2, 3, 3, 2}),  // one output of the convolution: no window
