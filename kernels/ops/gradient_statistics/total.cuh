@@ -114,8 +114,8 @@ struct Gathered {
 };
 
 /// The first thread of the block has written the results, and returns the sum, which is NaN if an element is not finite.
-/// Partial sum i is added to sum i % 1024, whatever kThreads; 32 threads add up 32 of these sums each, and then theirs by
-/// shuffles. All threads of a block of kThreads call it.
+/// Partial sum i is added to sum i % 1024, whatever kThreads; 32 threads add up 32 of these sums each, and then theirs, on
+/// a GPU by shuffles. All threads of a block of kThreads call it.
 template <unsigned kThreads>
 __device__ float write_total(const Total& total) {
   constexpr unsigned kSums = 1024;
@@ -150,9 +150,19 @@ __device__ float write_total(const Total& total) {
   for (unsigned i = 0; i < kSums / kRest; ++i) all += sums[i * kRest + thread];
   Notes notes = mine.notes;
   for (unsigned i = 1; i < kThreads / kRest; ++i) notes.take(table[i * kRest + thread]);
-  for (unsigned other = kRest / 2; other > 0; other /= 2) {
-    all += __shfl_xor_sync(~0u, all, other);
-    notes.take({__shfl_xor_sync(~0u, notes.tiny, other), __shfl_xor_sync(~0u, notes.first, other)});
+  if constexpr (kOnGpu) {
+    for (unsigned other = kRest / 2; other > 0; other /= 2) {
+      all += __shfl_xor_sync(~0u, all, other);
+      notes.take({__shfl_xor_sync(~0u, notes.tiny, other), __shfl_xor_sync(~0u, notes.first, other)});
+    }
+  } else {               // to which a shuffle is as much as all these additions
+    sums[thread] = all;  // in place: nobody else reads this column
+    table[thread] = notes;
+    __syncwarp();  // the last sum is of many threads, too
+    for (unsigned i = 1; i < kRest && thread == 0; ++i) {
+      all += sums[i];
+      notes.take(table[i]);
+    }
   }
   if (thread > 0) return 0;
   *total.sum = all;
