@@ -201,7 +201,7 @@ struct Load {
   std::array<double, kInstructionClasses> own{};  ///< instructions of warps
   double wavefronts = 0;
   double product_wavefronts = 0;  ///< of them, of wgmma
-  double global_wavefronts = 0;  ///< of L1, for global memory: at most 4 sectors in each, of one request
+  double global_wavefronts = 0;   ///< of L1, for global memory: at most 4 sectors in each, of one request
   double tensor_flops = 0;
 };
 
