@@ -204,13 +204,20 @@ void check_is_run_dir(const fs::path& path) {
                      choose_another(path));
 }
 
+namespace {
+
+/// Another run may have created it just now: then the lock's error names that run. The lock is asked after the directory
+/// was found to be a run's, not before, when it may not have been one yet.
+void check_new_or_locked(const NewRunDir& spec) try { check_new_run_dir(spec.path); } catch (const UsageError&) {
+  if (state_of(spec.path) == RunDirState::run) RunLock(spec.path, spec.launch_folder).release();
+  throw;
+}
+
+}  // namespace
+
 LockedRunDir make_run_dir(const NewRunDir& spec) {
   std::error_code error;
-  if (!spec.generated) {
-    // Another run may have created it since: the lock's error names that run.
-    if (state_of(spec.path) == RunDirState::run) RunLock(spec.path, spec.launch_folder).release();
-    check_new_run_dir(spec.path);
-  }
+  if (!spec.generated) check_new_or_locked(spec);
   const fs::path top = existing_parent(spec.path);
   if (spec.path.has_parent_path()) fs::create_directories(spec.path.parent_path(), error);
   check_created(spec.path, error);
