@@ -211,8 +211,7 @@ struct Sizes {
         before((kKernel - 1) * (line + 1)) {}
 
   std::int64_t pairs(std::int64_t tiles) const { return (tiles * kTileRows + before) / (kWindow * line) + 2; }
-  /// One more than a multiple of eight, so that eight vectors of a position hit no bank twice.
-  std::int64_t pitch(std::int64_t tiles) const { return lib::ceil_div(pairs(tiles) * kWindow * line, 8) * 8 + 1; }
+  std::int64_t pitch(std::int64_t tiles) const { return list_pitch(pairs(tiles) * kWindow * line, kVectors); }
   std::int64_t bytes(std::int64_t tiles) const { return 16 * (kFilterVectors + kVectors * pitch(tiles)); }
 };
 

@@ -3,17 +3,17 @@
 //   vector of 8 channels of a pixel are 16 bytes, after which the next pixel comes; so eight pixels are a core of an
 //   operand without a swizzle (simt::MatrixDescriptor). Rows are as long as those of the image: those at its right edge
 //   are multiplied for nothing.
-// Mapping: each block takes every gridDim.x-th image and 32 filters; each of two warpgroups every second tile of 64
-//   positions. Sums go through shared memory, because the elements of a window are in different warps; then each thread
-//   pools four filters of a window.
-// Traffic and bound: x is read once for 32 filters, w once a block; y and codes are written in whole sectors and
-//   halves. Bound by tensor cores, 100 of whose 128 rows are used for 10 x 10 outputs; with few images by memory.
+// Mapping: each block takes every gridDim.x-th image and 64 filters, of few images 32; each of two warpgroups every
+//   second tile of 64 positions. Sums go through shared memory, because the elements of a window are in different
+//   warps; then each thread pools four filters of a window.
+// Traffic and bound: x is read once for these filters, w once a block; y and codes are written in whole sectors and
+//   halves. Bound by shared memory, of which every product reads both operands, 100 of 128 rows for 10 x 10 outputs.
 // Gains over the step before (3_resident_forward.cu): no fragment is loaded to registers; the next image is on its way
-//   while this one is pooled; a thread stores four neighbouring filters instead of two.
+//   while this one is multiplied and pooled; a thread stores four neighbouring filters instead of two.
 // Still slow because: tensor cores wait while a block pools, unless another block multiplies.
-// Limits: sm_90; f16 and bf16; kernels of 3 x 3, stride 1; windows of 2 x 2; 32 inputs; filters a multiple of 32; an
-//   image, 32 filters and the sums fit 96 KB. Else 4_wgmma_gathered.cu does it. An infinity in w times the padding's
-//   zeros is NaN.
+// Limits: sm_90; f16 and bf16; kernels of 3 x 3, stride 1; windows of 2 x 2; 32 inputs; filters a multiple of 32;
+//   two images, 32 filters and the sums fit 96 KB. Else 4_wgmma_gathered.cu does it. An infinity in w times the
+//   padding's zeros is NaN.
 
 #include <algorithm>
 #include <limits>
@@ -53,11 +53,9 @@ constexpr int filter_vectors(int filters) { return kTaps * kPixelVectors * colum
 constexpr int sum_pitch(int filters) { return filters + 8; }
 
 struct Shape {
-  int batch, filters, windows;     // of an image
-  int pixels, line, padding;       // of x; a row with padding
-  int pitch;                       // pixels in shared memory, of which each vector of channels has a list
-  int tiles;                       // of an image
-  Divisor width, windows_of_line;  // of x
+  PixelLists x;
+  int batch, filters, windows, tiles;  // windows and tiles of an image
+  Divisor windows_of_line;
 };
 
 /// w of the block's filters.
@@ -71,22 +69,6 @@ __device__ void store_filters(T* to, const T* w) {
       [&](unsigned i, const uint4& vector) {
         simt::store_as(to + (i % kVectors * column_of(kFilters) + i / kVectors) * kVector, vector);
       });
-}
-
-template <class T>
-__device__ void start_copy(T* to, const Shape& s, const T* image) {
-  const auto thread = static_cast<unsigned>(threadIdx.x);
-  to += thread % kPixelVectors * static_cast<unsigned>(s.pitch) * kVector;
-  image += thread % kPixelVectors * kVector;
-  for (int pixel = static_cast<int>(thread / kPixelVectors); pixel < s.pixels; pixel += kThreads / kPixelVectors) {
-    int at = pixel;
-    if (s.padding > 0) {
-      const auto [row, column] = s.width.divide(pixel);
-      at = (row + s.padding) * s.line + column + s.padding;
-    }
-    async_copy16(to + at * kVector, image + pixel * kChannels);
-  }
-  async_commit();
 }
 
 /// Of a warp: 16 rows of sums plus bias to shared memory.
@@ -114,8 +96,8 @@ __device__ void pool(const float* sums, const Shape& s, int image, int first_fil
   const auto part = static_cast<int>(thread % kParts) * kThreadFilters;
   for (int window = static_cast<int>(thread / kParts); window < s.windows; window += kThreads / kParts) {
     const auto [down, across] = s.windows_of_line.divide(window);
-    const float* const first = sums + (down * s.line + across) * kWindow * kSumPitch + part;
-    const float* const rows[kWindow] = {first, first + s.line * kSumPitch};
+    const float* const first = sums + (down * s.x.line + across) * kWindow * kSumPitch + part;
+    const float* const rows[kWindow] = {first, first + s.x.line * kSumPitch};
     float best[kThreadFilters];
     unsigned code[kThreadFilters] = {};
     SIMT_UNROLL_ON_GPU
@@ -148,15 +130,16 @@ __global__ void __launch_bounds__(kThreads)
   SIMT_DYNAMIC_SHARED(T, memory);  // w; twice x with its padding; sums
   constexpr int kFilterColumn = column_of(kFilters);
   T* const pixels = memory + filter_vectors(kFilters) * kVector;
-  const int image_vectors = kPixelVectors * s.pitch;
+  const int image_vectors = kPixelVectors * s.x.pitch;
   float* const all_sums = reinterpret_cast<float*>(pixels + 2 * image_vectors * kVector);
   const int first_filter = static_cast<int>(blockIdx.y) * kFilters;
-  const int image_elements = s.pixels * kChannels;
+  const int image_elements = s.x.pixels * kChannels;
   clear(pixels, 2 * image_vectors);
   __syncthreads();  // margins are cleared
   const auto start = [&](int image, int buffer) {
     if (image < s.batch)
-      start_copy(pixels + buffer * image_vectors * kVector, s, x + std::int64_t{image} * image_elements);
+      s.x.start_copy<kThreads>(pixels + buffer * image_vectors * kVector, x + std::int64_t{image} * image_elements,
+                               kChannels);
   };
   int image = static_cast<int>(blockIdx.x), buffer = 0;
   start(image, buffer);
@@ -172,7 +155,7 @@ __global__ void __launch_bounds__(kThreads)
   constexpr std::uint32_t kVectorBytes = kVector * sizeof(T);
   constexpr std::uint32_t kCoreBytes = 8 * kVectorBytes;
   const auto a_list = simt::MatrixDescriptor::without_swizzle(
-      lib::shared_address(pixels), static_cast<std::uint32_t>(s.pitch) * kVectorBytes, kCoreBytes);
+      lib::shared_address(pixels), static_cast<std::uint32_t>(s.x.pitch) * kVectorBytes, kCoreBytes);
   const auto b_list =
       simt::MatrixDescriptor::without_swizzle(lib::shared_address(memory), kFilterColumn * kVectorBytes, kCoreBytes);
   for (; image < s.batch; image += static_cast<int>(gridDim.x), buffer = 1 - buffer) {
@@ -190,11 +173,11 @@ __global__ void __launch_bounds__(kThreads)
         for_each_constant<kKernel>([&](auto column) {
           for_each_constant<kChannels / 16>([&](auto k) {
             lib::warpgroup_mma_m64k16<T, false, false>(
-                sums, a_image.after(at + column + 2 * k * s.pitch),
+                sums, a_image.after(at + column + 2 * k * s.x.pitch),
                 b_list.after(((row * kKernel + column) * kPixelVectors + 2 * k) * kFilterColumn));
           });
         });
-        at += s.line;
+        at += s.x.line;
       });
       lib::warpgroup_commit();
       lib::warpgroup_wait_for(sums);
@@ -211,16 +194,13 @@ struct Sizes {
   explicit Sizes(const Geometry& g)
       : line(g.conv.in_width + 2 * g.conv.padding),
         tiles(lib::ceil_div((g.out_height() * kWindow - 1) * line + g.out_width() * kWindow, kTileRows)),
-        pitch(pitch_for(std::max((g.conv.in_height + 2 * g.conv.padding) * line,
-                                 tiles * kTileRows + (kKernel - 1) * (line + 1)))) {}
+        pitch(list_pitch(
+            std::max((g.conv.in_height + 2 * g.conv.padding) * line, tiles * kTileRows + (kKernel - 1) * (line + 1)),
+            kPixelVectors)) {}
 
   std::int64_t bytes(int filters) const {
     return 16 * (filter_vectors(filters) + 2 * kPixelVectors * pitch) + 4 * tiles * kTileRows * sum_pitch(filters);
   }
-
- private:
-  /// Two more than a multiple of eight: four vectors of two pixels hit no bank twice.
-  static std::int64_t pitch_for(std::int64_t pixels) { return lib::ceil_div(pixels - 2, 8) * 8 + 2; }
 };
 
 }  // namespace
@@ -242,15 +222,11 @@ bool forward(Stream& stream, const ForwardArgs& args) {
   if (sizes.bytes(filters) > kMostSharedBytes || !is_aligned(args.x) || !is_aligned(args.w) || !is_aligned(args.y) ||
       !is_aligned(args.codes))
     return false;
-  const Shape shape{.batch = lib::narrow<int>("conv_relu_pool", "batch", conv.batch),
+  const Shape shape{.x = PixelLists(g, sizes.line, sizes.pitch),
+                    .batch = lib::narrow<int>("conv_relu_pool", "batch", conv.batch),
                     .filters = as_int(conv.out_channels),
                     .windows = as_int(g.out_height() * g.out_width()),
-                    .pixels = as_int(conv.in_height * conv.in_width),
-                    .line = as_int(sizes.line),
-                    .padding = as_int(conv.padding),
-                    .pitch = as_int(sizes.pitch),
                     .tiles = as_int(sizes.tiles),
-                    .width = Divisor(as_int(conv.in_width)),
                     .windows_of_line = Divisor(as_int(g.out_width()))};
   const std::int64_t filter_blocks = conv.out_channels / filters;
   const std::int64_t blocks =

@@ -40,10 +40,9 @@ constexpr int kOnesVectors = 16;          // the operand of ones: so many positi
 
 struct Shape {
   GradientImage gradient;
+  PixelLists x;
   int batch, images_of_block, filters, inputs;
-  int pixels, line, padding;  // of x; of a row with padding
-  int gradient_pitch, pitch;  // positions in shared memory, of which each vector of dz, and of x, has a list
-  conv2d::Divisor width;      // of x
+  int gradient_pitch;  // positions in shared memory, of which each vector of dz has a list
 };
 
 /// dy and codes of an image's windows: of one vector of filters, every kWindowStep-th window.
@@ -109,7 +108,7 @@ __global__ void __launch_bounds__(kThreads)
   const int kernel_row = lib::warpgroup_index();
   const int first_filter = static_cast<int>(blockIdx.z) * kFilters;
   const int first_input = static_cast<int>(blockIdx.y) * kInputs;
-  const int gradient_vectors = kFilterVectors * s.gradient_pitch, image_vectors = kInputVectors * s.pitch;
+  const int gradient_vectors = kFilterVectors * s.gradient_pitch, image_vectors = kInputVectors * s.x.pitch;
   T* const gradients = memory + kOnesVectors * kVector;
   T* const pixels = gradients + 2 * gradient_vectors * kVector;
   const std::uint32_t ones = lib::pair_of<T>(1.0f, 1.0f);
@@ -117,23 +116,13 @@ __global__ void __launch_bounds__(kThreads)
   clear(gradients, 2 * (gradient_vectors + image_vectors));
 
   const int filter_vector = thread % kFilterVectors, window = thread / kFilterVectors;
-  const int input_vector = thread % kInputVectors;
   const int begin = static_cast<int>(blockIdx.x) * s.images_of_block;
   const int end = s.batch - begin < s.images_of_block ? s.batch : begin + s.images_of_block;
   Windows<T> windows;
   const auto start = [&](int image, int buffer) {
     if (image >= end) return;
-    T* const to = pixels + (buffer * image_vectors + input_vector * s.pitch) * kVector;
-    const T* const from = x + (std::int64_t{image} * s.pixels * s.inputs + first_input + input_vector * kVector);
-    for (int pixel = thread / kInputVectors; pixel < s.pixels; pixel += kThreads / kInputVectors) {
-      int at = pixel;
-      if (s.padding > 0) {
-        const auto [row, column] = s.width.divide(pixel);
-        at = (row + s.padding) * s.line + column + s.padding;
-      }
-      async_copy16(to + at * kVector, from + pixel * s.inputs);
-    }
-    async_commit();
+    s.x.start_copy<kThreads>(pixels + buffer * image_vectors * kVector,
+                             x + (std::int64_t{image} * s.x.pixels * s.inputs + first_input), s.inputs);
     windows.fetch(dz, g.cells, image, first_filter + filter_vector * kVector, window);
   };
   const auto make_gradient = [&](int image, int buffer) {
@@ -144,7 +133,7 @@ __global__ void __launch_bounds__(kThreads)
   const auto gradient_list = simt::MatrixDescriptor::without_swizzle(
       lib::shared_address(gradients), kCoreBytes, static_cast<std::uint32_t>(s.gradient_pitch) * kVectorBytes);
   const auto pixel_list = simt::MatrixDescriptor::without_swizzle(lib::shared_address(pixels), kCoreBytes,
-                                                                  static_cast<std::uint32_t>(s.pitch) * kVectorBytes);
+                                                                  static_cast<std::uint32_t>(s.x.pitch) * kVectorBytes);
   const auto ones_list =
       simt::MatrixDescriptor::without_swizzle(lib::shared_address(memory), kCoreBytes, kOnesVectors * kVectorBytes);
   const bool sums_bias = kernel_row == 0 && blockIdx.y == 0;
@@ -160,7 +149,7 @@ __global__ void __launch_bounds__(kThreads)
     sums.expose();
     lib::warpgroup_fence();
     const auto a = gradient_list.after(buffer * gradient_vectors);
-    const auto b = pixel_list.after(buffer * image_vectors + kernel_row * s.line);
+    const auto b = pixel_list.after(buffer * image_vectors + kernel_row * s.x.line);
     if (sums_bias)
       sums.multiply<T, true>(g.rows, a, b, ones_list);
     else
@@ -191,16 +180,11 @@ struct Sizes {
   explicit Sizes(const Geometry& g)
       : line(g.conv.in_width + 2 * g.conv.padding),
         gradient_rows(lib::ceil_div((g.out_height() * kWindow - 1) * line + g.out_width() * kWindow, 16) * 16),
-        gradient_pitch(pitch_for(gradient_rows, 1)),
-        pitch(pitch_for(
-            std::max((g.conv.in_height + 2 * g.conv.padding) * line, gradient_rows + (kKernel - 1) * (line + 1)), 2)),
+        gradient_pitch(list_pitch(gradient_rows, kFilterVectors)),
+        pitch(list_pitch(
+            std::max((g.conv.in_height + 2 * g.conv.padding) * line, gradient_rows + (kKernel - 1) * (line + 1)),
+            kInputVectors)),
         bytes(16 * (kOnesVectors + 2 * (kFilterVectors * gradient_pitch + kInputVectors * pitch))) {}
-
- private:
-  /// One more than a multiple of eight: eight vectors of a position hit no bank twice. Two more: four vectors of two.
-  static std::int64_t pitch_for(std::int64_t positions, std::int64_t more) {
-    return lib::ceil_div(positions - more, 8) * 8 + more;
-  }
 };
 
 bool knows(const Geometry& g) {
@@ -232,16 +216,12 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
   const std::int64_t images = std::max(kWorthASlice, lib::ceil_div(conv.batch, most_slices(g)));
   const std::int64_t slices = lib::ceil_div(conv.batch, images);
   const Shape shape{.gradient = gradient_image(g, sizes.line, sizes.gradient_rows, 0),
+                    .x = PixelLists(g, sizes.line, sizes.pitch),
                     .batch = lib::narrow<int>("conv_relu_pool", "batch", conv.batch),
                     .images_of_block = as_int(images),
                     .filters = as_int(conv.out_channels),
                     .inputs = as_int(conv.in_channels),
-                    .pixels = as_int(conv.in_height * conv.in_width),
-                    .line = as_int(sizes.line),
-                    .padding = as_int(conv.padding),
-                    .gradient_pitch = as_int(sizes.gradient_pitch),
-                    .pitch = as_int(sizes.pitch),
-                    .width = conv2d::Divisor(as_int(conv.in_width))};
+                    .gradient_pitch = as_int(sizes.gradient_pitch)};
   const simt::Config config{.grid = dim3(static_cast<unsigned>(slices), static_cast<unsigned>(input_blocks(g)),
                                          static_cast<unsigned>(conv.out_channels / kFilters)),
                             .block = dim3(kThreads),

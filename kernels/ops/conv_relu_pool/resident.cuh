@@ -58,6 +58,43 @@ struct GradientImage {
   int cells;              // positions of y
 };
 
+/// x of an image in shared memory, for wgmma: for each vector of 8 channels a list of pixels, in rows with padding.
+struct PixelLists {
+  int pixels, line, padding, pitch;  // of x; of a row with padding; of a list
+  conv2d::Divisor width;             // of x
+
+  PixelLists(const Geometry& g, std::int64_t line_pixels, std::int64_t pitch_pixels)
+      : pixels(static_cast<int>(g.conv.in_height * g.conv.in_width)),
+        line(static_cast<int>(line_pixels)),
+        padding(static_cast<int>(g.conv.padding)),
+        pitch(static_cast<int>(pitch_pixels)),
+        width(static_cast<int>(g.conv.in_width)) {}
+
+  /// Starts to copy kInputs channels of each pixel, which has `channels` of them, by a block of kThreads.
+  template <int kThreads, class T>
+  __device__ void start_copy(T* to, const T* image, int channels) const {
+    constexpr int kVectors = kInputs / kVector;
+    const int thread = static_cast<int>(threadIdx.x);
+    to += thread % kVectors * pitch * kVector;
+    image += thread % kVectors * kVector;
+    for (int pixel = thread / kVectors; pixel < pixels; pixel += kThreads / kVectors) {
+      int at = pixel;
+      if (padding > 0) {
+        const auto [row, column] = width.divide(pixel);
+        at = (row + padding) * line + column + padding;
+      }
+      async_copy16(to + at * kVector, image + pixel * channels);
+    }
+    async_commit();
+  }
+};
+/// The length of a list of at least so many positions, whose vectors hit no bank twice when neighbouring threads access
+/// all `vectors` of a position, or of two: one or two more than a multiple of eight.
+constexpr std::int64_t list_pitch(std::int64_t positions, std::int64_t vectors) {
+  const std::int64_t more = 8 / vectors;
+  return lib::ceil_div(positions - more, 8) * 8 + more;
+}
+
 /// By `threads` threads, of which this one is number `thread`.
 __device__ inline void clear(void* to, int vectors, int thread, int threads) {
   for (int i = thread; i < vectors; i += threads) static_cast<uint4*>(to)[i] = uint4{};
