@@ -89,13 +89,13 @@ simt::Config grid_of(std::size_t elements) {
 
 /// Tells that the block has read the state: the last one to do so ends the step. The rest of the block does not wait for
 /// that, as it does nothing to the weights. All threads call it.
-class StepsEnd {
+class Arrival {
  public:
-  __device__ explicit StepsEnd(const StepEnd& end) : end_(end) {
+  __device__ explicit Arrival(const StepEnd& end) : end_(end) {
     __syncthreads();  // all threads have read the state
     if (threadIdx.x == 0 && end.advance.state) is_last_ = lib::arrives_last(end.arrivals);
   }
-  __device__ void finish() const {
+  __device__ void end_step() const {
     if (is_last_) step_state::advance_step(end_.advance);
   }
 
@@ -128,9 +128,9 @@ __global__ void __launch_bounds__(kThreads)
   mine.load<kWide>(v, second);
   const bool applies = state->non_finite == 0;
   if (threadIdx.x == 0 && applies) common = step_of(*state, *rate, k);
-  const StepsEnd steps_end(end);
+  const Arrival arrival(end);
   if (applies) {
-    const Step step = common;  // written before the barrier of StepsEnd
+    const Step step = common;  // written before the barrier of Arrival
     SIMT_UNROLL
     for (int p = 0; p < kPacksOfThread; ++p) {
       SIMT_UNROLL
@@ -142,7 +142,7 @@ __global__ void __launch_bounds__(kThreads)
     mine.store<kWide>(v, second);
     if constexpr (sizeof(Copy) < sizeof(float)) mine.store<kWide>(copy, w);
   }
-  steps_end.finish();
+  arrival.end_step();
 }
 
 void run(Stream& stream, const Args& args) {
@@ -183,7 +183,7 @@ __global__ void __launch_bounds__(kThreads)
   if constexpr (kMomentum) mine.load<kWide>(buffer, velocity);
   const bool applies = state->non_finite == 0;
   const Step step = step_of(*state, *rate, k);
-  const StepsEnd steps_end(end);
+  const Arrival arrival(end);
   if (applies) {
     SIMT_UNROLL
     for (int p = 0; p < kPacksOfThread; ++p) {
@@ -198,7 +198,7 @@ __global__ void __launch_bounds__(kThreads)
     mine.store<kWide>(weights, w);
     if constexpr (sizeof(Copy) < sizeof(float)) mine.store<kWide>(copy, w);
   }
-  steps_end.finish();
+  arrival.end_step();
 }
 
 void run(Stream& stream, const Args& args) {
