@@ -103,9 +103,9 @@ std::optional<PlainDepthwise> plain_loop_of(const CaseMaker& make, const Convolu
 
 /// What x is multiplied by. Variants may multiply it by the zeros of the padding, too: then it is finite.
 BenchArray& factor_of_x(CaseMaker& make, KernelCase& c, const conv2d::Geometry& g, std::int64_t elements,
-                        double step = 0) {
+                        double high = 1, double step = 0) {
   const auto input = g.padding > 0 ? &CaseMaker::finite_input : &CaseMaker::input;
-  return (make.*input)(c, make.dtype(), elements, -1, 1, step);
+  return (make.*input)(c, make.dtype(), elements, -1, high, step);
 }
 
 KernelCase convolution_forward(CaseMaker& make, const Convolution& of) {
@@ -201,15 +201,15 @@ std::vector<double> some_codes(const conv_relu_pool::Geometry& g) {
   return packed;
 }
 
-/// Inputs are multiples of a quarter, so that sums are exact in any order, and every variant finds the same maxima.
+/// x and b are -1 or 0, w is -1, 0 or 1: sums are exact in any order and, being small, in any type, so that every variant
+/// finds the same maxima.
 KernelCase conv_relu_pool_forward(CaseMaker& make, const SeedConvolution& seed) {
   const conv_relu_pool::Geometry g = pooled_convolution_of(make, seed);
   const DType dtype = make.dtype();
   KernelCase c = make.make("conv_relu_pool forward");
-  constexpr double kStep = 0.25;
-  BenchArray& x = make.input(c, dtype, g.conv.in_elements(), -1, 1, kStep);
-  BenchArray& w = factor_of_x(make, c, g.conv, g.conv.weight_elements(), kStep);
-  BenchArray& b = make.input(c, dtype, g.conv.out_channels, -1, 1, kStep);
+  BenchArray& x = make.input(c, dtype, g.conv.in_elements(), -1, 1, 1);
+  BenchArray& w = factor_of_x(make, c, g.conv, g.conv.weight_elements(), 2, 1);
+  BenchArray& b = make.input(c, dtype, g.conv.out_channels, -1, 1, 1);
   BenchArray& y = make.output(c, "y", dtype, g.out_elements(), sum_of_products(dtype, g.conv.filter_elements() + 1));
   BenchArray& codes = make.output(c, "codes", DType::u8, g.code_bytes(), exact());
   c.outputs.back().is_of_peers = false;  // libraries keep their own

@@ -15,6 +15,7 @@
 namespace gradring::kernels::bench {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 
 constexpr Effort kLittle{.seconds = 0, .most_samples = 2};
@@ -256,6 +257,20 @@ TEST(CaseMaker, CountsUnreadOverwrittenBytes) {
   make.input(c, DType::f32, 10);
   make.output(c, "y", DType::f16, 10, exact());
   EXPECT_EQ(c.unread_bytes, 20);
+}
+
+/// Where rounding made ties, variants that round before they pool would find other maxima.
+TEST(CaseMaker, MakesConvolutionsToPoolWhoseSumsNoTypeRounds) {
+  World world;
+  const Extents long_sums = {{"batch", 2}, {"height", 9}, {"width", 8}, {"in", 512}, {"out", 16}};
+  std::vector<OutputValues> of_types;
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    CaseMaker make = world.maker(long_sums, dtype);
+    of_types.push_back(reference_values(conv_relu_pool_cases(make).front(), *world.stream));
+  }
+  EXPECT_EQ(of_types[1], of_types[0]);
+  EXPECT_EQ(of_types[2], of_types[0]);
+  EXPECT_THAT(of_types[0][0], Contains(testing::Gt(50)));
 }
 
 class EveryOperation : public testing::TestWithParam<DType> {};
