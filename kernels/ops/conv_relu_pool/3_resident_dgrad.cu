@@ -154,11 +154,7 @@ bool dgrad(Stream& stream, const BackwardArgs& args) {
   const simt::Config config{.grid = dim3(static_cast<unsigned>(blocks), static_cast<unsigned>(input_blocks(g))),
                             .block = dim3(static_cast<unsigned>(32 * warps)),
                             .shared_bytes = static_cast<std::size_t>(sizes.bytes)};
-  bool launched = false;
-  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
-    const auto dz = pooled_gradient<T>(args);
-    if (!dz.aligned) return;
-    launched = true;
+  return with_aligned_gradient(args, [&]<class T>(const PooledGradient<T>& dz) {
     const auto* w = static_cast<const T*>(args.w);
     auto* dx = static_cast<T*>(args.dx);
     if (conv.out_channels == 32)
@@ -166,7 +162,6 @@ bool dgrad(Stream& stream, const BackwardArgs& args) {
     else
       simt::launch<conv_relu_pool_resident_dgrad_kernel<T, 64>>(stream, config, shape, dz, w, dx);
   });
-  return launched;
 }
 
 }  // namespace resident

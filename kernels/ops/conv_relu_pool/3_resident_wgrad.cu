@@ -19,6 +19,7 @@
 #include <algorithm>
 
 #include "kernels/lib/reference.h"
+#include "kernels/ops/conv_relu_pool/gradient_slices.h"
 #include "kernels/ops/conv_relu_pool/resident.cuh"
 
 namespace gradring::kernels::conv_relu_pool {
@@ -242,7 +243,7 @@ bool knows(const Geometry& g) {
 std::size_t wgrad_workspace_bytes(const Geometry& g) {
   if (!knows(g)) return 0;
   const std::int64_t slices = std::clamp<std::int64_t>(g.conv.batch, 1, most_slices(g, kManyFilters));
-  return static_cast<std::size_t>(slices * g.conv.out_channels * (g.conv.filter_elements() + 1)) * sizeof(float);
+  return GradientSlices::bytes(g, slices);
 }
 
 bool wgrad(Stream& stream, const BackwardArgs& args) {
@@ -273,26 +274,17 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
                    static_cast<unsigned>(lib::ceil_div(conv.out_channels, division.filters))),
       .block = dim3(static_cast<unsigned>(32 * conv.kernel_width * division.teams)),
       .shared_bytes = static_cast<std::size_t>(sizes.bytes(division.teams, division.filters, conv.kernel_width))};
-  auto* dw_slices = static_cast<float*>(args.slices());
-  float* db_slices = dw_slices + division.slices * conv.weight_elements();
-  bool launched = false;
-  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
-    const auto dz = pooled_gradient<T>(args);
-    if (!dz.aligned) return;
-    launched = true;
-    lib::check_pointer("conv_relu_pool backward", "workspace", args.slices());
+  return with_aligned_gradient(args, [&]<class T>(const PooledGradient<T>& dz) {
+    const GradientSlices sums(args, division.slices);
     const auto* x = static_cast<const T*>(args.x);
     if (division.filters == kManyFilters)
-      simt::launch<conv_relu_pool_resident_wgrad_kernel<T, kManyFilters>>(stream, config, shape, dz, x, dw_slices,
-                                                                          db_slices);
+      simt::launch<conv_relu_pool_resident_wgrad_kernel<T, kManyFilters>>(stream, config, shape, dz, x, sums.dw,
+                                                                          sums.db);
     else
-      simt::launch<conv_relu_pool_resident_wgrad_kernel<T, kFewFilters>>(stream, config, shape, dz, x, dw_slices,
-                                                                         db_slices);
+      simt::launch<conv_relu_pool_resident_wgrad_kernel<T, kFewFilters>>(stream, config, shape, dz, x, sums.dw,
+                                                                         sums.db);
+    sums.sum(stream, args);
   });
-  if (!launched) return false;
-  lib::sum_slices(stream, static_cast<int>(division.slices), {dw_slices, conv.weight_elements(), args.dw},
-                  {db_slices, conv.out_channels, args.db}, args.accumulate, args.partial_sums);
-  return true;
 }
 
 }  // namespace resident

@@ -22,6 +22,7 @@
 #include "kernels/lib/split_k.h"
 #include "kernels/lib/tensor_core.h"
 #include "kernels/ops/conv2d/short_filters_wgrad.cuh"
+#include "kernels/ops/conv_relu_pool/gradient_slices.h"
 #include "kernels/ops/conv_relu_pool/short_filters.h"
 
 namespace gradring::kernels::conv_relu_pool {
@@ -186,7 +187,7 @@ std::size_t shared_bytes(const Geometry& g) {
 }
 
 template <class T, class X, class Filter>
-void launch(Stream& stream, const BackwardArgs& args, int slices, float* dw_slices, float* db_slices) {
+void launch(Stream& stream, const BackwardArgs& args, const GradientSlices& sums) {
   const Geometry& g = args.geometry;
   const std::int64_t image = g.conv.in_height * g.conv.in_width * g.conv.in_channels;
   const StoredImages<T, X> images{static_cast<const X*>(args.x),
@@ -199,11 +200,11 @@ void launch(Stream& stream, const BackwardArgs& args, int slices, float* dw_slic
                     .aligned = filters % kThreadFilters == 0 && reinterpret_cast<std::uintptr_t>(args.dy) % 8 == 0 &&
                                reinterpret_cast<std::uintptr_t>(args.codes) % 2 == 0};
   const simt::Config config{
-      .grid = dim3(static_cast<unsigned>(slices), static_cast<unsigned>(lib::ceil_div(filters, kBlockFilters))),
+      .grid = dim3(static_cast<unsigned>(sums.count), static_cast<unsigned>(lib::ceil_div(filters, kBlockFilters))),
       .block = dim3(kThreads),
       .shared_bytes = shared_bytes<Filter>(g)};
   simt::launch<conv_relu_pool_short_wgrad_kernel<T, Filter, StoredImages<T, X>>>(
-      stream, config, shape, images, static_cast<const T*>(args.dy), args.codes, dw_slices, db_slices);
+      stream, config, shape, images, static_cast<const T*>(args.dy), args.codes, sums.dw, sums.db);
 }
 
 }  // namespace
@@ -217,26 +218,20 @@ bool rows_fit(const Geometry& g) {
   return fit;
 }
 
-std::size_t wgrad_workspace_bytes(const Geometry& g) {
-  return static_cast<std::size_t>(kMostSlices * g.conv.out_channels * (g.conv.filter_elements() + 1)) * sizeof(float);
-}
+std::size_t wgrad_workspace_bytes(const Geometry& g) { return GradientSlices::bytes(g, kMostSlices); }
 
 bool wgrad(Stream& stream, const BackwardArgs& args) {
   const Geometry& g = args.geometry;
   if (!knows(g)) return false;
   if (g.conv.out_channels == 0) return true;
-  lib::check_pointer("conv_relu_pool backward", "workspace", args.slices());
-  const auto slices = static_cast<int>(std::max<std::int64_t>(1, lib::ceil_div(tiles_of(g), tiles_of_slice(g))));
-  auto* dw_slices = static_cast<float*>(args.slices());
-  float* db_slices = dw_slices + slices * g.conv.weight_elements();
+  const GradientSlices sums(args, std::max<std::int64_t>(1, lib::ceil_div(tiles_of(g), tiles_of_slice(g))));
   conv2d::with_short_filter(g.conv, [&]<class Filter>(Filter) {
     lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
       const auto run = args.x_dtype == DType::f32 ? launch<T, float, Filter> : launch<T, T, Filter>;
-      run(stream, args, slices, dw_slices, db_slices);
+      run(stream, args, sums);
     });
   });
-  lib::sum_slices(stream, slices, {dw_slices, g.conv.weight_elements(), args.dw},
-                  {db_slices, g.conv.out_channels, args.db}, args.accumulate, args.partial_sums);
+  sums.sum(stream, args);
   return true;
 }
 

@@ -262,15 +262,10 @@ bool dgrad(Stream& stream, const BackwardArgs& args) {
       .grid = dim3(static_cast<unsigned>(lib::ceil_div(all_tiles, tiles)), static_cast<unsigned>(input_blocks(g))),
       .block = dim3(kThreads),
       .shared_bytes = static_cast<std::size_t>(sizes.bytes(tiles))};
-  bool launched = false;
-  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
-    const auto dz = pooled_gradient<T>(args);
-    if (!dz.aligned) return;
-    launched = true;
+  return with_aligned_gradient(args, [&]<class T>(const PooledGradient<T>& dz) {
     simt::launch<conv_relu_pool_wgmma_dgrad_kernel<T>>(stream, config, shape, dz, static_cast<const T*>(args.w),
                                                        static_cast<T*>(args.dx));
   });
-  return launched;
 }
 
 }  // namespace wgmma

@@ -18,6 +18,7 @@
 
 #include "kernels/lib/reference.h"
 #include "kernels/lib/warpgroup_mma.h"
+#include "kernels/ops/conv_relu_pool/gradient_slices.h"
 #include "kernels/ops/conv_relu_pool/resident.cuh"
 
 namespace gradring::kernels::conv_relu_pool {
@@ -205,7 +206,7 @@ std::int64_t most_slices(const Geometry& g) {
 std::size_t wgrad_workspace_bytes(const Geometry& g) {
   if (!knows(g)) return 0;
   const std::int64_t slices = std::min(g.conv.batch, most_slices(g));
-  return static_cast<std::size_t>(slices * g.conv.out_channels * (g.conv.filter_elements() + 1)) * sizeof(float);
+  return GradientSlices::bytes(g, slices);
 }
 
 bool wgrad(Stream& stream, const BackwardArgs& args) {
@@ -226,21 +227,12 @@ bool wgrad(Stream& stream, const BackwardArgs& args) {
                                          static_cast<unsigned>(conv.out_channels / kFilters)),
                             .block = dim3(kThreads),
                             .shared_bytes = static_cast<std::size_t>(sizes.bytes)};
-  auto* dw_slices = static_cast<float*>(args.slices());
-  float* db_slices = dw_slices + slices * conv.weight_elements();
-  bool launched = false;
-  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
-    const auto dz = pooled_gradient<T>(args);
-    if (!dz.aligned) return;
-    launched = true;
-    lib::check_pointer("conv_relu_pool backward", "workspace", args.slices());
+  return with_aligned_gradient(args, [&]<class T>(const PooledGradient<T>& dz) {
+    const GradientSlices sums(args, slices);
     simt::launch<conv_relu_pool_wgmma_wgrad_kernel<T>>(stream, config, shape, dz, static_cast<const T*>(args.x),
-                                                       dw_slices, db_slices);
+                                                       sums.dw, sums.db);
+    sums.sum(stream, args);
   });
-  if (!launched) return false;
-  lib::sum_slices(stream, static_cast<int>(slices), {dw_slices, conv.weight_elements(), args.dw},
-                  {db_slices, conv.out_channels, args.db}, args.accumulate, args.partial_sums);
-  return true;
 }
 
 }  // namespace wgmma

@@ -70,5 +70,19 @@ PooledGradient<T> pooled_gradient(const BackwardArgs& args) {
                      reinterpret_cast<std::uintptr_t>(args.codes) % 4 == 0};
 }
 
+/// Calls launch(dz), with dz in f16 or bf16, if its vectors are aligned.
+///
+/// Returns   whether they are.
+template <class Launch>
+bool with_aligned_gradient(const BackwardArgs& args, const Launch& launch) {
+  bool aligned = false;
+  lib::with_half(args.dtype, [&]<class T>(lib::Element<T>) {
+    const PooledGradient<T> dz = pooled_gradient<T>(args);
+    aligned = dz.aligned;
+    if (aligned) launch(dz);
+  });
+  return aligned;
+}
+
 }  // namespace GRADRING_KERNEL_COPY
 }  // namespace gradring::kernels::conv_relu_pool
