@@ -90,9 +90,9 @@ void TensorCopies::start(const Operation& operation, Warp& warp, unsigned lane, 
 }
 
 void TensorCopies::land_at(std::uint32_t mbarrier) {
-  if (pending_.empty()) return;
-  const auto later = std::stable_partition(pending_.begin(), pending_.end(),
-                                           [&](const Copy& copy) { return copy.request.mbarrier == mbarrier; });
+  const auto is_due = [&](const Copy& copy) { return copy.request.mbarrier == mbarrier; };
+  if (std::ranges::none_of(pending_, is_due)) return;  // mostly: threads look again and again
+  const auto later = std::stable_partition(pending_.begin(), pending_.end(), is_due);
   for (auto copy = pending_.begin(); copy != later; ++copy) land(*copy);
   pending_.erase(pending_.begin(), later);
 }

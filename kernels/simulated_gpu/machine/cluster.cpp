@@ -28,7 +28,7 @@ Cluster::Cluster(const Program& program, const LaunchSpec& launch, GlobalMemory&
 void Cluster::begin(std::uint64_t index) {
   index_ = extent_at(clusters_of(launch_), index);
   std::ranges::fill(arrivals_, Arrivals{});
-  phase_ = idle_passes_ = passes_ = 0;
+  phase_ = idle_passes_ = passes_ = executed_since_wait = 0;
   has_arrivals_ = false;
   for (unsigned rank = 0; rank < size(); ++rank) {
     const Extent within = extent_at(launch_.cluster, rank);

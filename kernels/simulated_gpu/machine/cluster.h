@@ -34,6 +34,7 @@ class Cluster {
   const Extent& index() const { return index_; }
 
   std::uint64_t executed() const;
+  std::uint64_t executed_since_wait = 0;  ///< by Grid: instructions since a turn after which it waited
   bool has_progressed();
   void compare_stores(bool compares);
   /// GlobalWords::forget(), of all blocks.

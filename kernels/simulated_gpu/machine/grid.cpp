@@ -28,6 +28,8 @@ namespace {
 constexpr std::uint64_t kLongTurn = std::uint64_t{1} << 24;
 /// The same at most, with a seed and once a block has waited: from then on blocks are known to work together.
 constexpr unsigned kShortTurn = 1u << 14;
+/// Who waits executes less until it is found to: a turn with a seed may be over before that.
+constexpr std::uint64_t kLongestLook = std::uint64_t{1} << 16;
 /// Turns of each resident block, all without progress, before the launch is taken to wait for ever.
 constexpr std::uint64_t kMostIdleTurns = 100;
 /// Turns of each resident block in which all of them wait, before stores are compared with what is in memory.
@@ -269,9 +271,11 @@ class Grid {
     cluster->compare_stores(compares);
     const Block::Outcome outcome = cluster->run(turn_of(worker));
     const bool waits = outcome == Block::Outcome::waits;
-    worker.turns_of_waiting = waits ? worker.turns_of_waiting + 1 : 0;
-    if (cluster->has_progressed() || !waits) ++progress_;
     const std::uint64_t executed = cluster->executed() - executed_before;
+    cluster->executed_since_wait = waits ? 0 : cluster->executed_since_wait + executed;
+    const bool works = outcome == Block::Outcome::ended || cluster->executed_since_wait >= kLongestLook;
+    worker.turns_of_waiting = works ? 0 : worker.turns_of_waiting + 1;
+    if (cluster->has_progressed() || works) ++progress_;
     if (races_.words.is_half_taken()) cluster->forget_words();
     if (outcome == Block::Outcome::ended) {
       --resident_;

@@ -156,10 +156,10 @@ TEST(ForwardProgress, ALongWaitIsNotReported) {
                               "$consumer: ld.acquire.gpu.global.u32 %r5, [%p0]; setp.eq.u32 %q4, %r5, 0;\n"
                               "@%q4 bra $consumer; membar.gl; ld.global.u32 %r6, [%p0+4]; st.global.u32 [%p0+8], %r6;",
                           1);
-  for (const unsigned threads : {1u, 2u}) {
+  for (const auto& [threads, seed] : {std::pair{1u, 0u}, {2u, 0u}, {1u, 7u}}) {
     GlobalMemory memory;
     DeviceArray<U32> words(memory, std::vector<U32>(3, 0));
-    kernel.run(memory, {words.address()}, {2}, {1}, {.threads = threads, .most_idle_instructions = 1000});
+    kernel.run(memory, {words.address()}, {2}, {1}, {.seed = seed, .threads = threads, .most_idle_instructions = 1000});
     EXPECT_EQ(words.values()[2], 10000000u);
   }
 }
@@ -238,6 +238,25 @@ TEST(ForwardProgress, LanesThatWaitForDifferentThingsAreReported) {
   EXPECT_EQ(text.find("no progress: "), 0u) << text;
   EXPECT_NE(text.find("waiting for memory to change: 1 thread of 1 block"), text.npos) << text;
   EXPECT_NE(text.find("waiting for a phase to complete: 31 threads of 1 block, mbarrier.try_wait"), text.npos) << text;
+}
+
+/// As cuda::barrier waits: mbarriers that are looked at between sleeps. With a seed, turns end amid looks.
+TEST(ForwardProgress, SleepsBetweenLooksAreReported) {
+  const TestKernel kernel(".shared .align 8 .b64 mbarrier;\n" + kBlock +
+                              "mov.u32 %r3, mbarrier; @%q1 mbarrier.init.shared.b64 [%r3], 1; bar.sync 0;\n"
+                              "$poll: mbarrier.try_wait.parity.shared.b64 %q2, [%r3], 0; @%q2 bra $end;\n"
+                              "mov.u64 %rd1, %globaltimer; nanosleep.u32 1000; bra $poll;\n"
+                              "$end: st.global.u32 [%p0], %r2;",
+                          1);
+  for (const std::uint64_t seed : {0u, 1u, 2u, 3u}) {
+    GlobalMemory memory;
+    DeviceArray<U32> word(memory, std::vector<U32>(1, 0));
+    const std::string text = fault_of([&] {
+      kernel.run(memory, {word.address()}, {16}, {128},
+                 {.seed = seed, .most_idle_instructions = std::uint64_t{1} << 20});
+    });
+    EXPECT_EQ(text.find(seed == 0 ? "deadlock: " : "no progress: "), 0u) << text;
+  }
 }
 
 /// Loops that look by weak loads, or not at all: they are found by what they leave unchanged.
