@@ -210,6 +210,7 @@ void Block::release(Barrier& barrier) {
     for (unsigned index = 0; index < warp_count(); ++index)
       if (warps_[index]->living() == 0) ended |= Mask{1} << index;
   shared_.clocks().join(barrier.warps | ended);
+  if ((barrier.warps | ended) == (Mask{2} << (warp_count() - 1)) - 1) shared_.order().clear();
   for_each_lane(barrier.warps, [&](unsigned index) {
     Warp& warp = *warps_[index];
     shared_.clocks().acquire(index, warp.living(), true, barrier.released);

@@ -14,7 +14,7 @@ void raise(Times& times, const Times& to) {
   for (std::size_t i = 0; i < times.size(); ++i) times[i] = std::max(times[i], to[i]);
 }
 
-void add(ThreadTimes& times, unsigned thread, std::uint32_t time) {
+void raise(ThreadTimes& times, unsigned thread, std::uint32_t time) {
   const auto known = std::ranges::find(times, thread, &AccessClocks::ThreadTime::thread);
   if (known == times.end())
     times.push_back({thread, time});
@@ -22,13 +22,8 @@ void add(ThreadTimes& times, unsigned thread, std::uint32_t time) {
     known->time = std::max(known->time, time);
 }
 
-void add(ThreadTimes& times, const ThreadTimes& added) {
-  for (const auto& [thread, time] : added) add(times, thread, time);
-}
-
-void add(AccessClocks::Released& released, const AccessClocks::Released& added) {
-  raise(released.times, added.times);
-  add(released.threads, added.threads);
+void raise(ThreadTimes& times, const ThreadTimes& to) {
+  for (const auto& [thread, time] : to) raise(times, thread, time);
 }
 
 /// Whether the threads of a stamp are among these until its time. Of a stamp of several lanes it is not known which:
@@ -102,7 +97,7 @@ AccessClocks::Knowledge AccessClocks::at_start(unsigned warp, Mask lanes) {
     if ((lanes & ~acquired.lanes) == 0) {
       raise(knowledge.others, acquired.released.times);
       knowledge.lanes = std::max(knowledge.lanes, acquired.released.times[warp]);
-      add(knowledge.threads, acquired.released.threads);
+      raise(knowledge.threads, acquired.released.threads);
     }
   knowledge.own_until = clock_[warp];
   clock_[warp] = advance();
@@ -127,7 +122,7 @@ void AccessClocks::join(std::uint32_t warps) {
   Released all;
   for_each_lane(warps, [&](unsigned warp) {
     raise(all.times, known_[warp].others);
-    add(all.threads, known_[warp].threads);
+    raise(all.threads, known_[warp].threads);
     for (const Acquired& acquired : acquired_[warp]) add(all, acquired.released);
     acquired_[warp].clear();
   });
@@ -151,7 +146,7 @@ void AccessClocks::order_lanes(unsigned warp, Mask lanes, bool all) {
   } else {
     Released released;
     released.times[warp] = known_[warp].lanes;
-    for_each_lane(lanes, [&](unsigned lane) { add(released.threads, warp * kWarpSize + lane, clock_[warp]); });
+    for_each_lane(lanes, [&](unsigned lane) { raise(released.threads, warp * kWarpSize + lane, clock_[warp]); });
     for (const Acquired& acquired : acquired_[warp])
       if ((acquired.lanes & lanes) != 0) add(released, acquired.released);
     acquire(warp, lanes, false, released);
@@ -161,23 +156,44 @@ void AccessClocks::order_lanes(unsigned warp, Mask lanes, bool all) {
   update_bound(warp);
 }
 
-void AccessClocks::release(unsigned thread, bool whole, Released& released) {
+void AccessClocks::add(Released& to, const Released& added) {
+  raise(to.times, added.times);
+  raise(to.threads, added.threads);
+}
+
+void AccessClocks::add_known(unsigned thread, bool whole, std::uint32_t until, Released& released) const {
   const unsigned warp = thread / kWarpSize;
   const Knowledge& known = known_[warp];
   raise(released.times, known.others);
-  add(released.threads, known.threads);
+  raise(released.threads, known.threads);
   for (const Acquired& acquired : acquired_[warp])
     if ((acquired.lanes & kLaneBits[thread % kWarpSize]) != 0) add(released, acquired.released);
-  released.times[warp] = std::max(released.times[warp], whole ? clock_[warp] : known.lanes);
-  if (!whole) add(released.threads, thread, clock_[warp]);
+  released.times[warp] = std::max(released.times[warp], whole ? until : known.lanes);
+  if (!whole) raise(released.threads, thread, until);
+}
+
+void AccessClocks::release(unsigned thread, bool whole, Released& released) {
+  const unsigned warp = thread / kWarpSize;
+  add_known(thread, whole, clock_[warp], released);
   clock_[warp] = advance();
+}
+
+void AccessClocks::fence(unsigned warp, Mask lanes) {
+  for_each_lane(lanes, [&](unsigned lane) { fences_[warp * kWarpSize + lane] = clock_[warp]; });
+  if (last_access_[warp] == clock_[warp]) clock_[warp] = advance();  // later accesses have another time
+}
+
+bool AccessClocks::release_fenced(unsigned thread, Released& released) const {
+  if (fences_[thread] < time_of(block_begin_)) return false;
+  add_known(thread, false, fences_[thread], released);
+  return true;
 }
 
 void AccessClocks::learn(unsigned warp, const Released& released) {
   Knowledge& known = known_[warp];
   raise(known.others, released.times);
   known.lanes = std::max(known.lanes, released.times[warp]);
-  add(known.threads, released.threads);
+  raise(known.threads, released.threads);
   std::erase_if(known.threads,
                 [&](const ThreadTime& other) { return other.time <= known.until(other.thread / kWarpSize, warp); });
 }

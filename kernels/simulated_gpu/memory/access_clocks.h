@@ -75,6 +75,7 @@ class AccessClocks {
   void begin_again() {
     now_ = 0;
     last_access_.fill(0);
+    fences_.fill(0);
     fenced_.fill(0);
     fenced_by_others_.fill(0);
   }
@@ -115,6 +116,13 @@ class AccessClocks {
   /// What a thread did until now, for those who acquire it: an arrival at an mbarrier. Added to `released`. `whole`:
   /// all living threads of its warp do the same.
   void release(unsigned thread, bool whole, Released& released);
+  static void add(Released& to, const Released& added);
+  /// membar or fence of any scope, by these lanes.
+  void fence(unsigned warp, Mask lanes);
+  /// As release(), of what the thread did before its last fence in this block.
+  ///
+  /// Returns   whether there was one.
+  bool release_fenced(unsigned thread, Released& released) const;
   /// These lanes learn of it; `all` of those that live.
   void acquire(unsigned warp, Mask lanes, bool all, const Released& released);
 
@@ -141,6 +149,8 @@ class AccessClocks {
   };
 
   std::uint32_t advance();
+  /// Adds what the thread knows, and, until that time, what it did.
+  void add_known(unsigned thread, bool whole, std::uint32_t until, Released& released) const;
   void learn(unsigned warp, const Released& released);
   void update_bound(unsigned warp);
 
@@ -152,6 +162,7 @@ class AccessClocks {
   Times last_access_{};
   std::array<Knowledge, kMostWarps> known_{};
   std::array<std::vector<Acquired>, kMostWarps> acquired_{};    ///< besides known_
+  std::array<std::uint32_t, kMostWarps * kWarpSize> fences_{};  ///< of each thread: the last one
   std::array<std::uint32_t, kMostWarps * kWarpSize> fenced_{};  ///< of each thread: its own writes until then
   std::array<std::uint32_t, kMostWarps> fenced_by_others_{};    ///< of each warp: its writes until then
 };

@@ -36,11 +36,12 @@ void SharedMemory::begin_block(std::size_t bytes, std::size_t granule_bytes, uns
   if (shift != granule_shift_ || count > writes_.size() || clocks_.is_exhausted()) {
     granule_shift_ = shift;
     writes_.assign(std::max(count, writes_.size()), 0);
-    for (Rows* rows : {&reads_, &atomics_})
+    for (Rows* rows : {&reads_, &strong_reads_, &atomics_})
       for (std::vector<Stamp>& stamps : rows->stamps) stamps.clear();
     clocks_.begin_again();
   }
-  reads_.used = atomics_.used = 0;
+  reads_.used = strong_reads_.used = atomics_.used = 0;
+  order_.clear();
   bytes_.resize(bytes);  // what earlier blocks left is never read: it is not written
   clocks_.begin_block(warps, checks_races);
 }
@@ -69,25 +70,44 @@ void SharedMemory::mark(Rows& rows, Range range, unsigned thread) {
   Stamp* const stamps = rows.of(warp, writes_.size());
   const Stamp mine = clocks_.stamp(thread);
   const Stamp ordered = clocks_.lanes_ordered_before(warp);
-  for (std::size_t i = range.first; i < range.end; ++i) stamps[i] = merged(stamps[i], mine, ordered);
+  for (std::size_t i = range.first; i < range.end; ++i)
+    stamps[i] = clocks_.is_ordered(stamps[i], thread) ? mine : merged(stamps[i], mine, ordered);
+}
+
+std::size_t SharedMemory::unwritten_granules(Range range) const {
+  std::size_t unwritten = 0;
+  for (std::size_t i = range.first; i < range.end; ++i) unwritten += writes_[i] < clocks_.block_begin() ? 1 : 0;
+  return unwritten;
 }
 
 SharedFinding SharedMemory::note_use(std::uint64_t address, std::size_t bytes, unsigned thread, Rows& own,
                                      const Rows& others, Problem problem) {
   const Range range = range_of(address, bytes);
   const Access access{.warp = thread / kWarpSize, .self = thread};
-  std::size_t unwritten = 0;
-  for (std::size_t i = range.first; i < range.end; ++i) unwritten += writes_[i] < clocks_.block_begin() ? 1 : 0;
-  if (unwritten != 0)
+  if (const std::size_t unwritten = unwritten_granules(range); unwritten != 0)
     return {unwritten == range.end - range.first ? Problem::not_written : Problem::partly_written, {}};
   mark(own, range, thread);
   const SharedFinding finding = find_unordered(writes_.data(), range, access, Problem::unordered_write);
   return finding.problem != Problem::none ? finding : find_unordered(others, range, access, problem);
 }
 
+SharedFinding SharedMemory::note_strong_read(std::uint64_t address, std::size_t bytes, unsigned thread) {
+  static const Rows kNone{};
+  return note_use(address, bytes, thread, strong_reads_, kNone, Problem::none);
+}
+
+SharedFinding SharedMemory::note_strong_write(std::uint64_t address, std::size_t bytes, unsigned thread) {
+  const Range range = range_of(address, bytes);
+  for (std::size_t i = range.first; i < range.end; ++i)
+    if (writes_[i] < clocks_.block_begin())
+      writes_[i] = clocks_.remote_stamp();  // written, and ordered with everything
+  return note_atomic(address, bytes, thread);
+}
+
 SharedFinding SharedMemory::find_unordered_use(Range range, const Access& access) const {
   SharedFinding finding = find_unordered(writes_.data(), range, access, Problem::unordered_write);
-  if (finding.problem == Problem::none) finding = find_unordered(reads_, range, access, Problem::unordered_read);
+  for (const Rows* reads : {&reads_, &strong_reads_})
+    if (finding.problem == Problem::none) finding = find_unordered(*reads, range, access, Problem::unordered_read);
   if (finding.problem == Problem::none) finding = find_unordered(atomics_, range, access, Problem::unordered_write);
   return finding;
 }
@@ -191,7 +211,7 @@ bool SharedMemory::note_warp_read(const std::uint64_t* addresses, Mask lanes, st
 }
 
 bool SharedMemory::note_warp_write(const std::uint64_t* addresses, Mask lanes, std::size_t bytes, unsigned warp) {
-  return atomics_.used == 0 && for_granules(bytes >> granule_shift_, [&]<unsigned kGranules> {
+  return (atomics_.used | strong_reads_.used) == 0 && for_granules(bytes >> granule_shift_, [&]<unsigned kGranules> {
            return note_warp_write_of<kGranules>(addresses, lanes, warp);
          });
 }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "kernels/simulated_gpu/memory/access_clocks.h"
+#include "kernels/simulated_gpu/memory/shared_order.h"
 
 namespace gradring::simulated_gpu {
 
@@ -52,9 +53,9 @@ struct SharedFinding {
 };
 
 /// The shared memory of a block: bytes, and for each granule (the smallest access of the kernel, 1 to 16 bytes) the
-/// stamps of its last write, and of the last read and the last atomic of each warp. A stamp says who accessed it and
-/// when; AccessClocks decides whether an access that is made now is ordered after it. A stamp of an earlier block
-/// means: not written in this one.
+/// stamps of its last write, and of the last read, the last strong read and the last atomic or strong write of each
+/// warp. A stamp says who accessed it and when; AccessClocks decides whether an access that is made now is ordered after
+/// it. A stamp of an earlier block means: not written in this one.
 ///
 /// Threads   one.
 /// Source    Flanagan, Freund: FastTrack, PLDI 2009, with the reads of all warps as in DJIT+, which is exact.
@@ -73,6 +74,7 @@ class SharedMemory {
   std::byte* at(std::uint64_t address) { return bytes_.data() + (address - kFirstSharedAddress); }
 
   AccessClocks& clocks() { return clocks_; }
+  SharedOrder& order() { return order_; }
 
   /// Notes that `thread` reads or writes bytes that the memory holds.
   SharedFinding note_read(std::uint64_t address, std::size_t bytes, unsigned thread) {
@@ -83,6 +85,9 @@ class SharedMemory {
   SharedFinding note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread) {
     return note_use(address, bytes, thread, atomics_, reads_, SharedFinding::Problem::unordered_read);
   }
+  /// Of strong accesses (relaxed, acquire or release), which are not unordered with each other, nor with atomics.
+  SharedFinding note_strong_read(std::uint64_t address, std::size_t bytes, unsigned thread);
+  SharedFinding note_strong_write(std::uint64_t address, std::size_t bytes, unsigned thread);
 
   /// Another block of the cluster writes, or reads: nothing is compared with that.
   void note_remote_write(std::uint64_t address, std::size_t bytes) {
@@ -146,6 +151,7 @@ class SharedMemory {
   /// A write, read or atomic.
   SharedFinding find_unordered_use(Range range, const Access& access) const;
   void mark(Rows& rows, Range range, unsigned thread);
+  std::size_t unwritten_granules(Range range) const;
   /// Notes a read or atomic. Finds bytes that were never written, writes that are not ordered before it, and, as
   /// `problem`, accesses of `others` that are not.
   SharedFinding note_use(std::uint64_t address, std::size_t bytes, unsigned thread, Rows& own, const Rows& others,
@@ -159,8 +165,10 @@ class SharedMemory {
   unsigned granule_shift_ = 0;
   std::vector<Stamp> writes_;
   Rows reads_;
-  Rows atomics_;
+  Rows strong_reads_;
+  Rows atomics_;  // and strong writes
   AccessClocks clocks_;
+  SharedOrder order_{clocks_};
 };
 
 }  // namespace gradring::simulated_gpu

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
+
 #include "kernels/base/error.h"
 #include "tests/kernels/simulated_gpu/simulation.h"
 #include "tests/kernels/simulated_gpu/words.h"
@@ -110,6 +113,16 @@ TEST(Findings, AreValidJsonWhateverTheEncoding) {
   FindingLog log;
   log.add(FindingKind::leak, "caf\xc3\xa9 caf\xe9 \xed\xa0\x80");
   EXPECT_THAT(log.json(), HasSubstr("\"text\": \"caf\xc3\xa9 caf\\ufffd \\ufffd\\ufffd\\ufffd\""));
+}
+
+TEST(Findings, HaveKindsThatTheDocumentsName) {
+  for (const std::string document : {"/cuda.md", "/cuda.schema.json", "/simulated_gpu.md"}) {
+    std::ifstream file(GRADRING_DOCS + document);
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    for (std::size_t kind = 0; kind < kFindingKinds; ++kind)
+      EXPECT_THAT(text, testing::ContainsRegex("\\b" + std::string(name_of(static_cast<FindingKind>(kind))) + "\\b"))
+          << document;
+  }
 }
 
 TEST(Findings, BarrierIsCompleteWithoutThreadsThatHaveEnded) {

@@ -37,8 +37,40 @@ bool is_parameter(const Warp& warp, std::uint64_t address, std::size_t bytes) {
   return offset < parameters.size() && bytes <= parameters.size() - offset;
 }
 
+/// Those of an instruction that writes its registers, else null.
+const AccessDetails* stored_of(const AccessDetails* details) {
+  return details == nullptr || details->register_bytes == 0 ? nullptr : details;
+}
+
+SharedFinding note_access(SharedMemory& shared, Access access, bool is_strong, std::uint64_t address, unsigned bytes,
+                          unsigned thread) {
+  switch (access) {
+    case Access::read:
+      return is_strong ? shared.note_strong_read(address, bytes, thread) : shared.note_read(address, bytes, thread);
+    case Access::write:
+      return is_strong ? shared.note_strong_write(address, bytes, thread) : shared.note_write(address, bytes, thread);
+    case Access::atomic: break;
+  }
+  return shared.note_atomic(address, bytes, thread);
+}
+
+/// By strong accesses to shared memory; lanes that access one word do so together.
+void order_threads(Warp& warp, Mask active, Access access, const Addresses& addresses, const AccessOrder& order) {
+  SharedOrder& shared = warp.block().shared().order();
+  for (Mask open = active; open != 0;) {
+    const std::uint64_t address = addresses.lane[lowest_lane(open)];
+    Mask lanes = 0;
+    for_each_lane(open, [&](unsigned lane) { lanes |= addresses.lane[lane] == address ? kLaneBits[lane] : 0; });
+    open &= ~lanes;
+    const bool all = lanes == warp.living();
+    if (access != Access::read)
+      shared.write(address, warp.index(), lanes, all, order.releases, access == Access::atomic);
+    if (access != Access::write) shared.read(address, warp.index(), lanes, all, order.acquires);
+  }
+}
+
 void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                    Addresses& addresses, const AccessDetails* stored) {
+                    Addresses& addresses, const AccessDetails* details) {
   if (warp.block().cluster_size() > 1 && std::ranges::any_of(addresses.lane, [](std::uint64_t address) {
         return address >> kClusterRankShift != 0;
       })) [[unlikely]]
@@ -46,22 +78,23 @@ void resolve_shared(const Operation& operation, Warp& warp, Mask active, Access 
   check_shared(operation, warp, active, access, bytes, addresses);
   SharedMemory& shared = warp.block().shared();
   shared.clocks().begin_access(warp.index());
-  const bool is_right = access == Access::read    ? shared.note_warp_read(addresses.lane, active, bytes, warp.index())
+  const bool is_strong = details != nullptr && details->order.is_strong;
+  const bool is_right = is_strong                 ? false
+                        : access == Access::read  ? shared.note_warp_read(addresses.lane, active, bytes, warp.index())
                         : access == Access::write ? shared.note_warp_write(addresses.lane, active, bytes, warp.index())
                                                   : false;
   for_each_lane(is_right ? 0 : active, [&](unsigned lane) {
     const std::uint64_t address = addresses.lane[lane];
     const unsigned thread = warp.thread_index(lane);
-    const SharedFinding finding = access == Access::read    ? shared.note_read(address, bytes, thread)
-                                  : access == Access::write ? shared.note_write(address, bytes, thread)
-                                                            : shared.note_atomic(address, bytes, thread);
+    const SharedFinding finding = note_access(shared, access, is_strong, address, bytes, thread);
     if (finding.problem == SharedFinding::Problem::none) [[likely]]
       return;
     const bool is_same = access == Access::write && finding.problem == SharedFinding::Problem::unordered_write &&
-                         is_same_value(operation, warp, active, lane, addresses, stored, finding.other);
+                         is_same_value(operation, warp, active, lane, addresses, stored_of(details), finding.other);
     note_shared_finding(warp, operation, lane, finding, bytes_at(bytes, address), verb(access),
                         is_same ? FindingKind::same_value : kind_of(finding.problem));
   });
+  if (is_strong) order_threads(warp, active, access, addresses, details->order);
   const std::uint64_t host = reinterpret_cast<std::uint64_t>(shared.at(kFirstSharedAddress)) - kFirstSharedAddress;
   for (std::uint64_t& address : addresses.lane) address += host;
 }
@@ -103,13 +136,13 @@ void resolve_parameters(const Operation& operation, Warp& warp, Mask active, Acc
 
 /// Each lane's address says which space it is in; the lanes of a space go together.
 void resolve_generic(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                     Addresses& addresses, const AccessDetails* stored) {
+                     Addresses& addresses, const AccessDetails* details) {
   const auto part = [&](Mask lanes, StateSpace space, std::uint64_t window) {
     if (lanes == 0) return;
     Addresses own;
     for (unsigned lane = 0; lane < kWarpSize; ++lane)
       own.lane[lane] = addresses.lane[(lanes & kLaneBits[lane]) != 0 ? lane : lowest_lane(lanes)] - window;
-    resolve(operation, warp, lanes, space, access, bytes, own, stored);
+    resolve(operation, warp, lanes, space, access, bytes, own, details);
     for_each_lane(lanes, [&](unsigned lane) { addresses.lane[lane] = own.lane[lane]; });
   };
   const Mask shared = active & lanes_where(is_in_shared_window, addresses.lane);
@@ -168,13 +201,14 @@ void check_shared(const Operation& operation, Warp& warp, Mask active, Access ac
 }
 
 bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
-             Addresses& addresses, const AccessDetails* stored) {
+             Addresses& addresses, const AccessDetails* details) {
   switch (space) {
-    case StateSpace::global: return resolve_global(operation, warp, active, access, bytes, addresses, stored);
-    case StateSpace::shared: resolve_shared(operation, warp, active, access, bytes, addresses, stored); break;
+    case StateSpace::global:
+      return resolve_global(operation, warp, active, access, bytes, addresses, stored_of(details));
+    case StateSpace::shared: resolve_shared(operation, warp, active, access, bytes, addresses, details); break;
     case StateSpace::local: resolve_local(operation, warp, active, access, bytes, addresses); break;
     case StateSpace::param: resolve_parameters(operation, warp, active, access, bytes, addresses); break;
-    case StateSpace::generic: resolve_generic(operation, warp, active, access, bytes, addresses, stored); break;
+    case StateSpace::generic: resolve_generic(operation, warp, active, access, bytes, addresses, details); break;
     case StateSpace::constant: return resolve_constant(operation, warp, active, access, bytes, addresses);
   }
   return false;
@@ -183,8 +217,7 @@ bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace spa
 Addresses resolve_operand(const Operation& operation, Warp& warp, Mask active, Access access) {
   const auto& details = *static_cast<const AccessDetails*>(operation.details);
   Addresses addresses = addresses_of(details.address, warp, active);
-  resolve(operation, warp, active, details.space, access, details.bytes, addresses,
-          details.register_bytes == 0 ? nullptr : &details);
+  resolve(operation, warp, active, details.space, access, details.bytes, addresses, &details);
   return addresses;
 }
 

@@ -14,6 +14,13 @@ namespace gradring::simulated_gpu {
 
 enum class StateSpace : std::uint8_t { generic, global, shared, local, param, constant };
 
+/// What ld, st, atom and red say of the order of threads.
+struct AccessOrder {
+  bool is_strong = false;  ///< relaxed, acquire or release, or atomic; volatile is not: threads do not wait for it
+  bool acquires = false;
+  bool releases = false;
+};
+
 /// Details of an operation that accesses memory.
 struct AccessDetails {
   StateSpace space = StateSpace::generic;
@@ -21,6 +28,7 @@ struct AccessDetails {
   unsigned elements = 1;        ///< of a vector, whose rows are Operation::slots
   unsigned register_bytes = 0;  ///< of st: the width of these rows
   Decoder::Address address;
+  AccessOrder order{};
 };
 
 using Access = AccessLog::Kind;
@@ -31,12 +39,12 @@ Addresses addresses_of(const Decoder::Address& operand, Warp& warp, Mask active)
 /// Turns addresses of a state space into those of the host's memory, after all checks: alignment, bounds, whether
 /// what is read was written, races. Notes what is written, and counts.
 ///
-/// `stored`: of an instruction that writes its registers, else null.
+/// `details`: of ld, st, atom and red, else null.
 ///
 /// Returns   whether all lanes are known to access the same bytes.
 /// Errors    Fault.
 bool resolve(const Operation& operation, Warp& warp, Mask active, StateSpace space, Access access, unsigned bytes,
-             Addresses& addresses, const AccessDetails* stored = nullptr);
+             Addresses& addresses, const AccessDetails* details = nullptr);
 
 /// An address of shared::cluster: the block that it is in, and its address there.
 ///

@@ -230,15 +230,17 @@ void wait_at_mbarrier(const Operation& operation, Warp& warp, Mask active) {
     acquired = 0;
   };
   each_mbarrier(operation, warp, active, details, [&](std::uint32_t address, unsigned lane, unsigned thread) {
-    land_copies(warp.block(), address);
+    if (address != last) {
+      acquire();  // lanes that wait for one mbarrier learn together
+      land_copies(warp.block(), address);
+      last = address;
+    }
     const bool is_complete =
         details.has_parity
             ? mbarriers.is_complete(address, (warp.row<std::uint32_t>(details.state)[lane] & 1) != 0, thread)
             : mbarriers.is_complete_since(address, warp.row<std::uint64_t>(details.state)[lane], thread);
     if (!is_complete) return;
     complete |= kLaneBits[lane];
-    if (address != last) acquire();  // lanes that wait for one mbarrier learn together
-    last = address;
     acquired |= kLaneBits[lane];
   });
   acquire();
@@ -256,7 +258,8 @@ void fence_mbarrier_init(const Operation&, Warp& warp, Mask active) {
 }
 
 /// Every generic access of the simulated GPU is visible to all as soon as it is made.
-void fence(const Operation&, Warp& warp, Mask) {
+void fence(const Operation&, Warp& warp, Mask active) {
+  warp.block().shared().order().fence(warp.index(), active, active == warp.living());
   if (GlobalWords* const words = warp.block().global_words()) words->stop();
 }
 

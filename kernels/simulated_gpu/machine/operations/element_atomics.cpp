@@ -116,7 +116,7 @@ void update_elements(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const AtomicDetails*>(operation.details);
   Addresses addresses = addresses_of(details.address, warp, active);
   const std::uint64_t first = addresses.lane[lowest_lane(active)];
-  resolve(operation, warp, active, details.space, Access::atomic, details.bytes, addresses);
+  resolve(operation, warp, active, details.space, Access::atomic, details.bytes, addresses, &details);
   const ElementFunction& function = details.function;
   const unsigned in_register = function.is_pair ? 2 : 1;
   bool changes = false;
@@ -156,8 +156,9 @@ ElementFunction take_element_function(Decoder& decoder) {
   decoder.reject("the function is not known for this type");
 }
 
-void translate_element_atomic(Decoder& decoder, Operation& operation, bool returns) {
+void translate_element_atomic(Decoder& decoder, Operation& operation, bool returns, const AccessOrder& order) {
   AtomicDetails details;
+  details.order = order;
   details.space = take_state_space(decoder);
   const bool has_hint = decoder.take("L2::cache_hint");
   const std::size_t vector = decoder.take_one_of({"v2", "v4", "v8"});

@@ -5,6 +5,7 @@
 
 #include "kernels/simulated_gpu/machine/bulk_stores.h"
 #include "kernels/simulated_gpu/machine/decoder.h"
+#include "kernels/simulated_gpu/machine/operations/access.h"
 #include "kernels/simulated_gpu/machine/program.h"
 
 namespace gradring::simulated_gpu {
@@ -23,6 +24,6 @@ struct ElementFunction {
 ElementFunction take_element_function(Decoder& decoder);
 
 /// atom and red of vectors and of 16-bit types, element by element. Words for the memory order were taken before.
-void translate_element_atomic(Decoder& decoder, Operation& operation, bool returns);
+void translate_element_atomic(Decoder& decoder, Operation& operation, bool returns, const AccessOrder& order);
 
 }  // namespace gradring::simulated_gpu

@@ -32,7 +32,8 @@ void load(const Operation& operation, Warp& warp, Mask active) {
   const auto& details = *static_cast<const AccessDetails*>(operation.details);
   Addresses addresses = addresses_of(details.address, warp, active);
   const std::uint64_t polled = addresses.lane[lowest_lane(active)];
-  const bool is_one_address = resolve(operation, warp, active, details.space, Access::read, details.bytes, addresses);
+  const bool is_one_address =
+      resolve(operation, warp, active, details.space, Access::read, details.bytes, addresses, &details);
   bool is_new = false;
   for (unsigned i = 0; i < details.elements; ++i) {
     R* const d = warp.row<R>(operation.slots[i]);
@@ -81,6 +82,20 @@ void store(const Operation& operation, Warp& warp, Mask active) {
   if (!changes) return;
   warp.block().note_change();
   if constexpr (kSynchronises) warp.end_fair_turn();
+}
+
+/// How an access orders threads of its block, by its words; before they are taken.
+AccessOrder order_of(const Decoder& decoder) {
+  const auto has = [&](std::string_view word) { return decoder.instruction().has(word); };
+  return {.is_strong = has("relaxed") || has("acquire") || has("release") || has("acq_rel"),
+          .acquires = has("acquire") || has("acq_rel"),
+          .releases = has("release") || has("acq_rel")};
+}
+
+/// An atom that returns a value counts as an acquire, as between blocks.
+AccessOrder order_of_atomic(const Decoder& decoder, bool returns) {
+  const AccessOrder order = order_of(decoder);
+  return {.is_strong = true, .acquires = order.acquires || returns, .releases = order.releases};
 }
 
 /// Words that say how an access is ordered; what they order is noted by position. Accesses with the scope of a block
@@ -158,6 +173,7 @@ Handler store_of(Decoder& decoder, Type type, unsigned width) {
 
 template <bool kLoads>
 void translate_access(Decoder& decoder, Operation& operation) {
+  const AccessOrder order = order_of(decoder);
   const bool synchronises = take_hints(decoder);
   const std::size_t policies = decoder.take("L2::cache_hint") ? 1 : 0;
   const StateSpace space = take_state_space(decoder);
@@ -170,7 +186,8 @@ void translate_access(Decoder& decoder, Operation& operation) {
                 {.space = space,
                  .bytes = static_cast<unsigned>(bytes_of(type)) * elements,
                  .elements = elements,
-                 .register_bytes = kLoads ? 0 : width});
+                 .register_bytes = kLoads ? 0 : width,
+                 .order = order});
   if constexpr (kLoads)
     operation.execute = synchronises ? load_of<true>(decoder, type, width) : load_of<false>(decoder, type, width);
   else
@@ -253,13 +270,14 @@ constexpr Word<Handler (*)(Decoder&, Type)> kFunctions[] = {
 
 template <bool kReturns>
 void translate_atomic(Decoder& decoder, Operation& operation) {
+  const AccessOrder order = order_of_atomic(decoder, kReturns);
   const auto& words = decoder.instruction().words;
   take_order(decoder, {.is_strong = true,
                        .is_swap = std::ranges::find(words, "cas") != words.end(),
                        .returns_none = !kReturns,
                        .is_plain = false});
   for (const std::string_view word : {"v2", "v4", "v8", "f16", "bf16", "f16x2", "bf16x2"})
-    if (decoder.instruction().has(word)) return translate_element_atomic(decoder, operation, kReturns);
+    if (decoder.instruction().has(word)) return translate_element_atomic(decoder, operation, kReturns, order);
   const StateSpace space = take_state_space(decoder);
   if (space == StateSpace::param || space == StateSpace::local || space == StateSpace::constant)
     decoder.reject("the state space has no atomics");
@@ -273,7 +291,7 @@ void translate_atomic(Decoder& decoder, Operation& operation) {
   decoder.finish(address + (swaps ? 3 : 2) + policies);
   operation.d = kReturns ? decoder.destination(0, type) : decoder.frame().of_sink();
   decode_access(decoder, operation, decoder.operand(address),
-                {.space = space, .bytes = static_cast<unsigned>(bytes_of(type))});
+                {.space = space, .bytes = static_cast<unsigned>(bytes_of(type)), .order = order});
   operation.b = decoder.source(address + 1, type);
   if (swaps) operation.c = decoder.source(address + 2, type);
 }
