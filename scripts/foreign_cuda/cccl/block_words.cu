@@ -4,7 +4,7 @@
 #include <cuda/latch>
 #include <cuda/semaphore>
 
-#include "check.h"
+#include "scripts/foreign_cuda/cccl/check.h"
 
 namespace {
 

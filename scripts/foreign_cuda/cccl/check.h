@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// For programs that call CUB, Thrust and libcu++ and compare with the host: each prints "right" or "wrong".
+// For programs that call CUB, Thrust and libcu++ and compare with the host: each prints "right" or "wrong". From the root:
+//   nvcc -std=c++20 -O3 -lineinfo -cudart shared --extended-lambda -arch=sm_90a -I. FILE.cu -o PROGRAMS/cccl/FILE
 #pragma once
-
-#include <cuda_runtime.h>
 
 #include <cstddef>
 #include <cstdio>

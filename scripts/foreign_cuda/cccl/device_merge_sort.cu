@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cub/cub.cuh>
 
-#include "check.h"
+#include "scripts/foreign_cuda/cccl/check.h"
 
 int main() {
   constexpr int kCount = 16'384;

@@ -5,7 +5,7 @@
 #include <functional>
 #include <numeric>
 
-#include "check.h"
+#include "scripts/foreign_cuda/cccl/check.h"
 
 int main() {
   constexpr int kCount = 200'000;

@@ -4,7 +4,7 @@
 #include <cub/cub.cuh>
 #include <numeric>
 
-#include "check.h"
+#include "scripts/foreign_cuda/cccl/check.h"
 
 int main() {
   constexpr int kCount = 100'000;

@@ -8,7 +8,7 @@
 #include <cuda/pipeline>
 #include <cuda/semaphore>
 
-#include "check.h"
+#include "scripts/foreign_cuda/cccl/check.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-#include "check.h"
+#include "scripts/foreign_cuda/cccl/check.h"
 
 namespace {
 
