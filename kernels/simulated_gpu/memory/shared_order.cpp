@@ -6,6 +6,7 @@
 namespace gradring::simulated_gpu {
 
 void SharedOrder::clear() {
+  has_fenced_ = false;
   words_.clear();
   for (std::vector<Observed>& observed : observed_) observed.clear();
 }
@@ -18,6 +19,7 @@ void SharedOrder::fence(unsigned warp, Mask lanes, bool all) {
   }
   std::erase_if(observed_[warp], [](const Observed& observed) { return observed.lanes == 0; });
   clocks_.fence(warp, lanes);
+  has_fenced_ = true;
 }
 
 void SharedOrder::write(std::uint64_t address, unsigned warp, Mask lanes, bool all, bool releases, bool is_update) {

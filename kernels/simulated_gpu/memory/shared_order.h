@@ -22,6 +22,8 @@ class SharedOrder {
 
   /// Each thread knows what all others did.
   void clear();
+  /// Nothing was published, nor fenced: accesses that release nothing order nothing.
+  bool is_idle() const { return words_.empty() && !has_fenced_; }
   /// membar or fence of any scope, by these lanes of a warp; `all` of those that live.
   void fence(unsigned warp, Mask lanes, bool all);
   /// A strong store or atomic of these lanes to one word. `is_update`: it is atomic.
@@ -42,6 +44,7 @@ class SharedOrder {
   };
 
   AccessClocks& clocks_;
+  bool has_fenced_ = false;
   std::map<std::uint64_t, Word> words_;
   std::array<std::vector<Observed>, AccessClocks::kMostWarps> observed_;
 };

@@ -57,6 +57,7 @@ SharedFinding note_access(SharedMemory& shared, Access access, bool is_strong, s
 /// By strong accesses to shared memory; lanes that access one word do so together.
 void order_threads(Warp& warp, Mask active, Access access, const Addresses& addresses, const AccessOrder& order) {
   SharedOrder& shared = warp.block().shared().order();
+  if (!order.releases && shared.is_idle()) return;
   for (Mask open = active; open != 0;) {
     const std::uint64_t address = addresses.lane[lowest_lane(open)];
     Mask lanes = 0;
