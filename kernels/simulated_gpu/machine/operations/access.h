@@ -16,7 +16,7 @@ enum class StateSpace : std::uint8_t { generic, global, shared, local, param, co
 
 /// What ld, st, atom and red say of the order of threads.
 struct AccessOrder {
-  bool is_strong = false;  ///< relaxed, acquire or release, or atomic; volatile is not: threads do not wait for it
+  bool is_strong = false;  ///< relaxed, acquire, release or atomic; not volatile (docs/simulated_gpu.md)
   bool acquires = false;
   bool releases = false;
 };
