@@ -69,8 +69,7 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
   if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
     # gcc 12 sees overlap in "literal" + std::string where there is none (its bug 105651).
     target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
-  endif()
-  if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  else()
     # gcc 14 takes what std::optional::emplace destroys for uninitialized where nothing is in it.
     target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
   endif()
