@@ -70,8 +70,10 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
     # gcc 12 sees overlap in "literal" + std::string where there is none (its bug 105651).
     target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
   else()
-    # gcc 14 takes what std::optional::emplace destroys for uninitialized where nothing is in it.
-    target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
+    # gcc 14 takes what std::optional::emplace destroys for uninitialized where nothing is in it, and a reference that a
+    # function returns for one to a temporary that it was given.
+    target_compile_options(gradring_flags INTERFACE
+      $<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized -Wno-dangling-reference>)
   endif()
   # gcc wants designated initialisers to name every field that has no default, and so does clang from 18 on.
   target_compile_options(gradring_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-missing-field-initializers>)
