@@ -28,7 +28,7 @@ namespace {
 constexpr std::uint64_t kLongTurn = std::uint64_t{1} << 24;
 /// The same at most, with a seed and once a block has waited: from then on blocks are known to work together.
 constexpr unsigned kShortTurn = 1u << 14;
-/// Who waits executes less until it is found to: a turn with a seed may be over before that.
+/// A block that waits is found to wait within so many instructions. With a seed, its turn may end before.
 constexpr std::uint64_t kLongestLook = std::uint64_t{1} << 16;
 /// Turns of each resident block, all without progress, before the launch is taken to wait for ever.
 constexpr std::uint64_t kMostIdleTurns = 100;

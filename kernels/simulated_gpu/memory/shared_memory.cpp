@@ -74,26 +74,18 @@ void SharedMemory::mark(Rows& rows, Range range, unsigned thread) {
     stamps[i] = clocks_.is_ordered(stamps[i], thread) ? mine : merged(stamps[i], mine, ordered);
 }
 
-std::size_t SharedMemory::unwritten_granules(Range range) const {
-  std::size_t unwritten = 0;
-  for (std::size_t i = range.first; i < range.end; ++i) unwritten += writes_[i] < clocks_.block_begin() ? 1 : 0;
-  return unwritten;
-}
-
 SharedFinding SharedMemory::note_use(std::uint64_t address, std::size_t bytes, unsigned thread, Rows& own,
-                                     const Rows& others, Problem problem) {
+                                     const Rows* others, Problem problem) {
   const Range range = range_of(address, bytes);
   const Access access{.warp = thread / kWarpSize, .self = thread};
-  if (const std::size_t unwritten = unwritten_granules(range); unwritten != 0)
+  std::size_t unwritten = 0;
+  for (std::size_t i = range.first; i < range.end; ++i) unwritten += writes_[i] < clocks_.block_begin() ? 1 : 0;
+  if (unwritten != 0)
     return {unwritten == range.end - range.first ? Problem::not_written : Problem::partly_written, {}};
   mark(own, range, thread);
   const SharedFinding finding = find_unordered(writes_.data(), range, access, Problem::unordered_write);
-  return finding.problem != Problem::none ? finding : find_unordered(others, range, access, problem);
-}
-
-SharedFinding SharedMemory::note_strong_read(std::uint64_t address, std::size_t bytes, unsigned thread) {
-  static const Rows kNone{};
-  return note_use(address, bytes, thread, strong_reads_, kNone, Problem::none);
+  if (finding.problem != Problem::none || others == nullptr) return finding;
+  return find_unordered(*others, range, access, problem);
 }
 
 SharedFinding SharedMemory::note_strong_write(std::uint64_t address, std::size_t bytes, unsigned thread) {

@@ -78,15 +78,17 @@ class SharedMemory {
 
   /// Notes that `thread` reads or writes bytes that the memory holds.
   SharedFinding note_read(std::uint64_t address, std::size_t bytes, unsigned thread) {
-    return note_use(address, bytes, thread, reads_, atomics_, SharedFinding::Problem::unordered_write);
+    return note_use(address, bytes, thread, reads_, &atomics_, SharedFinding::Problem::unordered_write);
   }
   SharedFinding note_write(std::uint64_t address, std::size_t bytes, unsigned thread);
   /// Both at once, by an operation that is atomic: atomics of other threads are not unordered with it.
   SharedFinding note_atomic(std::uint64_t address, std::size_t bytes, unsigned thread) {
-    return note_use(address, bytes, thread, atomics_, reads_, SharedFinding::Problem::unordered_read);
+    return note_use(address, bytes, thread, atomics_, &reads_, SharedFinding::Problem::unordered_read);
   }
   /// Of strong accesses (relaxed, acquire or release), which are not unordered with each other, nor with atomics.
-  SharedFinding note_strong_read(std::uint64_t address, std::size_t bytes, unsigned thread);
+  SharedFinding note_strong_read(std::uint64_t address, std::size_t bytes, unsigned thread) {
+    return note_use(address, bytes, thread, strong_reads_, nullptr, SharedFinding::Problem::none);
+  }
   SharedFinding note_strong_write(std::uint64_t address, std::size_t bytes, unsigned thread);
 
   /// Another block of the cluster writes, or reads: nothing is compared with that.
@@ -151,10 +153,9 @@ class SharedMemory {
   /// A write, read or atomic.
   SharedFinding find_unordered_use(Range range, const Access& access) const;
   void mark(Rows& rows, Range range, unsigned thread);
-  std::size_t unwritten_granules(Range range) const;
   /// Notes a read or atomic. Finds bytes that were never written, writes that are not ordered before it, and, as
-  /// `problem`, accesses of `others` that are not.
-  SharedFinding note_use(std::uint64_t address, std::size_t bytes, unsigned thread, Rows& own, const Rows& others,
+  /// `problem`, accesses of `others` (null: of nobody) that are not.
+  SharedFinding note_use(std::uint64_t address, std::size_t bytes, unsigned thread, Rows& own, const Rows* others,
                          SharedFinding::Problem problem);
   template <unsigned kGranules>
   bool note_warp_read_of(const std::uint64_t* addresses, Mask lanes, unsigned warp);
