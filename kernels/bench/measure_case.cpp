@@ -5,7 +5,6 @@
 #include <cstddef>
 #include <functional>
 #include <limits>
-#include <optional>
 #include <utility>
 
 #include "kernels/bench/statistics.h"
