@@ -5,7 +5,8 @@
 Usage: foreign_cuda.py [options] PROGRAMS
 
 PROGRAMS is a folder of programs that were built before, by hand, as docs/cuda.md describes: REPOSITORY/NAME, with the
-sizes of docs/results/foreign_cuda.md. Their sources are not part of this repository, and nothing is downloaded.
+sizes of docs/results/foreign_cuda.md. Their sources are not part of this repository, but for those of cccl/, which call
+CUDA's own libraries and are in scripts/foreign_cuda/cccl. Nothing is downloaded.
 
 scripts/foreign_cuda/programs.txt lists the programs, a line each:
   name | program | arguments | sign of a right result
