@@ -11,6 +11,7 @@ namespace {
 
 using kernels::gather_batch::kLambdas;
 using kernels::gather_batch::kWholeWeight;
+using kernels::gather_batch::sample_of;
 using kernels::gather_batch::taps_of;
 
 constexpr std::size_t kCacheLine = 64;
@@ -28,6 +29,8 @@ Augmenter::Augmenter(const Dataset& dataset, const Normalize& normalize, const E
   check_fits(what, shape);
   const std::size_t tables = (what.mixup > 0 ? 1 : 0) + (what.cutmix > 0 ? 1 : 0);
   check(augmentation.lambdas.size() == tables * kLambdas, "the table of lambdas is not that of the augmentation");
+  check(augmentation.visits.empty() || std::ssize(augmentation.visits) == dataset.size(),
+        "an epoch of mixtures has not as many visits as the dataset has samples");
   height_ = static_cast<int>(shape[0]);
   width_ = static_cast<int>(shape[1]);
   channels_ = static_cast<int>(shape[2]);
@@ -38,34 +41,35 @@ Augmenter::Augmenter(const Dataset& dataset, const Normalize& normalize, const E
   if (what.area_max > 0) columns_.resize(static_cast<std::size_t>(width_));
 }
 
-Augmenter::Draw Augmenter::draw_of(std::int64_t sample) const {
-  return kernels::gather_batch::draw_of(augmentation_.what, augmentation_.seed, augmentation_.epoch, sample, height_,
+Augmenter::Draw Augmenter::draw_of(std::int64_t visit) const {
+  return kernels::gather_batch::draw_of(augmentation_.what, augmentation_.seed, augmentation_.epoch, visit, height_,
                                         width_);
 }
 
-Augmenter::Mix Augmenter::mix_of(std::int64_t sample) const {
-  return kernels::gather_batch::mix_of(augmentation_.what, augmentation_.seed, augmentation_.epoch, sample,
-                                       dataset_.size(), height_, width_, augmentation_.lambdas.data());
+Augmenter::Mix Augmenter::mix_of(std::int64_t visit) const {
+  return kernels::gather_batch::mix_of(augmentation_.what, augmentation_.seed, augmentation_.epoch, visit,
+                                       dataset_.size(), height_, width_, augmentation_.lambdas.data(),
+                                       augmentation_.visits.data());
 }
 
-void Augmenter::prefetch(std::int64_t sample) const {
-  prefetch_bytes(dataset_.pixels(sample));
-  if (augmentation_.what.mixes()) prefetch_bytes(dataset_.pixels(mix_of(sample).partner));
+void Augmenter::prefetch(std::int64_t visit) const {
+  prefetch_bytes(dataset_.pixels(sample_of(visit)));
+  if (augmentation_.what.mixes()) prefetch_bytes(dataset_.pixels(sample_of(mix_of(visit).partner)));
 }
 
-MixedLabel Augmenter::write(std::int64_t sample, std::span<float> image) {
-  const Sample found = dataset_.get(sample);
+MixedLabel Augmenter::write(std::int64_t visit, std::span<float> image) {
+  const Sample found = dataset_.get(sample_of(visit));
   MixedLabel label{.label = found.label, .label_b = found.label};
   if (!augmentation_.what.any()) {
     normalize_.apply(found.pixels, image);
     return label;
   }
-  const Draw draw = draw_of(sample);
+  const Draw draw = draw_of(visit);
   const Pixels own = shown(draw, found.pixels, own_);
   if (augmentation_.what.mixes()) {
-    const Mix mix = mix_of(sample);
+    const Mix mix = mix_of(visit);
     write_mixture(mix, own, image);
-    label.label_b = dataset_.label(mix.partner);
+    label.label_b = dataset_.label(sample_of(mix.partner));
     label.weight_b = mix.label_weight(height_, width_);
   } else {
     normalize_.apply(own, image);
@@ -108,7 +112,7 @@ void Augmenter::crop_resized(const Draw& draw, Pixels pixels, std::uint8_t* to) 
 }
 
 void Augmenter::write_mixture(const Mix& mix, Pixels own, std::span<float> image) {
-  const Pixels other = shown(draw_of(mix.partner), dataset_.pixels(mix.partner), other_);
+  const Pixels other = shown(draw_of(mix.partner), dataset_.pixels(sample_of(mix.partner)), other_);
   if (mix.weight == kWholeWeight) {
     paste(mix, own, other);
     return normalize_.apply(own_, image);

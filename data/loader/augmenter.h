@@ -18,6 +18,7 @@ struct EpochAugmentation {
   std::uint64_t seed = 0;
   std::int64_t epoch = 0;
   std::span<const std::int32_t> lambdas = {};  ///< lambdas_of(what)
+  std::span<const std::int64_t> visits = {};   ///< StepSampler::visits(epoch), from which mixtures take partners
 };
 
 /// The label of an image that may be a mixture of two.
@@ -37,19 +38,19 @@ class Augmenter {
   /// All three must outlive it.
   Augmenter(const Dataset& dataset, const Normalize& normalize, const EpochAugmentation& augmentation);
 
-  /// Asks for the pixels of a sample that is to be written soon: shuffled rows of a dataset larger than the caches are
-  /// cache misses.
-  void prefetch(std::int64_t sample) const;
+  /// Asks for the pixels of a visit (kernels/ops/gather_batch/draws.h) that is to be written soon: shuffled rows of a
+  /// dataset larger than the caches are cache misses.
+  void prefetch(std::int64_t visit) const;
   /// Errors    InvalidArgument for a sample outside the dataset; what the dataset throws.
-  MixedLabel write(std::int64_t sample, std::span<float> image);
+  MixedLabel write(std::int64_t visit, std::span<float> image);
 
  private:
   using Draw = kernels::gather_batch::Draw;
   using Mix = kernels::gather_batch::Mix;
   using Pixels = std::span<const std::uint8_t>;
 
-  Draw draw_of(std::int64_t sample) const;
-  Mix mix_of(std::int64_t sample) const;
+  Draw draw_of(std::int64_t visit) const;
+  Mix mix_of(std::int64_t visit) const;
   /// The pixels after crop and flip: `pixels` itself if nothing applies, else in `memory`.
   Pixels shown(const Draw& draw, Pixels pixels, std::vector<std::uint8_t>& memory);
   void crop(const Draw& draw, Pixels pixels, std::uint8_t* to) const;

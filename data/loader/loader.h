@@ -65,7 +65,7 @@ class Batch {
 };
 
 struct LoaderSpec {
-  std::vector<std::int64_t> indices = {};  ///< one rank's order, or the rest of it after a resume
+  std::vector<std::int64_t> indices = {};  ///< visits of one rank in their order, or the rest after a resume
   std::int64_t batch_size = 64;
   std::int64_t window = 0;  ///< samples per optimizer step: no batch crosses into the next step; 0: no limit
   NormalizeSpec normalize = {};

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "kernels/base/error.h"
+#include "kernels/ops/gather_batch/draws.h"
 
 namespace gradring::data {
 namespace {
@@ -29,6 +30,7 @@ class DistributedSteps final : public StepSampler {
  public:
   explicit DistributedSteps(const StepSamplerSpec& spec)
       : sampler_({.samples = spec.samples, .rank = spec.rank, .world_size = spec.world_size, .seed = spec.seed}),
+        samples_(spec.samples),
         rank_(spec.rank),
         world_size_(spec.world_size),
         windows_{.samples = sampler_.size(), .batch_size = spec.samples_of_step / spec.world_size} {
@@ -38,7 +40,14 @@ class DistributedSteps final : public StepSampler {
   }
 
   std::string_view name() const override { return "distributed"; }
-  std::vector<std::int64_t> order(std::int64_t epoch) const override { return sampler_.order(epoch); }
+  std::vector<std::int64_t> order(std::int64_t epoch) const override {
+    std::vector<std::int64_t> order = sampler_.order(epoch);
+    for (std::int64_t position = 0; position < std::ssize(order); ++position) {
+      std::int64_t& visit = order[static_cast<std::size_t>(position)];
+      visit = kernels::gather_batch::visit_of(visit, (position * world_size_ + rank_) / samples_);  // padding comes later
+    }
+    return order;
+  }
   std::int64_t steps() const override { return windows_.steps(); }
   std::int64_t samples_of_step() const override { return windows_.batch_size * world_size_; }
   std::int64_t most_of_rank() const override { return windows_.batch_size; }
@@ -56,6 +65,7 @@ class DistributedSteps final : public StepSampler {
 
  private:
   DistributedSampler sampler_;
+  std::int64_t samples_;
   std::int64_t rank_;
   std::int64_t world_size_;
   BatchGeometry windows_;

@@ -123,8 +123,11 @@ class StepSampler {
   virtual ~StepSampler() = default;
   /// "distributed" or "sharded".
   virtual std::string_view name() const = 0;
-  /// The samples that this rank visits in all steps of `epoch`.
+  /// The visits (kernels/ops/gather_batch/draws.h) of this rank in all steps of `epoch`: indices of samples, and how often
+  /// the epoch has visited each before, over all ranks.
   virtual std::vector<std::int64_t> order(std::int64_t epoch) const = 0;
+  /// As many visits of all ranks as the dataset has samples; empty if those are of each sample once.
+  virtual std::vector<std::int64_t> visits(std::int64_t /*epoch*/) const { return {}; }
   /// Steps per epoch; the last one may be smaller.
   virtual std::int64_t steps() const = 0;
   virtual StepShare step(std::int64_t index) const = 0;

@@ -40,6 +40,7 @@ struct ForwardPass {
   void* y = nullptr;
   std::span<const void* const> parameters;  ///< of the plan's nodes, in state_dict order
   std::span<float* const> buffers;          ///< the same, f32; in training, forward updates them
+  bool overwrites_buffers = false;          ///< in training, with the statistics of this batch, as momentum 1 does
   std::byte* saved = nullptr;               ///< the plan's saved_bytes(), kept until backward
   std::byte* kept = nullptr;                ///< the plan's kept_bytes(), kept until backward; one for all shards
   bool recomputed = false;                  ///< by checkpointing: `kept` has what the first pass wrote, `buffers` stay

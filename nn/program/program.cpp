@@ -81,11 +81,14 @@ Program::Program(const Model& model, std::int64_t max_batch, ProgramMode mode, B
 void Program::enqueue_forward(kernels::Stream& stream, const Weights& weights, const Batch& batch,
                               StepObserver& observer) {
   check_type_of(weights);
-  check(batch.samples > 0 && batch.samples <= max_batch_, [&] {
-    return "a batch has " + std::to_string(batch.samples) + " samples, expected 1 to " + std::to_string(max_batch_);
+  const std::int64_t min_samples = mode_ == ProgramMode::training ? 0 : 1;
+  check(batch.samples >= min_samples && batch.samples <= max_batch_, [&] {
+    return "a batch has " + std::to_string(batch.samples) + " samples, expected " + std::to_string(min_samples) +
+           " to " + std::to_string(max_batch_);
   });
   batch_ = batch.samples;
   random_ = batch.random;
+  overwrites_buffers_ = batch.overwrites_buffers;
   input_dtype_ = batch.x_dtype == dtype_ ? std::nullopt : batch.x_dtype;
   check(!input_dtype_ || (input_dtype_ == kernels::DType::f32 && reads_f32()), "a batch has a type that no plan reads");
   enqueue_cut(stream, batch.x);
@@ -117,6 +120,7 @@ void Program::enqueue_stage(kernels::Stream& stream, const Weights& weights, std
                        .y = output_of(stage, shard),
                        .parameters = parameters,
                        .buffers = buffers,
+                       .overwrites_buffers = overwrites_buffers_,
                        .saved = saved_of(stage, shard),
                        .kept = kept_of(stage),
                        .recomputed = recomputed,
@@ -186,18 +190,12 @@ void Program::enqueue_backward(kernels::Stream& stream, const Weights& weights, 
 
 void Program::enqueue_empty_batch(kernels::Stream& stream, const Weights& weights, const Gradients& gradients,
                                   StepObserver& observer) {
-  batch_ = 0;
-  if (!input_) input_ = activations_.data();  // nothing of it is read
   const auto clear = [&](const std::vector<int>& parameters) {
     for (const int index : parameters)
       stream.enqueue_zero(gradients.parameter(index), gradients.layout.parameter(index).elements * sizeof(float));
   };
   stream.enqueue_zero(gradients.piggyback, gradients.layout.piggyback().elements * sizeof(float));
-  observer.before_forward();
-  for (std::size_t i = 0; i < plans_.stages.size(); ++i) {
-    observer.weights_needed(plans_.stages[i].trained);
-    if (plans_.stages[i].plan->has_statistics()) enqueue_stage(stream, weights, i, false);
-  }
+  enqueue_forward(stream, weights, {.x = activations_.data()}, observer);  // x is not read
   walk_backward(observer, {.head = [&] { clear(plans_.head.parameters); },
                            .recompute = [](std::size_t) {},
                            .stage =

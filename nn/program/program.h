@@ -123,6 +123,7 @@ class StepProgram {
     const void* x = nullptr;                     ///< samples, NHWC, in the program's type
     std::int64_t samples = 0;                    ///< how many
     RandomKey random = {};                       ///< needed in training
+    bool overwrites_buffers = false;             ///< as ForwardPass
     std::optional<kernels::DType> x_dtype = {};  ///< f32, where a Program reads that (Program::reads_f32)
   };
   struct LossTarget {
@@ -136,7 +137,8 @@ class StepProgram {
   };
 
   virtual ~StepProgram() = default;
-  /// Runs the model over the samples. Weights have the program's type.
+  /// Runs the model over the samples. Weights have the program's type. In training mode a batch may be empty: such a
+  /// pass takes part in the statistics of replicas.
   virtual void enqueue_forward(kernels::Stream& stream, const Weights& weights, const Batch& batch,
                                StepObserver& observer) = 0;
   /// The cross-entropy of the last forward, in training mode, and the gradients of its mean for every parameter, f32
@@ -286,7 +288,8 @@ class Program final : public StepProgram {
   std::int64_t max_batch_ = 0;
   BatchShards shards_;
   std::int64_t batch_ = 0;  // samples of the last forward
-  RandomKey random_;        // the same
+  RandomKey random_;        // of the last forward
+  bool overwrites_buffers_ = false;  // in the last forward
   ProgramMode mode_;
   kernels::DType dtype_;
   const void* input_ = nullptr;                // the first shard's

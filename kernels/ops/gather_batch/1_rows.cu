@@ -27,7 +27,7 @@ struct Warp {
 template <class T, Mode kMode>
 __global__ void gather_batch_run_rows_kernel(SIMT_GRID_CONST(Gather<T>) gather) {
   for (std::int64_t row : lib::row_range(gather.args.batch))
-    write_image<kMode>(Warp(), gather, row, gather.sample(row),
+    write_image<kMode>(Warp(), gather, row, gather.visit(row),
                        [&](const std::uint8_t* __restrict__ from, T* __restrict__ to) {
                          const float* const means = gather.args.mean;
                          const float* const stds = gather.args.std;

@@ -64,11 +64,11 @@ __global__ void gather_batch_run_blocks_kernel(SIMT_GRID_CONST(Gather<T>) gather
   SIMT_SHARED(Table<T>, table);
   const Block block;
   const Args& args = gather.args;
-  const std::int64_t sample = gather.sample(blockIdx.x);
+  const std::int64_t visit = gather.visit(blockIdx.x);
   if constexpr (kVectors) fill(table, gather);
   __syncthreads();  // the table is full, and all threads have read `first`
   const bool is_last = threadIdx.x == 0 && args.arrivals && lib::arrives_last(args.arrivals);
-  write_image<kMode>(block, gather, blockIdx.x, sample, [&](const std::uint8_t* from, T* to) {
+  write_image<kMode>(block, gather, blockIdx.x, visit, [&](const std::uint8_t* from, T* to) {
     if constexpr (kVectors)
       for (int vector : block.range(gather.elements / kVector))
         write_four(from, to, kVector * vector, table, gather.channels);

@@ -10,8 +10,9 @@ namespace gradring::kernels::gather_batch {
 
 enum class Flip : std::uint8_t {
   none,
-  random,      ///< each sample with probability 1/2, drawn again in every epoch
-  alternating  ///< each sample with probability 1/2 in epoch 0, then the other way in every odd epoch
+  random,      ///< each visit of a sample with probability 1/2
+  alternating  ///< a sample's first visit with probability 1/2 in epoch 0, then the other way in every odd epoch; within
+               ///< an epoch, each further visit the other way
 };
 
 /// What may happen to an image of the training set, in this order: crop or resized crop, flip, mixup or cutmix with
@@ -85,7 +86,15 @@ constexpr Taps taps_of(int i, int in, int out) {
   return taps;
 }
 
-/// One sample's augmentation in one epoch.
+/// A visit of a sample in an epoch: the sample's index in the training set, and in the upper 32 bits the number of
+/// earlier visits of that sample in the epoch. Visits differ in their random draws. A first visit is a plain index.
+constexpr std::int64_t visit_of(std::int64_t sample, std::int64_t earlier_visits) {
+  return earlier_visits << 32 | sample;
+}
+constexpr std::int64_t sample_of(std::int64_t visit) { return visit & 0xffffffff; }
+constexpr std::int64_t earlier_visits_of(std::int64_t visit) { return visit >> 32; }
+
+/// The augmentation of one visit of a sample.
 struct Draw {
   bool flip = false;
   Box box;                                                       ///< of a resized crop; height 0: there is none
@@ -128,10 +137,10 @@ constexpr std::uint8_t shown_pixel(const std::uint8_t* image, const Draw& draw, 
 /// generated data (below) and of dropout (from 2^31 on).
 enum class DrawPurpose : std::uint32_t { position = 0x40000000u, cutout, first_flip, mix, resized_crop = 0x40000010u };
 
-/// Four random words, of one sample in one epoch.
+/// Four random words of a visit in an epoch.
 constexpr std::array<std::uint32_t, 4> words_of(std::uint64_t seed, DrawPurpose purpose, std::int64_t epoch,
-                                                std::int64_t sample, std::uint64_t attempt = 0) {
-  return philox(seed, static_cast<std::uint64_t>(sample),
+                                                std::int64_t visit, std::uint64_t attempt = 0) {
+  return philox(seed, static_cast<std::uint64_t>(visit),
                 (static_cast<std::uint64_t>(purpose) + attempt) << 32 | static_cast<std::uint32_t>(epoch));
 }
 
@@ -188,12 +197,12 @@ constexpr Box central_box_of(int height, int width) {
   return box;
 }
 
-/// The augmentation of a sample: a pure function of seed, epoch and the sample's index in the training set, in integers
-/// only, so that every device, rank, thread and batch draws the same.
-///   words = philox(seed, counter)      counter: sample (64 bits), epoch, purpose (32 bits each), lowest first
+/// The augmentation of a visit: a pure function of seed, epoch and visit, in integers only, so that every device, rank,
+/// thread and batch draws the same.
+///   words = philox(seed, counter)      counter: visit (64 bits), epoch, purpose (32 bits each), lowest first
 ///   position   word 0: flip (its highest bit); 1: shift_y + crop, 2: shift_x + crop, each uniform in 0 .. 2 crop
 ///   cutout     word 0, 1: row and column of the square's centre, uniform in the image; what lies outside is ignored
-///   first_flip word 0: the flip of epoch 0, with the epoch's word 0
+///   first_flip word 0: the flip of the sample's first visit in epoch 0
 ///   resized_crop + n, attempt n of at most 10: word 0: area, 1: ratio, 2: top, 3: left
 ///
 /// Errors    none; problem_of(what, height, width) must be null.
@@ -202,27 +211,28 @@ constexpr Box central_box_of(int height, int width) {
 ///           3.29 seconds on a single GPU", 2024; DeVries, Taylor: "Improved regularization of convolutional neural
 ///           networks with cutout", 2017.
 /// Example   tests/kernels/ops/draws_test.cpp
-constexpr Draw draw_of(const Augmentation& what, std::uint64_t seed, std::int64_t epoch, std::int64_t sample,
+constexpr Draw draw_of(const Augmentation& what, std::uint64_t seed, std::int64_t epoch, std::int64_t visit,
                        int height, int width) {
   Draw draw;
   if (what.flip == Flip::random || what.crop > 0) {
-    const auto words = words_of(seed, DrawPurpose::position, epoch, sample);
+    const auto words = words_of(seed, DrawPurpose::position, epoch, visit);
     draw.flip = what.flip == Flip::random && words[0] >> 31 != 0;
     draw.shift_y = below(words[1], 2 * what.crop + 1) - what.crop;
     draw.shift_x = below(words[2], 2 * what.crop + 1) - what.crop;
   }
   if (what.area_max > 0) {
     for (std::uint64_t attempt = 0; attempt < 10 && draw.box.height == 0; ++attempt) {
-      const auto words = words_of(seed, DrawPurpose::resized_crop, epoch, sample, attempt);
+      const auto words = words_of(seed, DrawPurpose::resized_crop, epoch, visit, attempt);
       draw.box = resized_box_of(what, words[0], words[1], words[2], words[3], height, width);
     }
     if (draw.box.height == 0) draw.box = central_box_of(height, width);
   }
-  if (what.flip == Flip::alternating)
-    draw.flip =
-        (words_of(seed, DrawPurpose::first_flip, 0, sample)[0] >> 31 ^ (static_cast<std::uint64_t>(epoch) & 1)) != 0;
+  if (what.flip == Flip::alternating) {
+    const auto changes = static_cast<std::uint64_t>(epoch + earlier_visits_of(visit));
+    draw.flip = (words_of(seed, DrawPurpose::first_flip, 0, sample_of(visit))[0] >> 31 ^ (changes & 1)) != 0;
+  }
   if (what.cutout > 0) {
-    const auto words = words_of(seed, DrawPurpose::cutout, epoch, sample);
+    const auto words = words_of(seed, DrawPurpose::cutout, epoch, visit);
     const int top = below(words[0], height) - what.cutout / 2;
     const int left = below(words[1], width) - what.cutout / 2;
     draw.cut_top = top < 0 ? 0 : top;

@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::string_view kOp = "gather_batch";
 
-/// The sample of that row, or -1 if there is none.
-std::int64_t sample_of(const Args& args, std::int64_t row) {
+/// The visit of that row, or -1 if its sample is missing.
+std::int64_t visit_of_row(const Args& args, std::int64_t row) {
   const std::int64_t position = *args.first + row;
   if (position < 0 || position >= args.positions) return -1;
-  const std::int64_t sample = args.order[position];
-  return sample < args.samples ? sample : -1;
+  const std::int64_t visit = args.order[position];
+  return sample_of(visit) < args.samples ? visit : -1;
 }
 
 void check_augmentation(const Args& args) {
@@ -36,33 +36,33 @@ void check_augmentation(const Args& args) {
     lib::check_pointers(kOp, {{"lambdas", args.lambdas}, {"labels_b", args.labels_b}, {"weights_b", args.weights_b}});
 }
 
-Mix mix_of_row(const Args& args, std::int64_t sample) {
-  return mix_of(args.augment, args.seed, *args.epoch, sample, args.samples, static_cast<int>(args.height()),
-                static_cast<int>(args.width), args.lambdas);
+Mix mix_of_visit(const Args& args, std::int64_t visit) {
+  return mix_of(args.augment, args.seed, *args.epoch, visit, args.samples, static_cast<int>(args.height()),
+                static_cast<int>(args.width), args.lambdas, args.visits);
 }
 
-/// What the augmented sample shows in one channel of pixel i, or nothing in a cutout.
-std::optional<float> value_of(const Args& args, std::int64_t sample, std::int64_t pixel, std::int64_t channel) {
-  if (!args.augment.any()) return args.x[sample * args.elements + channel + pixel * args.channels];
+/// One channel of a pixel of the augmented image, or nothing in a cutout.
+std::optional<float> value_of(const Args& args, std::int64_t visit, std::int64_t pixel, std::int64_t channel) {
+  if (!args.augment.any()) return args.x[sample_of(visit) * args.elements + channel + pixel * args.channels];
   const int height = static_cast<int>(args.height()), width = static_cast<int>(args.width);
   const int y = static_cast<int>(pixel / width), x = static_cast<int>(pixel % width);
   const auto drawn = [&](std::int64_t of) { return draw_of(args.augment, args.seed, *args.epoch, of, height, width); };
   const auto shown = [&](std::int64_t of) {
-    return shown_pixel(args.x + of * args.elements + channel, drawn(of), y, x, height, width,
+    return shown_pixel(args.x + sample_of(of) * args.elements + channel, drawn(of), y, x, height, width,
                        static_cast<int>(args.channels));
   };
-  const Draw draw = drawn(sample);
+  const Draw draw = drawn(visit);
   if (draw.cuts_row(y) && draw.cuts_col(x)) return std::nullopt;
-  if (!args.augment.mixes()) return shown(sample);
-  const Mix mix = mix_of_row(args, sample);
-  return mix.shows_partner(y, x) ? shown(mix.partner) : mix.of(shown(sample), shown(mix.partner));
+  if (!args.augment.mixes()) return shown(visit);
+  const Mix mix = mix_of_visit(args, visit);
+  return mix.shows_partner(y, x) ? shown(mix.partner) : mix.of(shown(visit), shown(mix.partner));
 }
 
 /// The second label and its weight.
-void write_label_b(const Args& args, std::int64_t row, std::int64_t sample) {
+void write_label_b(const Args& args, std::int64_t row, std::int64_t visit) {
   if (!args.augment.mixes()) return;
-  const Mix mix = sample < 0 ? Mix() : mix_of_row(args, sample);
-  args.labels_b[row] = sample < 0 ? -1 : args.x_labels[mix.partner];
+  const Mix mix = visit < 0 ? Mix() : mix_of_visit(args, visit);
+  args.labels_b[row] = visit < 0 ? -1 : args.x_labels[sample_of(mix.partner)];
   args.weights_b[row] = mix.label_weight(static_cast<int>(args.height()), static_cast<int>(args.width));
 }
 
@@ -94,13 +94,13 @@ void reference_run(const Args& args) {
   check_args(args);
   std::vector<double> y(static_cast<std::size_t>(args.batch * args.elements), std::numeric_limits<double>::quiet_NaN());
   for (std::int64_t row = 0; row < args.batch; ++row) {
-    const std::int64_t sample = sample_of(args, row);
-    args.labels[row] = sample < 0 ? -1 : args.x_labels[sample];
-    write_label_b(args, row, sample);
-    if (sample < 0) continue;
+    const std::int64_t visit = visit_of_row(args, row);
+    args.labels[row] = visit < 0 ? -1 : args.x_labels[sample_of(visit)];
+    write_label_b(args, row, visit);
+    if (visit < 0) continue;
     for (std::int64_t i = 0; i < args.elements; ++i) {
       const std::int64_t channel = i % args.channels;
-      const std::optional<float> shown = value_of(args, sample, i / args.channels, channel);
+      const std::optional<float> shown = value_of(args, visit, i / args.channels, channel);
       double& value = y[static_cast<std::size_t>(row * args.elements + i)];
       if (!shown) {
         value = 0;

@@ -10,18 +10,19 @@
 namespace gradring::kernels::gather_batch {
 
 /// A batch gathered from a data set on the device: images normalised and converted, and their labels.
-/// With s = order[*first + row], row in [0, batch), and the channel c = i mod channels:
+/// With s the sample of the visit v = order[*first + row] (draws.h), row in [0, batch), and c = i mod channels:
 ///   y[row,i] = (x[s,i] / 255 - mean[c]) / std[c]        labels[row] = x_labels[s]
-/// With an augmentation, draw = draw_of(augment, seed, *epoch, s, height, width) says which pixel of the image stands
+/// With an augmentation, draw = draw_of(augment, seed, *epoch, v, height, width) says which pixel of the image stands
 /// for x[s,i], or that y[row,i] is 0 (draws.h). With mixup or cutmix, mix_of(augment, ..., lambdas) says how a second
 /// image is mixed in before normalization (mix.h): labels_b[row] is its label, weights_b[row] the weight of that.
 /// With `arrivals`, it then advances to the next batch: *first += batch.
 ///
 /// Shapes    x: [samples, elements], x_labels: [samples], order: [positions], mean and std: [channels], y: [batch,
-///           elements], labels, labels_b and weights_b: [batch], lambdas: as mix_of; row-major, contiguous, the
+///           elements], labels, labels_b and weights_b: [batch], lambdas and visits: as mix_of, visits [samples];
+///           row-major, contiguous, the
 ///           channels of a pixel side by side: elements % channels == 0. Augmented images have elements / channels /
 ///           width rows of `width` pixels.
-/// Types     x: u8; y: f32, f16 or bf16; order, *first and *epoch: i64; labels, labels_b and lambdas: i32; mean, std
+/// Types     x: u8; y: f32, f16 or bf16; order, visits, *first and *epoch: i64; labels, labels_b and lambdas: i32; mean, std
 ///           and weights_b: f32.
 /// Aliasing  nothing that is written overlaps anything. Everything is device memory, *first too: a captured
 ///           graph that is replayed finds the next batch there. So is *epoch.
@@ -57,6 +58,7 @@ struct Args {
   const std::int32_t* lambdas = nullptr;  ///< this and what follows are for mixup and cutmix only
   std::int32_t* labels_b = nullptr;
   float* weights_b = nullptr;
+  const std::int64_t* visits = nullptr;  ///< null: each sample once
   unsigned* arrivals = nullptr;  ///< a word of device memory: 0, and 0 again afterwards; null: *first stays
 
   /// Of an image, in pixels; width must not be 0.

@@ -37,15 +37,15 @@ struct Gather {
     width = static_cast<int>(given.width);
   }
 
-  /// The sample of a row of the batch; negative if it is missing.
-  __device__ std::int64_t sample(std::int64_t row) const {
+  /// The visit of a row of the batch; negative if its sample is missing.
+  __device__ std::int64_t visit(std::int64_t row) const {
     const std::int64_t position = *args.first + row;
-    const std::int64_t sample = position >= 0 && position < args.positions ? args.order[position] : -1;
-    return sample < args.samples ? sample : -1;
+    const std::int64_t visit = position >= 0 && position < args.positions ? args.order[position] : -1;
+    return sample_of(visit) < args.samples ? visit : -1;
   }
-  __device__ const std::uint8_t* image(std::int64_t sample) const { return args.x + sample * elements; }
-  __device__ Draw draw(std::int64_t sample) const {
-    return draw_of(args.augment, args.seed, *args.epoch, sample, height, width);
+  __device__ const std::uint8_t* image(std::int64_t visit) const { return args.x + sample_of(visit) * elements; }
+  __device__ Draw draw(std::int64_t visit) const {
+    return draw_of(args.augment, args.seed, *args.epoch, visit, height, width);
   }
   __device__ T value(int pixel, int channel) const {
     return normalized<T>(static_cast<float>(pixel), args.mean[channel], args.std[channel]);
@@ -77,11 +77,11 @@ __device__ inline void write_resized(const Threads& threads, const Gather<T>& ga
 
 /// A row of pixels after the other, so that no index is divided by the width.
 template <class T, class Threads>
-__device__ inline void write_augmented(const Threads& threads, const Gather<T>& gather, std::int64_t sample,
+__device__ inline void write_augmented(const Threads& threads, const Gather<T>& gather, std::int64_t visit,
                                        T* __restrict__ y_row) {
   const int height = gather.height, width = gather.width, channels = gather.channels;
-  const std::uint8_t* const image = gather.image(sample);
-  const Draw draw = gather.draw(sample);
+  const std::uint8_t* const image = gather.image(visit);
+  const Draw draw = gather.draw(visit);
   for (int y = threads.line; y < height; y += threads.lines) {
     T* to = y_row + y * width * channels;
     if (draw.box.height > 0) {
@@ -100,11 +100,11 @@ __device__ inline void write_augmented(const Threads& threads, const Gather<T>& 
 
 /// A mixture with the partner's image.
 template <class T, class Threads>
-__device__ inline void write_mixed(const Threads& threads, const Gather<T>& gather, const Mix& mix, std::int64_t sample,
+__device__ inline void write_mixed(const Threads& threads, const Gather<T>& gather, const Mix& mix, std::int64_t visit,
                                    T* __restrict__ y_row) {
   const int height = gather.height, width = gather.width, channels = gather.channels;
-  const Draw own = gather.draw(sample), other = gather.draw(mix.partner);
-  const std::uint8_t* const own_image = gather.image(sample);
+  const Draw own = gather.draw(visit), other = gather.draw(mix.partner);
+  const std::uint8_t* const own_image = gather.image(visit);
   const std::uint8_t* const other_image = gather.image(mix.partner);
   for (int row = threads.line; row < height; row += threads.lines)
     for (int col : threads.columns(width)) {
@@ -128,14 +128,14 @@ void with_mode(const Augmentation& augment, Visit visit) {
   augment.any() ? visit.template operator()<Mode::augmented>() : visit.template operator()<Mode::plain>();
 }
 
-/// Row `row` of the batch, the image of `sample` and its label; write_plain(from, to) writes one that is not augmented.
+/// Row `row` of the batch, the image of `visit` and its label; write_plain(from, to) writes one that is not augmented.
 template <Mode kMode, class T, class Threads, class WritePlain>
 __device__ inline void write_image(const Threads& threads, const Gather<T>& gather, std::int64_t row,
-                                   std::int64_t sample, const WritePlain& write_plain) {
+                                   std::int64_t visit, const WritePlain& write_plain) {
   const Args& args = gather.args;
   T* const to = gather.y + row * gather.elements;
-  if (threads.is_first) args.labels[row] = sample < 0 ? -1 : args.x_labels[sample];
-  if (sample < 0) {
+  if (threads.is_first) args.labels[row] = visit < 0 ? -1 : args.x_labels[sample_of(visit)];
+  if (visit < 0) {
     for (int i : threads.range(gather.elements)) to[i] = lib::from_f32<T>(std::numeric_limits<float>::quiet_NaN());
     if (kMode == Mode::mixed && threads.is_first) {
       args.labels_b[row] = -1;
@@ -144,17 +144,17 @@ __device__ inline void write_image(const Threads& threads, const Gather<T>& gath
     return;
   }
   if constexpr (kMode == Mode::mixed) {
-    const Mix mix =
-        mix_of(args.augment, args.seed, *args.epoch, sample, args.samples, gather.height, gather.width, args.lambdas);
+    const Mix mix = mix_of(args.augment, args.seed, *args.epoch, visit, args.samples, gather.height, gather.width,
+                           args.lambdas, args.visits);
     if (threads.is_first) {
-      args.labels_b[row] = args.x_labels[mix.partner];
+      args.labels_b[row] = args.x_labels[sample_of(mix.partner)];
       args.weights_b[row] = mix.label_weight(gather.height, gather.width);
     }
-    write_mixed(threads, gather, mix, sample, to);
+    write_mixed(threads, gather, mix, visit, to);
   } else if constexpr (kMode == Mode::augmented) {
-    write_augmented(threads, gather, sample, to);
+    write_augmented(threads, gather, visit, to);
   } else {
-    write_plain(gather.image(sample), to);
+    write_plain(gather.image(visit), to);
   }
 }
 

@@ -14,9 +14,9 @@ inline constexpr int kLambdas = 1 << kLambdaBits;
 
 inline namespace GRADRING_KERNEL_COPY {
 
-/// The other image that a sample is mixed with, and how.
+/// The other image that an image is mixed with, and how.
 struct Mix {
-  std::int64_t partner = 0;
+  std::int64_t partner = 0;   ///< a visit (draws.h)
   int weight = kWholeWeight;  ///< of the sample itself in each pixel; mixup
   Box box;                    ///< where the partner is shown instead; cutmix
 
@@ -41,22 +41,24 @@ constexpr int half_side(int side, int lambda) {
   return static_cast<int>(integer_sqrt(square * static_cast<std::uint64_t>(kWholeWeight - lambda) >> 18));
 }
 
-/// The mixture of a sample, if what.mixes(): a pure function, as draw_of.
+/// The mixture of a visit, if what.mixes(): a pure function, as draw_of.
 ///   words = philox(seed, counter) with purpose `mix`
-///   word 0: partner, uniform in the training set of `samples`; word 1: index in the table of lambdas (its upper bits),
+///   word 0: partner, uniform in the `samples` visits of the epoch on all ranks; word 1: index in the table of lambdas (its upper bits),
 ///   and with both mixup and cutmix, cutmix if its lowest bit is set; words 2, 3: row and column of the centre of
 ///   cutmix's box
 ///
-/// `lambdas` are kLambdas quantiles of lambda for mixup, if it is on, followed by those for cutmix, if that is on.
+/// `visits`: those of the epoch; null: each of the `samples` of the training set once. `lambdas` are kLambdas quantiles of lambda for mixup, if it is on, followed by those for cutmix, if that is on.
 ///
 /// Source    Zhang et al.: "mixup: beyond empirical risk minimization", 2018; Yun et al.: "CutMix", 2019;
 ///           torchvision.transforms.v2.MixUp and CutMix, which draw one lambda and box for a batch.
 /// Example   tests/kernels/ops/mix_test.cpp
-constexpr Mix mix_of(const Augmentation& what, std::uint64_t seed, std::int64_t epoch, std::int64_t sample,
-                     std::int64_t samples, int height, int width, const std::int32_t* lambdas) {
-  const auto words = words_of(seed, DrawPurpose::mix, epoch, sample);
+constexpr Mix mix_of(const Augmentation& what, std::uint64_t seed, std::int64_t epoch, std::int64_t visit,
+                     std::int64_t samples, int height, int width, const std::int32_t* lambdas,
+                     const std::int64_t* visits = nullptr) {
+  const auto words = words_of(seed, DrawPurpose::mix, epoch, visit);
   Mix mix;
   mix.partner = below(words[0], samples);
+  if (visits) mix.partner = visits[mix.partner];
   const bool both = what.mixup > 0 && what.cutmix > 0;
   const bool pastes = both ? (words[1] & 1) != 0 : what.cutmix > 0;
   const int lambda = lambdas[(words[1] >> (32 - kLambdaBits)) + (both && pastes ? kLambdas : 0)];

@@ -138,6 +138,7 @@ class CudnnBatchNormPlan final : public Plan {
     if (!engines.complete() && !pass.recomputed) ours_->enqueue_statistics(stream, pass);
     if (!engines.complete() || pass.recomputed) return ours_->enqueue_forward(stream, pass);
     auto* const mean = reinterpret_cast<float*>(pass.kept);
+    const float momentum = pass.overwrites_buffers ? 1 : layer_.momentum;
     float* const new_running[] = {in_workspace(pass.workspace, 2), in_workspace(pass.workspace, 3)};
     std::vector<CudnnPointer> tensors = {{kX, pass.x},
                                          {kMean, mean},
@@ -145,7 +146,7 @@ class CudnnBatchNormPlan final : public Plan {
                                          {kScale, as_f32(stream, pass.parameters[0], pass.workspace, 0)},
                                          {kBias, as_f32(stream, pass.parameters[1], pass.workspace, 1)},
                                          {kEpsilon, &layer_.eps},
-                                         {kMomentum, &layer_.momentum},
+                                         {kMomentum, &momentum},
                                          {kRunningMean, pass.buffers[0]},
                                          {kRunningVar, pass.buffers[1]},
                                          {kNewRunningMean, new_running[0]},

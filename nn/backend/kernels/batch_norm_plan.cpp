@@ -61,7 +61,7 @@ class BatchNormPlan final : public Plan {
                             .saved = reinterpret_cast<float*>(pass.kept),
                             .running_mean = pass.buffers[0],
                             .running_var = pass.buffers[1],
-                            .momentum = layer_.momentum});
+                            .momentum = pass.overwrites_buffers ? 1 : layer_.momentum});
   }
 
   void enqueue_forward(Stream& stream, const ForwardPass& pass) override {

@@ -9,6 +9,7 @@
 
 #include "data/datasets/dataset.h"
 #include "data/loader/sampler.h"
+#include "kernels/ops/gather_batch/draws.h"
 
 namespace gradring::data {
 namespace {
@@ -32,13 +33,52 @@ std::unique_ptr<StepSampler> make(const Dataset& dataset, Kind kind, int rank, i
       kind == Kind::distributed ? make_distributed_steps(spec) : make_sharded_steps(spec, {.samples = 5}), dataset, 3);
 }
 
-/// All samples of an epoch, sorted.
-std::vector<std::int64_t> epoch_of(const Dataset& dataset, Kind kind, int ranks, std::int64_t epoch) {
+/// All visits of an epoch, sorted.
+std::vector<std::int64_t> visits_of(const Dataset& dataset, Kind kind, int ranks, std::int64_t epoch) {
   std::vector<std::int64_t> all;
   for (int rank = 0; rank < ranks; ++rank)
     std::ranges::copy(make(dataset, kind, rank, ranks)->order(epoch), std::back_inserter(all));
   std::ranges::sort(all);
   return all;
+}
+
+/// All samples of an epoch, sorted.
+std::vector<std::int64_t> epoch_of(const Dataset& dataset, Kind kind, int ranks, std::int64_t epoch) {
+  std::vector<std::int64_t> all = visits_of(dataset, kind, ranks, epoch);
+  std::ranges::transform(all, all.begin(), kernels::gather_batch::sample_of);
+  std::ranges::sort(all);
+  return all;
+}
+
+/// So every visit has random draws of its own, which do not depend on the ranks.
+TEST(BalancedSteps, VisitsOfOneSampleDiffer) {
+  const InMemoryDataset dataset = unequal();
+  for (const Kind kind : {Kind::distributed, Kind::sharded})
+    for (const int ranks : {1, 2, 4, 5}) {
+      const std::vector<std::int64_t> visits = visits_of(dataset, kind, ranks, 2);
+      EXPECT_EQ(std::ranges::adjacent_find(visits), visits.end()) << ranks << " ranks";
+      std::vector<std::int64_t> partners = make(dataset, kind, 0, ranks)->visits(2);
+      std::ranges::sort(partners);
+      EXPECT_EQ(partners, visits) << "of mixtures are drawn from the same visits";
+    }
+}
+
+TEST(BalancedSteps, PaddingIsAFurtherVisit) {
+  const InMemoryDataset dataset = unequal();
+  const StepSamplerSpec three{.samples = kSamples, .world_size = 3, .samples_of_step = 30};
+  std::vector<std::int64_t> plain, balanced;
+  for (int rank = 0; rank < 3; ++rank) {  // 102 positions
+    StepSamplerSpec spec = three;
+    spec.rank = rank;
+    std::ranges::copy(make_distributed_steps(spec)->order(1), std::back_inserter(plain));
+    std::ranges::copy(make_balanced_steps(make_distributed_steps(spec), dataset, 3)->order(1),
+                      std::back_inserter(balanced));
+  }
+  for (std::vector<std::int64_t>* visits : {&plain, &balanced}) {
+    std::ranges::sort(*visits);
+    EXPECT_EQ(visits->size(), 102u);
+    EXPECT_EQ(std::ranges::adjacent_find(*visits), visits->end());
+  }
 }
 
 TEST(BalancedSteps, VisitClassesEquallyOften) {

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "kernels/base/error.h"
+#include "kernels/ops/gather_batch/draws.h"
 #include "tests/data/support/message_of.h"
 #include "tests/support/safetensors.h"
 
@@ -242,7 +243,11 @@ TEST(ShardedSteps, RejectShardsThatDoNotFitAStep) {
 
 TEST(DistributedSteps, CutPyTorchsOrder) {
   const auto steps = make_distributed_steps(spec_of(10, 1, 4, 8));  // three positions a rank, by two
-  EXPECT_EQ(steps->order(3), DistributedSampler({.samples = 10, .rank = 1, .world_size = 4, .seed = 5}).order(3));
+  std::vector<std::int64_t> samples = steps->order(3);
+  std::ranges::transform(samples, samples.begin(), kernels::gather_batch::sample_of);
+  EXPECT_EQ(samples, DistributedSampler({.samples = 10, .rank = 1, .world_size = 4, .seed = 5}).order(3));
+  EXPECT_EQ(kernels::gather_batch::earlier_visits_of(make_distributed_steps(spec_of(10, 3, 4, 8))->order(3).back()), 1)
+      << "the twelfth position is padding";
   ASSERT_EQ(steps->steps(), 2);
   const StepShare last = steps->step(1);
   EXPECT_EQ(last.begin, 2);

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
+#include <tuple>
 #include <vector>
 
 namespace gradring::kernels::gather_batch {
@@ -84,6 +86,27 @@ TEST(Draws, AlternatingFlipTakesTurns) {
     ++flips.at(flip(0));
   }
   expect_uniform(flips, kSamples);
+}
+
+/// A balanced sampler visits a sample several times in an epoch.
+TEST(Draws, EachVisitOfASampleHasItsOwn) {
+  std::vector<int> flips(2);
+  std::set<std::tuple<bool, int, int, int, int>> seen;
+  constexpr int kVisits = 100;
+  for (std::int64_t earlier = 0; earlier < kVisits; ++earlier) {
+    const std::int64_t visit = visit_of(7, earlier);
+    EXPECT_EQ(sample_of(visit), 7);
+    EXPECT_EQ(earlier_visits_of(visit), earlier);
+    const Draw draw = draw_of({.flip = Flip::random, .crop = 4, .cutout = 6}, kSeed, 1, visit, 32, 32);
+    ++flips.at(draw.flip);
+    seen.insert({draw.flip, draw.shift_y, draw.shift_x, draw.cut_top, draw.cut_left});
+    const auto alternating = [&](std::int64_t of) {
+      return draw_of({.flip = Flip::alternating}, kSeed, 1, of, 32, 32).flip;
+    };
+    EXPECT_EQ(alternating(visit), alternating(7) != (earlier % 2 == 1));
+  }
+  expect_uniform(flips, kVisits);
+  EXPECT_GT(seen.size(), 95u);
 }
 
 /// DeVries and Taylor's Cutout(n_holes=1, length): a square about a pixel of the image, clipped to it.

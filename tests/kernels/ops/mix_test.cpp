@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <set>
 #include <vector>
 
 namespace gradring::kernels::gather_batch {
@@ -43,6 +44,18 @@ TEST(Mix, PartnersAndLambdasAreUniform) {
       const double expected = kMixDraws / static_cast<double>(counts->size());
       EXPECT_NEAR(count, expected, 5 * std::sqrt(expected));
     }
+}
+
+TEST(Mix, PartnersAreVisitsOfTheEpoch) {
+  const auto lambdas = uniform_lambdas();
+  std::vector<std::int64_t> visits;
+  for (std::int64_t i = 0; i < kMixSamples; ++i) visits.push_back(visit_of(i % 2, i / 2));
+  std::set<std::int64_t> partners;
+  for (std::int64_t earlier = 0; earlier < 200; ++earlier)
+    partners.insert(mix_of({.mixup = 1000}, kMixSeed, 3, visit_of(5, earlier), kMixSamples, kMixHeight, kMixWidth,
+                           lambdas.data(), visits.data())
+                        .partner);
+  EXPECT_EQ(partners, std::set<std::int64_t>(visits.begin(), visits.end()));
 }
 
 /// CutMix.make_params of torchvision.transforms.v2, in f64, with the same random numbers.

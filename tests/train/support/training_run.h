@@ -37,10 +37,13 @@ class Recorder final : public train::MetricsSink {
   std::vector<std::int64_t> back_to;  ///< steps, one for each time that training went back
 };
 
-/// Keeps checkpoints in memory.
+/// Keeps checkpoints in memory, of each step the last one.
 class KeptCheckpoints final : public train::CheckpointSink {
  public:
-  void save(train::Checkpoint checkpoint) override { all.push_back(std::move(checkpoint)); }
+  void save(train::Checkpoint checkpoint) override {
+    std::erase_if(all, [&](const train::Checkpoint& kept) { return kept.step == checkpoint.step; });
+    all.push_back(std::move(checkpoint));
+  }
   std::vector<std::string> take_problems() override { return {}; }
   bool is_idle(std::chrono::milliseconds) override { return true; }
   int failures() const override { return 0; }

@@ -56,21 +56,25 @@ void CopiedBatch::enqueue_preparation(kernels::Stream& stream, std::int64_t coun
                      .elements = static_cast<std::size_t>(count) * sample_elements_});
 }
 
-void HostBatchLoader::begin_epoch(kernels::Stream&, std::int64_t epoch, std::vector<std::int64_t> order,
-                                  std::int64_t position) {
-  check_position(order, position);
+void HostBatchLoader::begin_epoch(kernels::Stream&, Epoch epoch) {
+  check_position(epoch);
   in_flight_.clear();
-  order.erase(order.begin(), order.begin() + position);
-  first_ = position;
-  loader_.reset();  // of two threads one at a time adds to the trace
+  epoch.order.erase(epoch.order.begin(), epoch.order.begin() + epoch.position);
+  first_ = epoch.position;
+  loader_.reset();  // the old thread and the new one must not add to the trace, or read visits_, at once
+  visits_ = std::move(epoch.visits);
   loader_ = std::make_unique<data::Loader>(
       spec_.dataset, spec_.device,
       data::LoaderSpec{
-          .indices = std::move(order),
+          .indices = std::move(epoch.order),
           .batch_size = spec_.batch_size,
           .window = spec_.window,
           .normalize = spec_.normalize,
-          .augmentation = {.what = spec_.augment, .seed = spec_.augment_seed, .epoch = epoch, .lambdas = lambdas_},
+          .augmentation = {.what = spec_.augment,
+                           .seed = spec_.augment_seed,
+                           .epoch = epoch.number,
+                           .lambdas = lambdas_,
+                           .visits = visits_},
           .threads = spec_.threads,
           .depth = kDepth,
           .trace = spec_.trace});
@@ -136,6 +140,10 @@ void ResidentBatchLoader::prepare_mixtures(const BatchLoaderSpec& spec, kernels:
   lambdas_ = spec.device.allocate(std::span(lambdas).size_bytes());
   labels_b_ = spec.device.allocate(bytes_of(spec.batch_size, sizeof(std::int32_t)));
   weights_b_ = spec.device.allocate(bytes_of(spec.batch_size, sizeof(float)));
+  if (spec.repeats_samples) {
+    visits_ = spec.device.allocate(bytes_of(samples_, sizeof(std::int64_t)));
+    host_visits_ = spec.device.allocate(visits_.size(), MemoryKind::pinned);
+  }
   stream.enqueue_copy(lambdas_.data(), lambdas.data(), lambdas_.size());
   stream.synchronize(deadline);
 }
@@ -160,18 +168,20 @@ void ResidentBatchLoader::upload(const data::Dataset& dataset, kernels::Stream& 
   stream.synchronize(deadline);
 }
 
-void ResidentBatchLoader::begin_epoch(kernels::Stream& stream, std::int64_t epoch, std::vector<std::int64_t> order,
-                                      std::int64_t position) {
-  check_position(order, position);
-  check(static_cast<std::int64_t>(order.size()) <= samples_, "an epoch's order has more samples than the data set");
-  geometry_.samples = static_cast<std::int64_t>(order.size()) - position;
-  first_position_ = position;
+void ResidentBatchLoader::begin_epoch(kernels::Stream& stream, Epoch epoch) {
+  check_position(epoch);
+  check(std::ssize(epoch.order) <= samples_, "an epoch's order has more samples than the data set");
+  check(visits_.size() == std::span(epoch.visits).size_bytes(), "an epoch of mixtures has not as many visits as samples");
+  geometry_.samples = std::ssize(epoch.order) - epoch.position;
+  first_position_ = epoch.position;
   batch_ = 0;
   auto* host = host_order_.as<std::int64_t>();
-  std::ranges::copy(order, host);
-  host[samples_] = position;
-  host[samples_ + 1] = epoch;
-  stream.enqueue_copy(order_.data(), host, order.size() * sizeof(std::int64_t));
+  std::ranges::copy(epoch.order, host);
+  host[samples_] = epoch.position;
+  host[samples_ + 1] = epoch.number;
+  std::ranges::copy(epoch.visits, host_visits_.as<std::int64_t>());
+  if (visits_.size() > 0) stream.enqueue_copy(visits_.data(), host_visits_.data(), visits_.size());
+  stream.enqueue_copy(order_.data(), host, epoch.order.size() * sizeof(std::int64_t));
   stream.enqueue_copy(first_.data(), host + samples_, sizeof(std::int64_t));
   stream.enqueue_copy(epoch_.data(), host + samples_ + 1, sizeof(std::int64_t));
 }
@@ -205,6 +215,7 @@ void ResidentBatchLoader::enqueue_preparation(kernels::Stream& stream, std::int6
                        .lambdas = lambdas_.as<std::int32_t>(),
                        .labels_b = labels_b_.as<std::int32_t>(),
                        .weights_b = weights_b_.as<float>(),
+                       .visits = visits_.as<std::int64_t>(),
                        .arrivals = arrivals_.as<unsigned>()});
 }
 

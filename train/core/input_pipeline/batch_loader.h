@@ -53,6 +53,7 @@ struct BatchLoaderSpec {
   data::NormalizeSpec normalize = {};
   data::Augmentation augment = {};
   std::uint64_t augment_seed = 0;
+  bool repeats_samples = false;          ///< epochs have visits (data::StepSampler::visits)
   int threads = 1;                       ///< of a HostBatchLoader
   kernels::TraceTrack* trace = nullptr;  ///< as data::LoaderSpec
 };
@@ -67,10 +68,15 @@ class BatchLoader : public DeviceBatch {
     std::chrono::nanoseconds data_wait{0};  ///< how long next() blocked
   };
 
-  /// Begins epoch number `epoch` of these samples of the data set, at `position` in the order. Augmentation depends on
-  /// the number. All batches of the last epoch must have been taken, and the steps that use them be done.
-  virtual void begin_epoch(kernels::Stream& stream, std::int64_t epoch, std::vector<std::int64_t> order,
-                           std::int64_t position) = 0;
+  /// What a sampler deals to this rank (data::StepSampler).
+  struct Epoch {
+    std::int64_t number = 0;  ///< on which the augmentation depends
+    std::vector<std::int64_t> order = {};
+    std::int64_t position = 0;              ///< in the order, where the epoch begins
+    std::vector<std::int64_t> visits = {};  ///< needed for mixtures, with repeats_samples
+  };
+  /// Begins an epoch. All batches of the last one must have been taken, and the steps that use them be done.
+  virtual void begin_epoch(kernels::Stream& stream, Epoch epoch) = 0;
   /// Advances to the next batch, which the next enqueue_copies and enqueue_preparation bring; nullopt at the epoch's
   /// end.
   ///
@@ -79,8 +85,9 @@ class BatchLoader : public DeviceBatch {
 
  protected:
   /// Errors    InvalidArgument if `position` is outside the order.
-  static void check_position(std::span<const std::int64_t> order, std::int64_t position) {
-    check(position >= 0 && position <= std::ssize(order), "the first sample of the epoch is not in its order");
+  static void check_position(const Epoch& epoch) {
+    check(epoch.position >= 0 && epoch.position <= std::ssize(epoch.order),
+          "the first sample of the epoch is not in its order");
   }
 };
 
@@ -122,8 +129,7 @@ class HostBatchLoader final : public BatchLoader {
   explicit HostBatchLoader(const BatchLoaderSpec& spec)
       : spec_(spec), lambdas_(data::lambdas_of(spec.augment)), batch_(spec) {}
 
-  void begin_epoch(kernels::Stream& stream, std::int64_t epoch, std::vector<std::int64_t> order,
-                   std::int64_t position) override;
+  void begin_epoch(kernels::Stream& stream, Epoch epoch) override;
   std::optional<Next> next(Deadline deadline) override;
   void enqueue_copies(kernels::Stream& stream) override;
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override {
@@ -151,6 +157,7 @@ class HostBatchLoader final : public BatchLoader {
   std::vector<std::int32_t> lambdas_;
   CopiedBatch batch_;
   std::int64_t first_ = 0;                // position in the epoch at which the loader began
+  std::vector<std::int64_t> visits_;      // which the loader reads
   std::unique_ptr<data::Loader> loader_;  // of this epoch
   std::deque<InFlight> in_flight_;        // after loader_, which must outlive them
 };
@@ -166,8 +173,7 @@ class ResidentBatchLoader final : public BatchLoader {
   /// Errors    DeviceError if it does not fit there.
   ResidentBatchLoader(const BatchLoaderSpec& spec, kernels::Stream& stream, Deadline deadline);
 
-  void begin_epoch(kernels::Stream& stream, std::int64_t epoch, std::vector<std::int64_t> order,
-                   std::int64_t position) override;
+  void begin_epoch(kernels::Stream& stream, Epoch epoch) override;
   std::optional<Next> next(Deadline deadline) override;
   void enqueue_copies(kernels::Stream&) override {}
   void enqueue_preparation(kernels::Stream& stream, std::int64_t count) override;
@@ -201,7 +207,9 @@ class ResidentBatchLoader final : public BatchLoader {
   kernels::Buffer epoch_;         // i64: its number on the device
   kernels::Buffer arrivals_;      // as gather_batch::Args; 0
   kernels::Buffer host_order_;    // pinned: the order of this epoch, then its start and its number
-  kernels::Buffer lambdas_;       // i32, as data::lambdas_of; this and labels_b_, weights_b_: empty without mixtures
+  kernels::Buffer lambdas_;       // i32, as data::lambdas_of; this and what follows, but images_: empty without mixtures
+  kernels::Buffer visits_;        // i64, [samples]; empty also where samples are not repeated
+  kernels::Buffer host_visits_;   // pinned, likewise
   kernels::Buffer images_;
   kernels::Buffer labels_;
   kernels::Buffer labels_b_, weights_b_;

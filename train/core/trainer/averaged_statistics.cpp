@@ -2,9 +2,9 @@
 #include "train/core/trainer/averaged_statistics.h"
 
 #include <algorithm>
-#include <cstring>
+#include <functional>
+#include <span>
 
-#include "data/loader/sampler.h"
 #include "train/core/input_pipeline/batch_loader.h"
 #include "train/core/optim/optimizer.h"
 #include "train/core/trainer/from_config.h"
@@ -15,70 +15,76 @@ namespace {
 
 std::string averaged_name(const std::string& buffer) { return std::string(kEmaState) + "." + buffer; }
 
-/// By how much a batch moves each buffer of the model, in the order of nn::buffers_of.
-std::vector<float> momenta_of(const nn::Model& model) {
-  std::vector<float> momenta;
-  for (const nn::NamedLayer& named : model.layers)
-    if (const auto* layer = std::get_if<nn::BatchNorm2d>(&named.layer))
-      momenta.insert(momenta.end(), 2, layer->momentum);
-  return momenta;
-}
-
 }  // namespace
+
+/// The samples of each batch: of --reproducible those of a step's micro-batch, which do not depend on the number of
+/// ranks; else equally many on each rank.
+std::unique_ptr<data::StepSampler> AveragedStatistics::make_batches() const {
+  data::StepSamplerSpec spec{.samples = parts_.train_set.size(),
+                             .rank = parts_.group.rank(),
+                             .world_size = parts_.group.world_size()};
+  if (parts_.micro_batch > 0) {
+    spec.samples_of_step = parts_.micro_batch;
+    return data::make_sharded_steps(spec, {.samples = parts_.shard});
+  }
+  const std::int64_t share = spec.samples / spec.world_size;
+  const std::int64_t size = std::min({replica_.training_program().max_batch(), kEvalBatch, share});
+  spec.samples_of_step = size * spec.world_size;
+  return size > 0 ? data::make_distributed_steps(spec) : nullptr;
+}
 
 void AveragedStatistics::compute(const nn::Weights& averaged) {
   ModelBuffers& buffers = replica_.buffers();
-  const std::int64_t share = parts_.train_set.size() / parts_.group.world_size();
-  const std::int64_t size = std::min({replica_.training_program().max_batch(), kEvalBatch, share});
+  const std::unique_ptr<data::StepSampler> sampler = make_batches();
   forget();
-  if (buffers.tensors().empty() || size == 0) return;
+  if (buffers.tensors().empty() || !sampler) return;
   const Deadline deadline = parts_.group.after_collectives();
   kernels::Buffer own = buffers.on_host(deadline);
   std::vector<double> sums(own.size() / sizeof(float));
-  const std::int64_t batches = share / size;
-  add_batches(averaged, sums, batches, size);
-  parts_.group.all_reduce_on_host(sums);
+  const std::int64_t batches = std::max<std::int64_t>(1, parts_.train_set.size() / sampler->samples_of_step());
+  add_batches(averaged, sums, *sampler, batches);
   buffers.set(own, deadline);
-  const double count = static_cast<double>(batches) * parts_.group.world_size();
+  auto count = static_cast<double>(batches);
+  if (parts_.micro_batch == 0) {  // else all ranks have the sums of whole batches
+    parts_.group.all_reduce_on_host(sums);
+    count *= parts_.group.world_size();
+  }
   std::ranges::transform(sums, own.as<float>(), [&](double sum) { return static_cast<float>(sum / count); });
   values_ = std::move(own);
 }
 
-/// A batch moves buffers that are 0 to its statistics times their momentum.
-void AveragedStatistics::add_batches(const nn::Weights& weights, std::vector<double>& sums, std::int64_t batches,
-                                     std::int64_t size) {
+void AveragedStatistics::add_batches(const nn::Weights& weights, std::vector<double>& sums,
+                                     const data::StepSampler& sampler, std::int64_t batches) {
   ModelBuffers& buffers = replica_.buffers();
   kernels::Stream& stream = replica_.stream();
-  const std::vector<float> momenta = momenta_of(replica_.model());
-  check(momenta.size() == buffers.tensors().size(), "the model has buffers that are no statistics of batches");
-  const auto sampler = data::make_distributed_steps({.samples = parts_.train_set.size(),
-                                                     .rank = parts_.group.rank(),
-                                                     .world_size = parts_.group.world_size(),
-                                                     .samples_of_step = size * parts_.group.world_size()});
-  std::vector<std::int64_t> order = sampler->order(0);
-  order.resize(static_cast<std::size_t>(batches * size));
+  std::vector<std::int64_t> order = sampler.order(0);
+  order.resize(static_cast<std::size_t>(sampler.step(batches - 1).end));
   HostBatchLoader loader({.dataset = parts_.train_set,
                           .device = replica_.memory().on(MemoryClass::batches),
                           .kernels = parts_.kernels,
-                          .batch_size = size,
+                          .batch_size = sampler.most_of_rank(),
+                          .window = sampler.micro_batch_of_rank(),
                           .dtype = replica_.training_program().dtype(),
                           .normalize = parts_.normalize});
-  loader.begin_epoch(stream, 0, std::move(order), 0);
+  loader.begin_epoch(stream, {.order = std::move(order)});
   nn::NoObserver no_observer;
-  while (const auto batch = loader.next(Deadline::after(parts_.group.timeout()))) {
+  for (std::int64_t i = 0; i < batches; ++i) {
+    const data::StepShare share = sampler.step(i);
     buffers.clear();
-    loader.enqueue_copies(stream);
-    loader.enqueue_preparation(stream, batch->count);
-    replica_.training_program().enqueue_forward(stream, weights, {.x = loader.images(), .samples = batch->count},
-                                                no_observer);
-    const kernels::Buffer moved = buffers.on_host(parts_.group.after_collectives());
-    const nn::Arena arena = buffers.arena(moved);
-    for (std::size_t i = 0; i < momenta.size(); ++i) {
-      if (momenta[i] == 0) continue;
-      const float* values = arena.parameter(static_cast<int>(i));
-      double* sum = sums.data() + (values - moved.as<float>());
-      for (std::int64_t c = 0; c < buffers.tensors()[i].shape.elements(); ++c) sum[c] += values[c] / momenta[i];
+    if (share.end > share.begin) {
+      check(loader.next(Deadline::after(parts_.group.timeout())).has_value(), "the training set ended early");
+      loader.enqueue_copies(stream);
+      loader.enqueue_preparation(stream, share.end - share.begin);
     }
+    replica_.training_program().enqueue_forward(
+        stream, weights,
+        {.x = loader.images(),
+         .samples = share.end - share.begin,
+         .random = replica_.step().random_key(share.position + share.first, share.stride),
+         .overwrites_buffers = true},
+        no_observer);
+    const kernels::Buffer found = buffers.on_host(parts_.group.after_collectives());
+    std::ranges::transform(sums, std::span(found.as<float>(), sums.size()), sums.begin(), std::plus<>());
   }
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "comm/process_group.h"
 #include "data/datasets/dataset.h"
 #include "data/loader/normalize.h"
+#include "data/loader/sampler.h"
 #include "kernels/ops/kernel_set.h"
 #include "kernels/runtime/device.h"
 #include "nn/program/program.h"
@@ -20,9 +22,10 @@ namespace gradring::train {
 /// belong to the weights of its last steps.
 ///
 /// Algorithm  for each buffer, the mean over batches of the training set of what a forward pass in training mode finds
-///            in each batch, with the averaged weights. Samples are shuffled, and not augmented. All batches are of equal
-///            size, and each rank has equally many; the rest of the samples is left out.
-/// Numerics   means in f64, the same on every rank.
+///            in each batch, with the averaged weights and dropout. Samples are shuffled, and not augmented. All batches
+///            are of equal size, and each rank has equally many; the rest of the samples is left out. With micro_batch
+///            a batch is one of all ranks, which normalize it together (SyncBatchNorm).
+/// Numerics   means in f64, equal on every rank; with micro_batch the bits do not depend on the number of ranks.
 /// Cost       a forward pass over the training set; the host copies all buffers after each batch.
 /// Threads    the trainer's. Parts and replica must outlive it.
 /// Source     torch.optim.swa_utils.update_bn
@@ -34,6 +37,8 @@ class AveragedStatistics {
     const kernels::KernelSet& kernels;
     comm::ProcessGroup& group;
     data::NormalizeSpec normalize = {};
+    std::int64_t micro_batch = 0;  ///< samples of a batch over all ranks, in whole shards (--reproducible); 0: any
+    std::int64_t shard = 0;        ///< samples of a shard, with micro_batch only
   };
   AveragedStatistics(const Parts& parts, Replica& replica) : parts_(parts), replica_(replica) {}
 
@@ -47,7 +52,9 @@ class AveragedStatistics {
   void forget() { values_ = {}; }
 
  private:
-  void add_batches(const nn::Weights& weights, std::vector<double>& sums, std::int64_t batches, std::int64_t size);
+  std::unique_ptr<data::StepSampler> make_batches() const;
+  void add_batches(const nn::Weights& weights, std::vector<double>& sums, const data::StepSampler& sampler,
+                   std::int64_t batches);
 
   Parts parts_;
   Replica& replica_;

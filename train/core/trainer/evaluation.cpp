@@ -124,7 +124,7 @@ Evaluation evaluate(const EvaluationParts& parts) {
                            .dtype = parts.program.dtype(),
                            .normalize = parts.normalize,
                            .trace = parts.trace});
-  batches.begin_epoch(parts.stream, 0, sampler.order(0), 0);
+  batches.begin_epoch(parts.stream, {.order = sampler.order(0)});
   BatchLogits batch_logits(parts, batches);
   Tally tally(parts.dataset.classes());
   double loss_sum = 0;

@@ -43,7 +43,12 @@ Evaluator::Evaluator(const TrainerWorld& world, Replica& replica, EvaluatorSpec 
       replica_(replica),
       spec_(std::move(spec)),
       statistics_(
-          {.train_set = world.train_set, .kernels = world.kernels, .group = world.group, .normalize = spec_.normalize},
+          {.train_set = world.train_set,
+           .kernels = world.kernels,
+           .group = world.group,
+           .normalize = spec_.normalize,
+           .micro_batch = spec_.micro_batch,
+           .shard = spec_.shard},
           replica),
       program_(replica.model(), kEvalBatch, nn::ProgramMode::evaluation, world.backend,
                {replica.memory().on(MemoryClass::activations), replica.memory().on(MemoryClass::workspace)},

@@ -43,6 +43,7 @@ struct EvaluatorSpec {
   Tta tta{};              ///< of the end
   bool resident = false;  ///< what select() evaluates is kept on the device, if it fits there
   bool recorded = false;  ///< as ResidentEvaluation::Parts
+  std::int64_t micro_batch = 0, shard = 0;  ///< as AveragedStatistics::Parts
 };
 
 /// Evaluates a replica while it is trained. Collective, with the same results on every rank.

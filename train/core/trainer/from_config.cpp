@@ -178,6 +178,7 @@ MemoryPlanSpec memory_plan_spec(const TrainConfig& config, const kernels::Device
           .eval_batch = kEvalBatch,
           .world_size = world_size,
           .augment = config.augment,
+          .repeats_samples = config.sampler == Sampler::balanced,
           .copies_evaluations = config.val_split || config.tta != Tta::none || config.optimizer.ema > 0};
 }
 

@@ -57,7 +57,8 @@ void plan_batches(const MemoryPlanSpec& spec, const MemoryPlanWorld& world, cons
                                  .batch_size = replica.batch_size,
                                  .dtype = replica.precision,
                                  .keeps_f32 = replica.devices == 1 && programs.reads_f32,
-                                 .augment = spec.augment};
+                                 .augment = spec.augment,
+                                 .repeats_samples = spec.repeats_samples};
   const BatchLoaderSpec evaluation{.dataset = world.evaluated,
                                    .device = device,
                                    .kernels = world.kernels,

@@ -18,6 +18,7 @@ struct MemoryPlanSpec {
   std::int64_t eval_batch = 0;  ///< samples per evaluation batch
   int world_size = 1;
   data::Augmentation augment = {};  ///< of the training set
+  bool repeats_samples = false;     ///< as BatchLoaderSpec
   bool copies_evaluations = false;  ///< some evaluations copy their batches though `resident`
 };
 

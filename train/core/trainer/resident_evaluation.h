@@ -35,7 +35,7 @@ class ResidentShard {
   BatchLoader& batches() { return *batches_; }
   std::int64_t samples() const { return std::ssize(order_); }
   /// Begins a pass over all samples. Everything enqueued in the pass before must be done.
-  void begin(kernels::Stream& stream) { batches_->begin_epoch(stream, 0, order_, 0); }
+  void begin(kernels::Stream& stream) { batches_->begin_epoch(stream, {.order = order_}); }
 
  private:
   std::vector<std::int64_t> order_;

@@ -85,10 +85,7 @@ void TrainStep::enqueue_forward(DeviceBatch& batch, const Shape& shape, nn::Step
   parts_.program.enqueue_forward(parts_.stream, parts_.weights.view(),
                                  {.x = batch.images(),
                                   .samples = shape.count,
-                                  .random = {.seed = spec_.seed,
-                                             .step = &device_state()->applied_steps,
-                                             .first = shape.first,
-                                             .stride = shape.stride},
+                                  .random = random_key(shape.first, shape.stride),
                                   .x_dtype = batch.images_dtype()},
                                  observer);
   clock_.end(phases_.forward);

@@ -163,6 +163,11 @@ class TrainStep {
   /// Resumes from `state`.
   void set_state(const kernels::step_state::StepState& state, Deadline deadline);
 
+  /// The random numbers of a pass between steps: those of the next step, from number `first` of its samples on.
+  nn::RandomKey random_key(std::int64_t first, std::int64_t stride) const {
+    return {.seed = spec_.seed, .step = &device_state()->applied_steps, .first = first, .stride = stride};
+  }
+
   /// Records its phases; on a GPU as Replica::trace.
   void trace(kernels::TraceTrack& track) { trace_ = &track; }
 

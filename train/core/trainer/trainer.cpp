@@ -9,6 +9,7 @@
 
 #include "data/loader/sampler.h"
 #include "train/core/config/resolve.h"
+#include "train/core/trainer/parameter_tensors.h"
 
 namespace gradring::train {
 namespace {
@@ -88,7 +89,9 @@ bool Trainer::run_epoch() {
   std::vector<std::int64_t> order = sampler_->order(epoch_);
   const bool at_end = first == sampler_->steps();  // a request has stopped the run after the last step
   const std::int64_t begin = at_end ? std::ssize(order) : sampler_->step(first).begin;
-  batches_->begin_epoch(replica_.stream(), epoch_, std::move(order), begin);
+  BatchLoader::Epoch epoch{.number = epoch_, .order = std::move(order), .position = begin};
+  if (config_.augment.mixes()) epoch.visits = sampler_->visits(epoch_);
+  batches_->begin_epoch(replica_.stream(), std::move(epoch));
   last_report_ = Clock::now();
   for (std::int64_t step = first; step < sampler_->steps() && !enough_steps(); ++step) {
     trace_next_step();
@@ -106,6 +109,7 @@ bool Trainer::run_epoch() {
   }
   take_results(true);
   if (roll_back_if_requested()) return false;
+  save(std::nullopt);  // an evaluation that fails loses no step: a resume begins with it
   if (progress_.position == sampler_->end_position()) {
     ++progress_.epoch;
     progress_.position = 0;
@@ -152,6 +156,7 @@ void Trainer::save(std::optional<double> score) {
                       .precision = precision_name(replica_.program().dtype()),
                       .dataset = facts_};
   if (!world_.checkpoints) return;
+  if (!score && !non_finite_weights(state.replica.model).empty()) return;  // the last good checkpoint stays the newest
   if (score) std::ranges::move(evaluator_.averaged_statistics().records(), std::back_inserter(state.replica.state));
   world_.checkpoints->save(to_checkpoint(std::move(state), to_toml(config_), score));
 }

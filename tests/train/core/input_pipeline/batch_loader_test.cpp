@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 
 #include "data/datasets/dataset.h"
 #include "data/loader/sampler.h"
 #include "kernels/base/error.h"
 #include "kernels/host/host_device.h"
+#include "kernels/ops/gather_batch/draws.h"
 #include "train/core/input_pipeline/batch_loader.h"
 
 namespace gradring::tests {
@@ -28,12 +30,12 @@ data::InMemoryDataset colours(std::int64_t samples) {
 /// The batches of two epochs, the second of which begins at `first`: images and labels, as bytes.
 std::vector<std::vector<std::byte>> batches_of(train::BatchLoader& loader, kernels::Device& device,
                                                std::size_t image_bytes, const std::vector<std::int64_t>& order,
-                                               std::int64_t first) {
+                                               std::int64_t first, const std::vector<std::int64_t>& visits = {}) {
   const auto stream = device.make_stream(kernels::StreamMode::in_place);
   std::vector<std::vector<std::byte>> batches;
   for (std::int64_t epoch : {0, 1}) {
     std::int64_t position = epoch == 0 ? 0 : first;
-    loader.begin_epoch(*stream, epoch, order, position);
+    loader.begin_epoch(*stream, {.number = epoch, .order = order, .position = position, .visits = visits});
     while (const auto next = loader.next(soon())) {
       EXPECT_EQ(next->position, position);
       position += next->count;
@@ -110,6 +112,34 @@ TEST_P(BatchLoaders, AugmentWithTheSameBits) {
   }
 }
 
+/// As with a balanced sampler.
+TEST_P(BatchLoaders, AugmentRepeatedSamplesWithTheSameBits) {
+  kernels::HostDevice device;
+  const kernels::KernelSet kernels = kernels::kernel_set();
+  const auto dataset = colours(23);
+  const auto stream = device.make_stream(kernels::StreamMode::in_place);
+  std::vector<std::int64_t> visits;
+  for (std::int64_t i = 0; i < 23; ++i) visits.push_back(kernels::gather_batch::visit_of(i % 2, i / 2));
+  train::BatchLoaderSpec spec{.dataset = dataset,
+                              .device = device,
+                              .kernels = kernels,
+                              .batch_size = 1,
+                              .dtype = GetParam(),
+                              .augment_seed = 8,
+                              .repeats_samples = true};
+  for (const char* text : {"crop=2,flip", "mixup=1", "crop=1,flip,mixup=0.4,cutmix=1,cutout=1"}) {
+    spec.augment = data::parse_augmentation(text);
+    const std::vector<std::int64_t> partners = spec.augment.mixes() ? visits : std::vector<std::int64_t>();
+    train::HostBatchLoader loaded(spec);
+    train::ResidentBatchLoader resident(spec, *stream, soon());
+    const auto seen = batches_of(loaded, device, 45 * kernels::size_of(GetParam()), visits, 0, partners);
+    EXPECT_EQ(batches_of(resident, device, 45 * kernels::size_of(GetParam()), visits, 0, partners), seen) << text;
+    EXPECT_GT(std::set(seen.begin(), seen.begin() + 23).size(), 15u) << text << ": views of two samples";
+    if (!spec.augment.mixes()) continue;
+    EXPECT_THROW(resident.begin_epoch(*stream, {.order = visits}), InvalidArgument) << "without visits";
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(OfType, BatchLoaders, testing::Values(DType::f32, DType::f16, DType::bf16),
                          [](const auto& type) { return std::string(name_of(type.param)); });
 
@@ -126,8 +156,8 @@ TEST(ResidentBatchLoader, RejectsWrongChannelsAndPositions) {
   EXPECT_THROW(train::ResidentBatchLoader(two_channels, *stream, soon()), InvalidArgument);
   train::ResidentBatchLoader loader({.dataset = dataset, .device = device, .kernels = kernels, .batch_size = 2},
                                     *stream, soon());
-  EXPECT_THROW(loader.begin_epoch(*stream, 0, {0, 1, 2, 0}, 0), InvalidArgument);
-  EXPECT_THROW(loader.begin_epoch(*stream, 0, {0, 1, 2}, 4), InvalidArgument);
+  EXPECT_THROW(loader.begin_epoch(*stream, {.order = {0, 1, 2, 0}}), InvalidArgument);
+  EXPECT_THROW(loader.begin_epoch(*stream, {.order = {0, 1, 2}, .position = 4}), InvalidArgument);
 }
 
 }  // namespace

@@ -55,11 +55,25 @@ class AveragedStatistics : public ::testing::Test {
                                        .labels = std::vector<std::int32_t>(13)}};
 };
 
+/// update_bn ignores the momentum, and runs dropout as in training: here it comes after the last statistics.
+constexpr const char* kWithoutMomentumWithDropout = R"(
+layers = [
+  { conv2d = "conv0", out = 4, kernel = 3, bias = false },
+  { batch_norm2d = "bn0", momentum = 1e-6 },
+  { relu = "relu0" },
+  { conv2d = "conv1", out = 5, kernel = 3, bias = false },
+  { batch_norm2d = "bn1", momentum = 0 },
+  { global_avg_pool2d = "pool" },
+  { flatten = "flatten" },
+  { dropout = "drop", p = 0.5 },
+  { linear = "fc", out = "classes" },
+])";
+
 TEST_F(AveragedStatistics, AreThoseOfPyTorchsUpdateBn) {
   for (const int world : {1, 2})
-    for (const bool recorded : {false, true})
+    for (const char* model : {kModel, kWithoutMomentumWithDropout})
       run_ranks(world, [&](comm::ProcessGroup& group) {
-        RankRig rig(group, images_, {.model = {"net.toml", kModel}, .max_batch = 5, .recorded = recorded});
+        RankRig rig(group, images_, {.model = {"net.toml", model}, .max_batch = 5, .recorded = model == kModel});
         const Deadline deadline = group.after_collectives();
         train::Replica& replica = rig.replica();
         replica.load_weights(weights(), "golden", deadline);

@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "data/datasets/open_dataset.h"
 #include "tests/support/sanitizer.h"
 #include "tests/train/support/training_run.h"
@@ -118,6 +120,23 @@ TEST_P(ReproducibleBatchNorm, ResumesOnOtherRanks) {
         expect_same(run(world, resumed, {.checkpoint = whole.checkpoints.of_step(step), .from = "step"}), whole,
                     std::to_string(world) + " ranks from step " + std::to_string(step));
       }
+}
+
+/// The statistics of averaged weights (--ema), which a pass over the training set finds.
+TEST_P(ReproducibleBatchNorm, HasOneSetOfAveragedStatisticsForAnyNumberOfRanks) {
+  train::TrainConfig averaging = config();
+  averaging.epochs = 1;
+  averaging.optimizer.ema = 0.9;
+  const auto averaged = [](const TrainingRun& run) {
+    std::map<std::string, std::vector<std::byte>> found;
+    for (const train::TensorRecord& tensor : run.checkpoints.all.back().state)
+      if (tensor.name.find(".running_") != std::string::npos) found[tensor.name] = tensor.bytes;
+    return found;
+  };
+  const TrainingRun one = run(1, averaging);
+  ASSERT_EQ(averaged(one).size(), 6u);
+  for (const int world : world_sizes({2, 3, 7}))
+    EXPECT_EQ(averaged(run(world, averaging)), averaged(one)) << world << " ranks";
 }
 
 TEST_P(ReproducibleBatchNorm, RejectsAnotherMicroBatchOnAResume) {

@@ -315,5 +315,36 @@ TEST_F(ResumeElsewhere, InitializesTensorsAnewThatTheWeightsDoNotSet) {
   }
 }
 
+/// The test set of a training whose evaluation fails.
+class UnreadableDataset final : public data::Dataset {
+ public:
+  explicit UnreadableDataset(const data::Dataset& like) : like_(like) {}
+  std::string_view name() const override { return like_.name(); }
+  std::int64_t size() const override { return like_.size(); }
+  kernels::Shape shape() const override { return like_.shape(); }
+  int classes() const override { return like_.classes(); }
+  std::span<const std::string> class_names() const override { return like_.class_names(); }
+  std::span<const std::uint8_t> pixels(std::int64_t) const override { throw Error("cannot be read"); }
+  int label(std::int64_t index) const override { return like_.label(index); }
+
+ private:
+  const data::Dataset& like_;
+};
+
+TEST(ResumeOfAnEpoch, BeginsWithTheEvaluationThatFailed) {
+  const auto digits = data::open_dataset("digits", data::Split::train, "");
+  const auto train_set = head_of(*digits, 12), test_set = head_of(*digits, 5);
+  const train::TrainConfig config = config_for(2, 4);
+  const TrainingRun whole = train(1, config, train_set, test_set);
+  TrainingRun failed;
+  EXPECT_THROW(train(failed, 1, config, train_set, UnreadableDataset(test_set)), Error);
+  ASSERT_EQ(failed.checkpoints.all.size(), 1u) << "no step is lost";
+  const TrainingRun rest = resumed(1, config, train_set, test_set, failed.checkpoints.all.front());
+  ASSERT_EQ(rest.rank0.evals.size(), 2u);
+  for (std::size_t epoch : {0, 1}) EXPECT_EQ(rest.rank0.evals[epoch].loss, whole.rank0.evals[epoch].loss);
+  EXPECT_EQ(rest.rank0.steps.size(), 3u) << "of the second epoch";
+  EXPECT_EQ(rest.summaries.front().parameters_sha256, whole.summaries.front().parameters_sha256);
+}
+
 }  // namespace
 }  // namespace gradring::tests

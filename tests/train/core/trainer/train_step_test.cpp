@@ -60,7 +60,7 @@ StepsOutcome train_steps(comm::ProcessGroup& group, Way way, kernels::Device& de
     --waiting;
   };
   for (int epoch = 0; epoch < kEpochs; ++epoch) {
-    batches.begin_epoch(replica.stream(), 0, order, 0);
+    batches.begin_epoch(replica.stream(), {.order = order});
     while (const auto next = batches.next(soon())) {
       replica.step().enqueue(
           {.batch = batches, .count = next->count, .global_samples = next->count * group.world_size()});
@@ -226,7 +226,7 @@ TEST(TrainStep, RejectsMoreThanItHasRoomForAndNothingToWaitFor) {
     EXPECT_THROW(replica.step().wait(soon()), InvalidArgument);
     std::vector<std::int64_t> order(100);
     std::iota(order.begin(), order.end(), 0);
-    batches.begin_epoch(replica.stream(), 0, order, 0);
+    batches.begin_epoch(replica.stream(), {.order = order});
     const auto enqueue = [&] {
       batches.next(soon());
       replica.step().enqueue({.batch = batches, .count = 1, .global_samples = 1});
