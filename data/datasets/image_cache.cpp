@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "data/files/byte_source.h"
+#include "data/images/image.h"
 #include "kernels/base/deadline.h"
 #include "kernels/base/directory.h"
 #include "kernels/base/file.h"
@@ -35,6 +36,12 @@ constexpr std::size_t kMostListBytes = 4096;
 void add(Sha256Sum& sum, std::string_view text) {
   sum.add(std::as_bytes(std::span(text)));
   sum.add(std::as_bytes(std::span("", 1)));
+}
+
+/// The name of a file of packed images: other decoders may decode other pixels.
+std::string file_key(const Sha256& content) {
+  return to_hex(sha256_of(to_hex(content) + " libpng " + png_library() + " libjpeg-turbo " + jpeg_library()))
+      .substr(0, kKeyDigits);
 }
 
 /// Of a folder and settings: names the list, the lock and the part.
@@ -162,7 +169,7 @@ std::unique_ptr<PackedImages> ImageCache::make(const ImageListing& listing, cons
   Reporter hashing(total, lock.file(), say_, "reading the images of " + listing.folder.string());
   const std::vector<Sha256> hashes = hash_images(listing, threads, std::ref(hashing));
   const Sha256 content = content_key(listing, hashes, settings);
-  const std::string key = to_hex(content).substr(0, kKeyDigits);
+  const std::string key = file_key(content);
   const fs::path path = folder_ / (key + ".images"), part = folder_ / (id + ".part");
   std::unique_ptr<PackedImages> images;
   try {

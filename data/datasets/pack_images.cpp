@@ -132,7 +132,7 @@ Sha256 content_key(const ImageListing& listing, std::span<const Sha256> hashes, 
     sum.add(std::as_bytes(std::span(&size, 1)));
     sum.add(std::as_bytes(std::span(text)));
   };
-  for (const std::string& text : {settings.text(), png_library(), jpeg_library()}) add(text);
+  add(settings.text());
   for (const std::string& name : listing.classes) add(name);
   add("");
   for (std::size_t i = 0; i < hashes.size(); ++i) {

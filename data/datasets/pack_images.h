@@ -32,8 +32,7 @@ int decoding_threads();
 /// Cost      reads every file once.
 std::vector<Sha256> hash_images(const ImageListing& listing, int threads, const Progress& progress);
 
-/// Of the paths, labels and hashes of all files, the settings, and the versions of the decoders: equal keys are equal
-/// packed images.
+/// Of the paths, labels and hashes of all files, and the settings. By equal decoders, equal keys are equal packed images.
 Sha256 content_key(const ImageListing& listing, std::span<const Sha256> hashes, const ImageSettings& settings);
 
 /// Decodes all images into `file`, which is empty, and writes what packed_images.h describes, with the content_key.

@@ -22,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPackedMagic = "gradring images 2\n";
+constexpr std::string_view kPackedMagic = "gradring images 3\n";
 constexpr const char* kMakeAgain = "remove it with gradring data cache rm: the next start makes it again";
 static_assert(std::endian::native == std::endian::little, "packed images are little-endian");
 

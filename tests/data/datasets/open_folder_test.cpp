@@ -8,7 +8,9 @@
 
 #include <fstream>
 #include <string>
+#include <vector>
 
+#include "data/datasets/pack_images.h"
 #include "data/files/byte_source.h"
 #include "data/images/image.h"
 #include "tests/data/support/image_folder.h"
@@ -86,6 +88,27 @@ TEST_F(OpenFolder, KnowsACopyByItsContent) {
   EXPECT_EQ(content_hash(*open_folder(copy, Split::train)), content_hash(*set));
   EXPECT_THAT(folder_.said(), IsEmpty()) << "nothing was decoded";
   EXPECT_EQ(files_ending(".images"), 1u);
+}
+
+/// A run is bound to it: a program that was built with other decoders has to find it again.
+TEST(ImageFolderHash, IsThatOfSettingsClassesAndFiles) {
+  const ImageSettings settings{.size = 64, .resize = 72};
+  std::string bytes;
+  const auto add = [&](const std::string& text) {
+    const std::uint64_t size = text.size();
+    bytes.append(reinterpret_cast<const char*>(&size), sizeof size).append(text);
+  };
+  for (const std::string& text : {settings.text(), std::string("cat"), std::string("dog"), std::string()}) add(text);
+  add("cat/0.png");
+  bytes.append(32, '\1');
+  add("dog/1.jpg");
+  bytes.append(32, '\2');
+  Sha256 first, second;
+  first.fill(std::byte{1});
+  second.fill(std::byte{2});
+  const ImageListing listing{.classes = {"cat", "dog"},
+                             .files = {{.path = "cat/0.png", .label = 0}, {.path = "dog/1.jpg", .label = 1}}};
+  EXPECT_EQ(to_hex(content_key(listing, std::vector<Sha256>{first, second}, settings)), to_hex(sha256_of(bytes)));
 }
 
 TEST_F(OpenFolder, MakesADamagedFileAgain) {

@@ -84,7 +84,9 @@ Evaluated open_evaluated(const EvalOptions& options, const InferenceSetting& set
   evaluated.dataset = validates ? open_validation_set(setting.config, held_out_of(tensors))
                                 : data::open_dataset(dataset_spec(setting.config), data::Split::test);
   const bool selects = validates || (!tensors.is_file && !held_out_samples(tensors.contents, tensors.from));
-  if (selects && !options.inference.ema) evaluated.recorded = tensors.contents.score;
+  const DataHashes here = {{kTestData, data::to_hex(data::content_hash(*evaluated.dataset))}};
+  const bool is_same = validates || !differ(recorded_hashes(*tensors.contents.about, tensors.from), here, kTestData);
+  if (selects && is_same && !options.inference.ema) evaluated.recorded = tensors.contents.score;
   return evaluated;
 }
 

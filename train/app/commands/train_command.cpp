@@ -50,12 +50,13 @@ std::string resume_notes() {
   return fmt::format(
       "A resume takes the options that it is given: one that is not repeated has its default again, not the value of "
       "the run. A remark names those that changed, and the learning rate if that changes. --config "
-      "RUN/config.resolved.toml repeats them all. Without effect, because the checkpoint holds what became of them: "
+      "RUN/config.resolved.toml repeats them all. Kept from the run in --run-dir: {}. Without effect, because the "
+      "checkpoint holds what became of them: "
       "{}. If these do not fit the checkpoint, the resume is rejected: {}; within an epoch also: {}; with "
       "--reproducible, "
       "if they give other bits: {}. A cosine or one-cycle schedule spans all steps of the training, so more of them "
       "change the rate of every step.\n\n",
-      options_with(&TrainOption::on_resume, OnResume::checkpoint),
+      options_with(&TrainOption::on_resume, OnResume::run), options_with(&TrainOption::on_resume, OnResume::checkpoint),
       options_with(&TrainOption::on_resume, OnResume::must_fit),
       options_with(&TrainOption::on_resume, OnResume::must_fit_within_epoch),
       options_with(&TrainOption::changes, Changes::rounding));

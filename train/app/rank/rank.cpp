@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "data/datasets/dataset.h"
+#include "data/datasets/open_folder.h"
+#include "data/images/image.h"
 #include "kernels/base/commit.h"
 #include "kernels/base/host_name.h"
 #include "train/core/config/options.h"
@@ -77,8 +79,8 @@ std::vector<Compute> open_further(const TrainConfig& config, const WorkerEnviron
 
 constexpr std::size_t kDigits = 16;  // of hashes in messages
 
-/// Each rank's own, or compared by same_data.
-constexpr std::string_view kOfEachRank[] = {"run-dir", "nprocs", "data-dir"};
+/// Each rank's own, or compared by same_data, or what rank 0 alone writes.
+constexpr std::string_view kOfEachRank[] = {"run-dir", "nprocs", "data-dir", "name", "tags"};
 constexpr std::string_view kReadByRank0[] = {"weights", "optimizer-state", "resume"};
 
 bool is_among(std::span<const std::string_view> names, std::string_view name) {
@@ -136,8 +138,9 @@ comm::ProcessGroup& Rank::join(const TrainConfig& config, const WorkerEnvironmen
 }
 
 OwnFiles own_files(const TrainConfig& config, const WorkerEnvironment& environment, const Datasets& sets) {
-  if (environment.world_size == 1) return {};
-  OwnFiles own{.data = same_data(config, sets)};
+  OwnFiles own{.hashes = hashes_of(sets)};
+  if (environment.world_size == 1) return own;
+  own.agreements = same_data(config, sets, own.hashes);
   PosixFileSystem files;
   if (resumes_automatically(config)) own.newest_step = newest_step(files, *named_run_dir(config.run_dir));
   return own;
@@ -146,7 +149,7 @@ OwnFiles own_files(const TrainConfig& config, const WorkerEnvironment& environme
 std::vector<std::string> check_ranks_agree(comm::ProcessGroup& group, const TrainConfig& config, const Compute& compute,
                                            const OwnFiles& own) {
   std::vector<Agreement> agreements = {same_options(config), same_cpu_level(recorded_cpu_level(*compute.device))};
-  std::ranges::copy(own.data, std::back_inserter(agreements));
+  std::ranges::copy(own.agreements, std::back_inserter(agreements));
   agreements.push_back(same_paths(config));
   std::vector<std::string> remarks = agree(group, agreements);
   if (resumes_automatically(config)) check_no_later_checkpoint(group, own.newest_step, *named_run_dir(config.run_dir));
@@ -164,13 +167,14 @@ void begin_training(Trainer& trainer, const TrainConfig& config, comm::ProcessGr
   if (agreed != "resume") return;
   const fs::path from = start.resume ? start.resume->from : fs::path();
   if (start.resume) {
-    check_same_model(saved, from, config, trainer.replica().model());
+    check_same_model(saved, from, config, trainer.facts());
     check_same_groups(saved, from, config);
   }
-  trainer.resume(start.resume ? std::move(*start.resume) : ResumePoint());
+  std::vector<std::string> changes = trainer.resume(start.resume ? std::move(*start.resume) : ResumePoint());
   if (!start.resume) return;
-  for (const std::string& change :
-       {step_change(saved, config, group.world_size()), rate_change(saved, from, config, trainer)})
+  changes.push_back(step_change(saved, config, group.world_size()));
+  changes.push_back(rate_change(saved, from, config, trainer));
+  for (const std::string& change : changes)
     if (!change.empty()) start.remarks.push_back(change);
 }
 
@@ -201,7 +205,7 @@ Agreement same_cpu_level(const std::string& level) {
           }};
 }
 
-std::vector<Agreement> same_data(const TrainConfig& config, const Datasets& sets) {
+std::vector<Agreement> same_data(const TrainConfig& config, const Datasets& sets, const DataHashes& hashes) {
   const std::string folder =
       config.data_dir.empty() ? std::string() : std::filesystem::absolute(config.data_dir).lexically_normal().string();
   Agreement sizes{
@@ -213,9 +217,12 @@ std::vector<Agreement> same_data(const TrainConfig& config, const Datasets& sets
         NamedSet{"test", sets.test_set.get()}}) {
     if (!set) continue;
     sizes.mine.values.push_back({fmt::format("the size of the {} set", name), fmt::format("{} samples", set->size())});
-    contents.mine.values.push_back({fmt::format("the SHA-256 of the {} set's samples", name),
-                                    data::to_hex(data::content_hash(*set)).substr(0, kDigits)});
   }
+  for (const auto& [name, hash] : hashes)
+    contents.mine.values.push_back({fmt::format("the SHA-256 of the {} set's samples", name), hash.substr(0, kDigits)});
+  if (config.dataset == data::kFolder)  // whose files are hashed, not their pixels
+    contents.mine.values.push_back({"the decoders of images", fmt::format("libpng {} and libjpeg-turbo {}",
+                                                                          data::png_library(), data::jpeg_library())});
   return {std::move(sizes), std::move(contents)};
 }
 

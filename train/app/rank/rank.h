@@ -16,6 +16,7 @@
 #include "train/core/setup/datasets.h"
 #include "train/core/setup/rendezvous.h"
 #include "train/core/setup/start.h"
+#include "train/core/trainer/dataset_record.h"
 #include "train/core/trainer/trainer.h"
 #include "train/launch/workers/worker_environment.h"
 
@@ -57,11 +58,12 @@ class Rank {
 
 /// What a rank finds on its own disk, and the others on theirs.
 struct OwnFiles {
-  std::vector<Agreement> data{};  ///< same_data()
-  std::int64_t newest_step = -1;  ///< of the checkpoints in --run-dir, where the run resumes from the newest
+  DataHashes hashes{};                  ///< hashes_of()
+  std::vector<Agreement> agreements{};  ///< same_data(); empty for a single rank
+  std::int64_t newest_step = -1;        ///< of the checkpoints in --run-dir, where the run resumes from the newest
 };
 
-/// Reads them; before ranks wait for each other. Nothing for a single rank.
+/// Reads them; before ranks wait for each other.
 OwnFiles own_files(const TrainConfig& config, const WorkerEnvironment& environment, const Datasets& sets);
 
 /// Checks that all ranks train with the same options, code and data, and that rank 0 has the newest checkpoint.
@@ -80,7 +82,7 @@ void begin_training(Trainer& trainer, const TrainConfig& config, comm::ProcessGr
 // What the ranks compare.
 
 /// Every option, from whatever source. Not compared: where a rank finds its data (same_data compares that) and its run
-/// directory, and the paths of files that rank 0 reads for all.
+/// directory, name and tags of the run, which rank 0 writes, and the paths of files that rank 0 reads for all.
 Agreement same_options(const TrainConfig& config);
 
 /// The paths of --weights, --optimizer-state and --resume: rank 0 reads them, and sends the others what it has read. So
@@ -91,9 +93,7 @@ Agreement same_paths(const TrainConfig& config);
 Agreement same_cpu_level(const std::string& level);
 
 /// The number of samples of each data set, then their content: two agreements. Equal samples from two folders agree.
-///
-/// Cost      as data::content_hash of each.
-std::vector<Agreement> same_data(const TrainConfig& config, const Datasets& sets);
+std::vector<Agreement> same_data(const TrainConfig& config, const Datasets& sets, const DataHashes& hashes);
 
 /// Checks that no rank has a later checkpoint than rank 0, as on disks that are not shared, if rank 0 moved to another
 /// node. `newest`: newest_step() in this rank's `run_dir`. Collective.

@@ -69,6 +69,10 @@ SaveHooks traced(SaveHooks hooks, kernels::TraceTrack& track) {
               }};
 }
 
+TrainingEnd end_of(const Trainer& trainer) {
+  return {.made_all_steps = trainer.made_all_steps(), .stops_early = trainer.stops_early()};
+}
+
 /// Rank 0's alone. After a power loss no checkpoint is of a later step than the metrics.
 std::unique_ptr<CheckpointSink> make_checkpoints(RunOutput& output, const WorkerEnvironment& environment,
                                                  RunTrace* trace) {
@@ -130,11 +134,12 @@ FaultedRun faulted_run(const TrainConfig& config, const WorkerEnvironment& envir
 
 struct RankRun::FoundStart {
   /// The device is open: where it is missing, no directory is locked.
-  FoundStart(const RankRun& run, const Rank& /*opened*/)
+  FoundStart(RankRun& run, const Rank& /*opened*/)
       : output(run.config_, run.environment_),
         start(output.find_start()),
         sets(run.dependencies_.open_data(run.config_)),
         own(own_files(run.config_, run.environment_, sets)) {
+    run.config_ = output.config();
     if (run.leads_)
       for (const std::string& remark : sets.remarks) data::print_remark(remark);
   }
@@ -176,7 +181,8 @@ RankRun::Built::Built(RankRun& run, Rank& rank, FoundStart& found)
                             .requests = run.requests_ ? &*run.requests_ : nullptr,
                             .step_hook = &faults,
                             .others = rank.further(),
-                            .trace = trace.get()}) {
+                            .trace = trace.get(),
+                            .data = found.own.hashes}) {
   begin_training(trainer, run.config_, group, found.start);
 }
 
@@ -227,7 +233,7 @@ RankRun::Outputs::Outputs(RankRun& run, const Rank& rank, FoundStart& found, Bui
   for (const std::string& remark : remarks) built.metrics.remark(remark);
   if (run.leads_ && trainer.is_over())
     built.metrics.remark(fmt::format("the training is already complete at step {}: nothing is trained; {}",
-                                     trainer.progress().steps, longer_advice(run.config_)));
+                                     trainer.progress().steps, longer_advice(run.config_, end_of(trainer))));
   for (const std::string& remark : built.faults.remarks()) built.metrics.remark(remark);
   if (const auto steps = trainer.progress().steps) log->say(fmt::format("resumes after step {}", steps));
 }
@@ -310,7 +316,8 @@ std::optional<Summary> RankRun::finished_before(FoundStart& found, Built& built)
   if (agreed.empty()) return std::nullopt;
   shown_dir_ = found.output.shown_path();
   if (summary && shows_remarks())
-    print_finished(built.out, finished_run(*summary, config_, started_by(environment_), found.output));
+    print_finished(built.out,
+                   finished_run(*summary, config_, end_of(built.trainer), started_by(environment_), found.output));
   finish_output(built.out);
   return Summary::from_json(agreed);
 }
@@ -359,7 +366,8 @@ void RankRun::close(const Summary& summary, FoundStart& found, Built& built) con
   if (!leads_) return;
   found.output.finish(summary);
   if (config_.progress != ProgressStyle::none)
-    print_result(built.out, finished_run(summary, config_, started_by(environment_), found.output));
+    print_result(built.out,
+                 finished_run(summary, config_, end_of(built.trainer), started_by(environment_), found.output));
   finish_output(built.out);
 }
 

@@ -72,7 +72,7 @@ class RankRun {
   void finish_output(Console& out) const;
   bool shows_remarks() const;
 
-  const TrainConfig& config_;
+  TrainConfig config_;
   const WorkerEnvironment& environment_;
   const bool leads_;
   KeptAlive& kept_;

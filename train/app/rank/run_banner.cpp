@@ -110,12 +110,16 @@ std::string program_of(const StartedBy& started_by) {
 
 /// The command that trains with more steps, without injected faults. A schedule that spans the training would raise the
 /// learning rate again if the run were resumed with more steps, so a longer one begins anew.
-std::string longer_command(const StartedBy& started_by, const TrainConfig& config, const fs::path& run_dir,
-                           std::vector<OptionWord> longer) {
+std::string longer_command(const StartedBy& started_by, const TrainConfig& config, const TrainingEnd& end,
+                           const fs::path& run_dir, std::vector<OptionWord> longer) {
   fs::path another = run_dir.has_filename() ? run_dir : run_dir.parent_path();
+  if (!end.made_all_steps) longer.clear();
   for (const OptionWord& option : longer) another += fmt::format("-{}{}", *option.value, option.name.substr(1));
   longer.push_back({"--inject"});
-  if (!spans_training(config.schedule)) return resume_command(started_by, run_dir, longer);
+  if (!end.made_all_steps || !spans_training(config.schedule)) {
+    if (end.stops_early) longer.push_back({"--early-stop", "0"});
+    return resume_command(started_by, run_dir, longer);
+  }
   return restart_command(started_by, another, longer) +
          "  # a new run: the learning rate of this one has reached its end";
 }
@@ -135,7 +139,7 @@ RunFigures figures_in(const fs::path& run_dir) try {
 void print_rows(Console& out, const FinishedRun& run) {
   const TextLook look(out.fd());
   out.write(aligned(result_rows(run.summary, run.figures, run.run_dir), width_of(out), look) + "\n" +
-            aligned(next_steps(run.started_by, run.config, run.shown_dir), 0, look));  // commands stay whole
+            aligned(next_steps(run.started_by, run.config, run.end, run.shown_dir), 0, look));  // commands stay whole
 }
 
 }  // namespace
@@ -173,7 +177,8 @@ std::vector<BannerRow> result_rows(const Summary& summary, const RunFigures& fig
   return rows;
 }
 
-std::vector<BannerRow> next_steps(const StartedBy& started_by, const TrainConfig& config, const fs::path& run_dir) {
+std::vector<BannerRow> next_steps(const StartedBy& started_by, const TrainConfig& config, const TrainingEnd& end,
+                                  const fs::path& run_dir) {
   const std::string program = program_of(started_by);
   const auto command = [&](std::vector<std::string> words) {
     words.insert(words.begin(), program);
@@ -192,14 +197,21 @@ std::vector<BannerRow> next_steps(const StartedBy& started_by, const TrainConfig
   std::vector<std::string> evaluate = {"eval", run};
   if (config.val_split) evaluate.emplace_back("--best");
   std::vector<BannerRow> rows = {{"evaluate", command(evaluate)}};
-  if (can_be_longer) rows.push_back({"train longer", longer_command(started_by, config, run_dir, longer)});
+  if (can_be_longer || !end.made_all_steps)
+    rows.push_back({"train longer", longer_command(started_by, config, end, run_dir, longer)});
   rows.push_back({"export", command({"export", run, "--output", "model.onnx"})});
   rows.push_back({"report", command({"report", run, "-o", "report.html"})});
   rows.push_back({"compare", command({"runs", "ls"})});
   return rows;
 }
 
-std::string longer_advice(const TrainConfig& config) {
+std::string longer_advice(const TrainConfig& config, const TrainingEnd& end) {
+  if (!end.made_all_steps)
+    return fmt::format(
+        "--early-stop {} has ended it, since the validation accuracy had not risen for as many epochs; to train "
+        "longer, "
+        "resume with a larger --early-stop, or with 0",
+        config.early_stop);
   if (!spans_training(config.schedule)) return "to train longer, raise --epochs or --steps";
   return fmt::format(
       "to train longer, start a new run with more --epochs or --steps: a resume with more would raise the learning "
@@ -216,10 +228,11 @@ std::string aligned(const std::vector<BannerRow>& rows, std::size_t columns, con
   return text;
 }
 
-FinishedRun finished_run(const Summary& summary, const TrainConfig& config, const StartedBy& started_by,
-                         const RunOutput& output) {
+FinishedRun finished_run(const Summary& summary, const TrainConfig& config, const TrainingEnd& end,
+                         const StartedBy& started_by, const RunOutput& output) {
   return {.summary = summary,
           .config = config,
+          .end = end,
           .figures = figures_in(output.current_path()),
           .started_by = started_by,
           .run_dir = output.current_path(),
@@ -238,7 +251,7 @@ void print_result(Console& out, const FinishedRun& run) {
 void print_finished(Console& out, const FinishedRun& run) {
   make_progress(run.config.progress, out)
       ->remark(fmt::format("the run is already finished ({} steps): nothing was trained; {}", run.summary.steps,
-                           longer_advice(run.config)));
+                           longer_advice(run.config, run.end)));
   if (run.config.progress == ProgressStyle::none) return;
   out.write("Results of the finished run:\n");
   print_rows(out, run);

@@ -34,13 +34,19 @@ std::vector<BannerRow> start_rows(const RunHeader& header, const std::filesystem
 std::vector<BannerRow> result_rows(const Summary& summary, const RunFigures& figures,
                                    const std::filesystem::path& run_dir);
 
+/// Why a training has no step left.
+struct TrainingEnd {
+  bool made_all_steps = true;  ///< of --steps or --epochs
+  bool stops_early = false;    ///< --early-stop
+};
+
 /// The usual next steps: the label says what for, the text is a shell command for the run directory as a person types
 /// it. A new command that takes a run is a row here.
-std::vector<BannerRow> next_steps(const StartedBy& started_by, const TrainConfig& config,
+std::vector<BannerRow> next_steps(const StartedBy& started_by, const TrainConfig& config, const TrainingEnd& end,
                                   const std::filesystem::path& run_dir);
 
 /// How to train a finished run longer: "to train longer, ...".
-std::string longer_advice(const TrainConfig& config);
+std::string longer_advice(const TrainConfig& config, const TrainingEnd& end);
 
 /// Rows with their texts below each other, wrapped between words to `columns` (0: not).
 std::string aligned(const std::vector<BannerRow>& rows, std::size_t columns, const TextLook& look);
@@ -49,14 +55,15 @@ std::string aligned(const std::vector<BannerRow>& rows, std::size_t columns, con
 struct FinishedRun {
   const Summary& summary;
   const TrainConfig& config;
+  TrainingEnd end{};
   RunFigures figures{};  ///< as other processes read them from its directory
   StartedBy started_by;
   std::filesystem::path run_dir;    ///< absolute
   std::filesystem::path shown_dir;  ///< as a person types it
 };
 
-FinishedRun finished_run(const Summary& summary, const TrainConfig& config, const StartedBy& started_by,
-                         const RunOutput& output);
+FinishedRun finished_run(const Summary& summary, const TrainConfig& config, const TrainingEnd& end,
+                         const StartedBy& started_by, const RunOutput& output);
 
 /// Prints start_rows.
 void print_start(Console& out, const RunHeader& header, const std::filesystem::path& run_dir,

@@ -153,6 +153,7 @@ Start RunOutput::find_start() {
   if (const auto config = in_place_ ? text_of(files_, newest_config(files_, path_)) : std::nullopt;
       config && read_known_options(*config))
     before_ = config;
+  if (in_place_ && before_) keep_settings(*before_, config_);
   return start;
 }
 

@@ -39,11 +39,14 @@ class RunOutput {
   RunOutput(const RunOutput&) = delete;
   RunOutput& operator=(const RunOutput&) = delete;
 
-  /// Rank 0 locks an existing run directory, and finds the checkpoint to start from.
+  /// Rank 0 locks an existing run directory, finds the checkpoint to start from, and keeps settings of the run.
   ///
   /// Errors    as train::find_start; UsageError if another run holds the directory; EnvironmentError if a launcher has
   ///           started the ranks again, and it is not the directory in which they began.
   Start find_start();
+
+  /// The options; after find_start() with what rank 0 keeps of the run in its directory (keep_settings).
+  const TrainConfig& config() const { return config_; }
 
   /// The summary of the run in this directory if it had already finished at `progress`; then the lock is released.
   std::optional<Summary> finished_before(const TrainingProgress& progress, bool is_over);

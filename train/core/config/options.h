@@ -14,6 +14,7 @@ namespace gradring::train {
 /// What a resume has that does not repeat an option.
 enum class OnResume : std::uint8_t {
   default_value,         ///< its default, as a new run would
+  run,                   ///< its value in the run, if that resumes in its own directory
   checkpoint,            ///< what became of its first value: the option has no effect
   must_fit,              ///< its default, and an error if that does not fit the checkpoint
   must_fit_within_epoch  ///< the same, but for a checkpoint of the end of an epoch

@@ -204,6 +204,15 @@ std::string to_resolved_toml(const TrainConfig& config) {
   return settings(config, kLeftOut);
 }
 
+void keep_settings(std::string_view before, TrainConfig& config) {
+  const auto earlier = read_known_options(before);
+  if (!earlier) return;
+  for (const TrainOption& option : train_options())
+    if (option.on_resume == OnResume::run && option.show(config) == option.show(TrainConfig()))
+      if (const auto saved = earlier->find(option.name); saved != earlier->end())
+        option.read(config, saved->second.text);
+}
+
 std::optional<std::vector<ChangedOption>> changed_options(std::string_view before, const TrainConfig& given,
                                                           const TrainConfig& resolved) {
   const auto earlier = config_in(before);

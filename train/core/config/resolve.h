@@ -79,6 +79,10 @@ std::string to_toml(const TrainConfig& config);
 /// The same without `resume`, which belongs to one start of the run only: config.resolved.toml.
 std::string to_resolved_toml(const TrainConfig& config);
 
+/// Gives options that a resume keeps (OnResume::run) and that have their default the value in `before`, the settings of
+/// the run as TOML.
+void keep_settings(std::string_view before, TrainConfig& config);
+
 /// An option whose value differs from that of an earlier start of the same run.
 struct ChangedOption {
   std::string name;

@@ -136,8 +136,11 @@ Options output_options() {
                   "directory for results, new or empty, or that of the run to resume (default "
                   "runs/<name>-<time>, without --name runs/<dataset>-<model>-<time>)",
                   &TrainConfig::run_dir),
-      text_option("name", "NAME", "name of the run, shown in lists and reports", &TrainConfig::name),
-      text_option("tags", "TAG,...", "labels of the run, for lists and for gradring runs ls --tag", &TrainConfig::tags),
+      resumed(OnResume::run,
+              text_option("name", "NAME", "name of the run, shown in lists and reports", &TrainConfig::name)),
+      resumed(OnResume::run,
+              text_option("tags", "TAG,...", "labels of the run, for lists and for gradring runs ls --tag",
+                          &TrainConfig::tags)),
       integer_option("eval-every", "steps between evaluations, besides those after each epoch; 0: none", {.least = 0},
                      &TrainConfig::eval_every),
       choice_option<Tta>("tta",

@@ -35,7 +35,10 @@ Datasets split(const TrainConfig& config, std::shared_ptr<const data::Dataset> w
   const std::int64_t held_out = validation_samples(config.val_split, whole->size());
   data::RandomSplit split = is_stratified(config) ? data::stratified_split(whole, held_out, config.seed)
                                                   : data::random_split(whole, held_out, config.seed);
-  return {.train_set = std::move(split.rest), .validation_set = std::move(split.held_out)};
+  return {.train_set = std::move(split.rest),
+          .validation_set = std::move(split.held_out),
+          .test_set = {},
+          .whole = std::move(whole)};
 }
 
 }  // namespace
@@ -47,6 +50,11 @@ Datasets make_datasets(const TrainConfig& config, std::shared_ptr<const data::Da
   check_same_kind(*sets.train_set, *sets.test_set, config.data_dir);
   check_batch_size(config, *sets.train_set);
   return sets;
+}
+
+DataHashes hashes_of(const Datasets& sets) {
+  return {{kTrainingData, data::to_hex(data::content_hash(sets.whole ? *sets.whole : *sets.train_set))},
+          {kTestData, data::to_hex(data::content_hash(*sets.test_set))}};
 }
 
 Datasets open_train_set(const TrainConfig& config) {
@@ -75,6 +83,14 @@ std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, co
         fmt::format("{} has {} training samples, but the training had {}, of which it held out {}", whole->name(),
                     whole->size(), held_out.samples + held_out.train_samples, held_out.samples),
         "use the files that it was trained on");
+  if (const std::string hash = data::to_hex(data::content_hash(*whole));
+      !held_out.sha256.empty() && hash != held_out.sha256)
+    throw data::DataError(
+        config.data_dir,
+        fmt::format("{} has other training samples than the training had, of which some may be held out here: their "
+                    "SHA-256 is {:.16}, and was {:.16}",
+                    whole->name(), hash, held_out.sha256),
+        fmt::format("use {}", kUseItsFiles));
   const auto split = held_out.stratified ? data::stratified_split : data::random_split;
   return std::move(split(whole, held_out.samples, held_out.seed).held_out);
 }

@@ -16,7 +16,8 @@ struct Datasets {
   std::shared_ptr<const data::Dataset> train_set;
   std::shared_ptr<const data::Dataset> validation_set;  ///< held out of the training set (--val-split); null: none
   std::shared_ptr<const data::Dataset> test_set;
-  std::vector<std::string> remarks{};  ///< what data::DatasetSpec::say received
+  std::shared_ptr<const data::Dataset> whole;  ///< train_set and validation_set are its parts; null: train_set is whole
+  std::vector<std::string> remarks{};          ///< what data::DatasetSpec::say received
 };
 
 /// Holds the validation set out of `train_set`, as open_datasets does, and checks that these sets can be trained on.
@@ -25,6 +26,11 @@ struct Datasets {
 /// Errors    as open_datasets, without data::open_dataset.
 Datasets make_datasets(const TrainConfig& config, std::shared_ptr<const data::Dataset> train_set,
                        std::shared_ptr<const data::Dataset> test_set);
+
+/// The hashes that bind a training to its data.
+///
+/// Cost      as data::content_hash of each.
+DataHashes hashes_of(const Datasets& sets);
 
 /// Opens the data sets that the options name, and holds out the validation set: the samples that
 /// torch.utils.data.random_split would take with --seed, or with --stratify a share of every class; in every start of a
@@ -42,7 +48,7 @@ Datasets open_train_set(const TrainConfig& config);
 /// Opens the training set that the options name, and takes the validation set that another training held out of it.
 ///
 /// Errors    as data::open_dataset; UsageError if that training's data set has another name; DataError if it has another
-///           number of samples.
+///           number of samples, or other ones.
 std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, const HeldOut& held_out);
 
 }  // namespace gradring::train

@@ -33,11 +33,12 @@ void resolve_communication(TrainConfig& config, bool gpu, const WorkerEnvironmen
 }
 
 /// The first layer that differs between the models, for a message; empty if all are equal.
-std::string model_difference(const nn::ModelText& saved, const TrainConfig& config, const nn::Model& model) {
-  const std::vector<std::string> now = nn::describe_layers(model);
+std::string model_difference(const nn::ModelText& saved, const TrainConfig& config, const data::DatasetFacts& data) {
+  const std::vector<std::string> now =
+      nn::describe_layers(nn::make_model(model_of(config), data.shape, data.classes()));
   std::vector<std::string> before;
   try {
-    before = nn::describe_layers(nn::make_model(saved, model.sample, model.classes));
+    before = nn::describe_layers(nn::make_model(saved, data.shape, data.classes()));
   } catch (const InvalidArgument&) {  // unknown, or for other images
     return fmt::format("{}, not {}", saved.name, config.model);
   }
@@ -87,11 +88,11 @@ nn::ModelText saved_model(const Checkpoint& checkpoint) {
 }
 
 void check_same_model(const Checkpoint& checkpoint, const std::filesystem::path& from, const TrainConfig& config,
-                      const nn::Model& model) {
+                      const data::DatasetFacts& data) {
   const nn::ModelText saved = saved_model(checkpoint);
   // The parameters of two built-in models differ. Other programs save no settings.
   if (saved.name.empty() || (saved.text.empty() && config.model_text.empty())) return;
-  const std::string difference = model_difference(saved, config, model);
+  const std::string difference = model_difference(saved, config, data);
   if (difference.empty()) return;
   throw CheckpointError(from, "was saved by a training of another model: " + difference,
                         "resume with --model and the file as it was, or start a new training with --weights");

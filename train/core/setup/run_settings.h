@@ -34,12 +34,13 @@ std::string saved_setting(const Checkpoint& checkpoint, std::string_view option)
 /// The model of the run that saved a checkpoint; an empty name if it is unknown.
 nn::ModelText saved_model(const Checkpoint& checkpoint);
 
-/// Checks that the run that saved a checkpoint trained `model`, which is that of `config`. A file may have changed, or be
-/// another, if the layers are the same.
+/// Checks that the run that saved a checkpoint trained the model of `config`, both as their texts say, for samples of
+/// `data`: parameters that --group freezes are compared by check_same_groups. A file may have changed, or be another, if
+/// its layers are equal.
 ///
 /// Errors    CheckpointError with `from`, which names the first layer that differs.
 void check_same_model(const Checkpoint& checkpoint, const std::filesystem::path& from, const TrainConfig& config,
-                      const nn::Model& model);
+                      const data::DatasetFacts& data);
 
 /// Checks that the run that saved a checkpoint had the parameter groups of this one (--group).
 ///
@@ -82,8 +83,9 @@ struct RateChange {
   std::int64_t steps = 0;    ///< with these
 };
 
-/// A remark with both rates, the reason, and how to keep the rate, if the next step has another rate than it would have
-/// had before. Empty if not, if nothing was trained before, or if a schedule is invalid.
+/// A remark with both rates, the reason, and how to go on, if the next step has another rate than it would have had
+/// before, or if more steps than before would have a rate too small to train on. Empty if not, if nothing was trained
+/// before, or if a schedule is invalid.
 std::string describe_rate_change(const RateChange& change);
 
 }  // namespace gradring::train

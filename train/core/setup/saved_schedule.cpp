@@ -25,6 +25,9 @@ std::int64_t count_in(const nlohmann::ordered_json& json, const char* name) {
   return is_count ? std::max<std::int64_t>(1, found->get<std::int64_t>()) : 1;
 }
 
+/// A rate below this share of the peak changes the weights too little to train on.
+constexpr double kLeastUseful = 1e-3;
+
 constexpr std::int64_t kMost = std::int64_t{1} << 40;
 
 std::int64_t steps_of_epoch(const nlohmann::ordered_json& about) {
@@ -94,13 +97,18 @@ RateSchedule saved_schedule(const Checkpoint& checkpoint, const TrainConfig& sav
 std::string describe_rate_change(const RateChange& change) try {
   const auto& [before, now, applied, steps] = change;
   if (applied == 0) return {};
-  const double expected = before.at(applied), next = now.at(applied);
-  const std::vector<std::string> reasons = reasons_of(before, now);
-  if (reasons.empty() || std::abs(next - expected) <= 1e-9 * std::max(next, expected)) return {};
-  const double last = before.at(applied - 1);
+  const double expected = before.at(applied), next = now.at(applied), last = before.at(applied - 1);
+  const auto is_useless = [&](double rate) { return rate < kLeastUseful * now.peak; };
+  const bool ends_useless = is_useless(next) && now.steps > before.steps;
+  std::vector<std::string> reasons = reasons_of(before, now);
+  const bool changes = !reasons.empty() && std::abs(next - expected) > 1e-9 * std::max(next, expected);
+  if (!changes && !ends_useless) return {};
+  if (!changes) reasons = {"the schedule has come down to it"};
   std::string text = fmt::format("the learning rate was {:.1e} in step {} and is {:.1e} in step {}: {}", last, steps,
                                  next, steps + 1, fmt::join(reasons, ", "));
-  if (spans_training(now.spec) && before.peak == now.peak && before.spec.kind == now.spec.kind)
+  if (ends_useless || is_useless(last))
+    text += fmt::format("; --schedule constant --lr {:.3g} would go on at a tenth of the peak", now.peak / 10);
+  else if (spans_training(now.spec) && before.peak == now.peak && before.spec.kind == now.spec.kind)
     text += fmt::format("; --schedule constant --lr {:.3g} would keep it", last);
   return text;
 } catch (const InvalidArgument&) {

@@ -78,6 +78,15 @@ std::string class_text(std::span<const std::string> names, std::size_t i) {
 
 }  // namespace
 
+DataHashes recorded_hashes(const Json& about, const std::filesystem::path& from) {
+  return about.contains(kDataHashes) ? JsonMembers(about, from).texts(kDataHashes) : DataHashes();
+}
+
+bool differ(const DataHashes& saved, const DataHashes& here, const char* name) {
+  const auto was = saved.find(name), is = here.find(name);
+  return was != saved.end() && is != here.end() && was->second != is->second;
+}
+
 Json to_json(const data::DatasetFacts& facts) {
   return {{"name", facts.name},
           {"shape", to_json(facts.shape)},
@@ -113,7 +122,8 @@ void check_classes(const data::DatasetFacts& trained, std::span<const std::strin
       "use data with the same classes, or train again, from these weights with --weights");
 }
 
-void check_dataset(const data::DatasetFacts& saved, const data::DatasetFacts& here, const std::filesystem::path& from) {
+void check_dataset(const data::DatasetFacts& saved, const data::DatasetFacts& here, bool advises,
+                   const std::filesystem::path& from) {
   check_classes(saved, here.class_names, here.name, from);
   const std::int64_t channels = here.shape[2];
   const auto equal = [channels](const std::vector<float>& a, const std::vector<float>& b) {
@@ -123,10 +133,11 @@ void check_dataset(const data::DatasetFacts& saved, const data::DatasetFacts& he
   const auto text = [](const data::DatasetFacts& facts) {
     return show_normalize({.kind = NormalizeOption::Kind::values, .mean = facts.mean, .std = facts.std});
   };
-  throw UsageError(
-      fmt::format("{} was trained with pixels normalized by mean and deviation {}, but this run has {}: resume with "
-                  "--normalize {}, or start a new run from its weights with --weights",
-                  from.string(), text(saved), text(here), text(saved)));
+  throw UsageError(fmt::format(
+      "{} was trained with pixels normalized by mean and deviation {}, but this run has {}: resume with {}, "
+      "or start a new run from its weights with --weights",
+      from.string(), text(saved), text(here),
+      advises ? "--normalize " + text(saved) : fmt::format("its --normalize, and with {}", kUseItsFiles)));
 }
 
 }  // namespace gradring::train

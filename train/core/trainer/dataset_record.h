@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
@@ -15,6 +16,27 @@ namespace gradring::train {
 
 /// The key of Checkpoint::about for the facts of the data set.
 inline constexpr const char* kDataset = "dataset";
+
+/// The SHA-256 of the data sets of a training (data::content_hash) in hex: of kTrainingData, with what is held out of it,
+/// and of kTestData.
+using DataHashes = std::map<std::string, std::string>;
+inline constexpr const char* kTrainingData = "training";
+inline constexpr const char* kTestData = "test";
+
+/// The key of Checkpoint::about for them.
+inline constexpr const char* kDataHashes = "data_sha256";
+
+/// Those that a checkpoint records; empty if it has none, as one of an earlier version.
+///
+/// Errors    CheckpointError with `from` if a value is invalid.
+DataHashes recorded_hashes(const nlohmann::ordered_json& about, const std::filesystem::path& from);
+
+/// Whether the data set `name` is in both, and differs.
+bool differ(const DataHashes& saved, const DataHashes& here, const char* name);
+
+/// What to do about data that has changed.
+inline constexpr const char* kUseItsFiles =
+    "the files that it was trained on (of image folders their names, --image-size and --resize count, too)";
 
 /// name, shape, class_names, mean, std.
 nlohmann::ordered_json to_json(const data::DatasetFacts& facts);
@@ -31,9 +53,11 @@ std::optional<data::DatasetFacts> recorded_dataset(const nlohmann::ordered_json&
 void check_classes(const data::DatasetFacts& trained, std::span<const std::string> here, std::string_view name,
                    const std::filesystem::path& from);
 
-/// Checks that a training resumes with the classes and the normalization that it had.
+/// Checks that a training resumes with the classes and the normalization that it had. `advises`: the --normalize of a
+/// training may be named; not where its samples may have changed and must not, so that they would have others.
 ///
-/// Errors    as check_classes; UsageError with the --normalize that it had.
-void check_dataset(const data::DatasetFacts& saved, const data::DatasetFacts& here, const std::filesystem::path& from);
+/// Errors    as check_classes; UsageError with both normalizations.
+void check_dataset(const data::DatasetFacts& saved, const data::DatasetFacts& here, bool advises,
+                   const std::filesystem::path& from);
 
 }  // namespace gradring::train

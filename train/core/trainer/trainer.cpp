@@ -154,7 +154,8 @@ void Trainer::save(std::optional<double> score) {
                       .device = world_.device.description(),
                       .total_steps = planned_steps(),
                       .precision = precision_name(replica_.program().dtype()),
-                      .dataset = facts_};
+                      .dataset = facts_,
+                      .data = world_.data};
   if (!world_.checkpoints) return;
   if (!score && !non_finite_weights(state.replica.model).empty()) return;  // the last good checkpoint stays the newest
   if (score) std::ranges::move(evaluator_.averaged_statistics().records(), std::back_inserter(state.replica.state));

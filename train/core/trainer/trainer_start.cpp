@@ -115,12 +115,13 @@ JsonValue Trainer::computation() const {
   return computation_of(resolved);
 }
 
-void Trainer::resume(ResumePoint point) {
+std::vector<std::string> Trainer::resume(ResumePoint point) {
   point.checkpoint.about = JsonValue::parse(world_.group.broadcast_on_host(point.checkpoint.about.text(), 0));
   point.from = world_.group.broadcast_on_host(point.from.string(), 0);
   point.checkpoint.step = std::stoll(world_.group.broadcast_on_host(std::to_string(point.checkpoint.step), 0));
   check_sample_shape(*point.checkpoint.about, world_.train_set.shape(), point.from);
-  if (config_.reproducible) check_cpu_level(*point.checkpoint.about, world_.device, point.from);
+  std::vector<std::string> remarks = {
+      check_cpu_level(*point.checkpoint.about, world_.device, config_.reproducible, point.from)};
   check_computation(*point.checkpoint.about, computation(), point.from);
   TrainingState state = from_checkpoint(std::move(point.checkpoint), point.from);
   remove_averaged_statistics(state.replica.state, nn::buffers_of(replica_.model()));
@@ -128,19 +129,26 @@ void Trainer::resume(ResumePoint point) {
     replica_.step().resume_loss_scale(state.replica.step, state.precision == precision_name(kernels::DType::f16));
   progress_ = state.progress;
   const JsonValue order = order_of_samples(world_, config_);
+  const OrderCheck check{.progress = progress_,
+                         .saved = state.order,
+                         .here = order,
+                         .sampler = *sampler_,
+                         .samples_of_step = sizes_.global,
+                         .from = point.from,
+                         .saved_data = state.data,
+                         .data = world_.data};
+  if (state.dataset) check_classes(*state.dataset, facts_.class_names, facts_.name, point.from);
+  remarks.push_back(check_samples(check));
   check_split(state.order, order, point.from);
-  if (state.dataset) check_dataset(*state.dataset, facts_, point.from);
-  check_order({.progress = progress_,
-               .saved = state.order,
-               .here = order,
-               .sampler = *sampler_,
-               .samples_of_step = sizes_.global,
-               .from = point.from});
+  const bool may_have_changed = state.data.empty() && normalizes_by_data(config_) && check.needs_same_samples();
+  if (state.dataset) check_dataset(*state.dataset, facts_, !may_have_changed, point.from);
+  check_order(check);
   replica_.load(state.replica, point.from, world_.group.after_collectives());
   enqueued_ = saved_ = collected_ = progress_.steps;
   gradient_scale_.reset();
   times_ = {};
   epoch_ = progress_.epoch;
+  return remarks;
 }
 
 void Trainer::begin_new() {

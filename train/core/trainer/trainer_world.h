@@ -17,6 +17,7 @@
 #include "nn/backend/backend.h"
 #include "train/core/data_parallel/device_replica.h"
 #include "train/core/faults/fault.h"
+#include "train/core/trainer/dataset_record.h"
 #include "train/records/checkpoint/checkpoint.h"
 #include "train/records/checkpoint/checkpoint_writer.h"
 #include "train/records/checkpoint/torch_optimizer.h"
@@ -93,6 +94,7 @@ struct TrainerWorld {
   NewestCheckpoint newest_checkpoint = {};     ///< rank 0 only
   std::span<const FurtherDevice> others = {};  ///< devices besides `device` (--data-parallel)
   RunTrace* trace = nullptr;                   ///< null: nothing is traced
+  DataHashes data = {};                        ///< of the data sets, for checkpoints; empty: not known
 };
 
 }  // namespace gradring::train

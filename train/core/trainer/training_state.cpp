@@ -29,6 +29,7 @@ constexpr const char* kStratified = "stratified";
 constexpr const char* kPrecision = "precision";
 constexpr const char* kSettings = "settings";
 constexpr std::int64_t kMostSamples = std::int64_t{1} << 53;
+constexpr int kHashDigits = 16;  // in messages
 
 /// Checks values that earlier versions did not save, where they are there.
 ///
@@ -83,7 +84,8 @@ std::optional<HeldOut> held_out_samples(const Checkpoint& checkpoint, const std:
                  .samples = members.number<std::int64_t>(kValidation, 1, kMostSamples),
                  .train_samples = members.number<std::int64_t>("samples", 0, kMostSamples),
                  .seed = members.number<std::uint64_t>("seed", 0, std::numeric_limits<std::uint64_t>::max()),
-                 .stratified = order->contains(kStratified)};
+                 .stratified = order->contains(kStratified),
+                 .sha256 = recorded_hashes(about, from)[kTrainingData]};
 }
 
 void check_split(const JsonValue& saved, const JsonValue& here, const std::filesystem::path& from) {
@@ -104,6 +106,31 @@ void check_split(const JsonValue& saved, const JsonValue& here, const std::files
       fmt::format("{} was trained with {}, but this run has {}: a training keeps its validation set; resume with the "
                   "--val-split, --stratify and --seed of that run, or start a new one from its weights with --weights",
                   from.string(), split_text(before, saved), split_text(now, here)));
+}
+
+bool OrderCheck::needs_same_samples() const {
+  return progress.position > 0 || (saved->is_object() && saved->contains(kValidation));
+}
+
+std::string check_samples(const OrderCheck& check) {
+  const bool trains_on_others = differ(check.saved_data, check.data, kTrainingData);
+  const char* const name = trains_on_others ? kTrainingData : kTestData;
+  if (!differ(check.saved_data, check.data, name)) return {};
+  const std::string what = fmt::format(
+      "was saved by a training with another {} set: the SHA-256 of its samples was {:.{}}, that of the samples here is "
+      "{:.{}}",
+      name, check.saved_data.at(name), kHashDigits, check.data.at(name), kHashDigits);
+  if (!trains_on_others || !check.needs_same_samples()) return fmt::format("{} {}", check.from.string(), what);
+  const bool is_within_epoch = check.progress.position > 0;
+  throw CheckpointError(
+      check.from,
+      fmt::format("{}; {}", what,
+                  is_within_epoch
+                      ? fmt::format("it was saved in epoch {}, after sample {}, and which samples follow is "
+                                    "not known",
+                                    check.progress.epoch + 1, check.progress.position)
+                      : "samples that were trained on could be in the validation set"),
+      fmt::format("resume with {}, or start a new run from its weights with --weights", kUseItsFiles));
 }
 
 void check_order(const OrderCheck& check) {
@@ -140,17 +167,18 @@ std::string advice_for_cpu_level(const std::string& wanted, const std::string& h
   return fmt::format("use the build and the environment that ran {}", wanted);
 }
 
-void check_cpu_level(const nlohmann::ordered_json& about, const kernels::Device& device,
-                     const std::filesystem::path& from) {
+std::string check_cpu_level(const nlohmann::ordered_json& about, const kernels::Device& device, bool reproducible,
+                            const std::filesystem::path& from) {
   const auto saved = about.find(kCpuLevel);
   const std::string here = recorded_cpu_level(device);
-  if (saved == about.end() || !saved->is_string() || here.empty()) return;
+  if (saved == about.end() || !saved->is_string() || here.empty()) return {};
   const auto there = saved->get<std::string>();
-  if (there.empty() || there == here) return;
-  throw UsageError(
-      fmt::format("checkpoint {} was saved with {} code; this run uses {}, which rounds differently; {}, or resume "
-                  "without --reproducible",
-                  from.string(), there, here, advice_for_cpu_level(there, here)));
+  if (there.empty() || there == here) return {};
+  const std::string text =
+      fmt::format("checkpoint {} was saved with {} code; this run uses {}, which rounds differently; {}", from.string(),
+                  there, here, advice_for_cpu_level(there, here));
+  if (reproducible) throw UsageError(text + ", or resume without --reproducible");
+  return text + " to round as before";
 }
 
 JsonValue plans_of(const nn::Program& program) {
@@ -189,6 +217,7 @@ Checkpoint to_checkpoint(TrainingState state, const std::string& settings, std::
                                       {kSettings, settings},
                                       {"settings_sha256", sha256_hex(std::as_bytes(std::span(settings)))}},
       .score = score};
+  if (!state.data.empty()) (*checkpoint.about)[kDataHashes] = state.data;
   if (state.dataset) (*checkpoint.about)[kDataset] = to_json(*state.dataset);
   if (!state.computation->empty()) (*checkpoint.about)[kComputation] = std::move(*state.computation);
   return checkpoint;
@@ -210,7 +239,8 @@ TrainingState from_checkpoint(Checkpoint checkpoint, const std::filesystem::path
                       .order = about.value(kOrder, nlohmann::ordered_json()),
                       .total_steps = about.value(kTotalSteps, std::int64_t{0}),
                       .precision = about.value(kPrecision, std::string()),
-                      .dataset = recorded_dataset(about, file)};
+                      .dataset = recorded_dataset(about, file),
+                      .data = recorded_hashes(about, file)};
   const kernels::step_state::StepState& step = state.replica.step;
   if (state.progress.imported_steps == kUnknownSteps)
     state.progress.imported_steps =

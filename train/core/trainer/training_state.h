@@ -18,6 +18,7 @@
 #include "kernels/runtime/shape.h"
 #include "nn/program/program.h"
 #include "train/core/config/train_config.h"
+#include "train/core/trainer/dataset_record.h"
 #include "train/core/trainer/trainer_world.h"
 #include "train/core/trainer/training_progress.h"
 #include "train/records/checkpoint/checkpoint.h"
@@ -49,6 +50,7 @@ struct HeldOut {
   std::int64_t train_samples = 0;  ///< that are left to train on
   std::uint64_t seed = 0;
   bool stratified = false;
+  std::string sha256 = {};  ///< of kTrainingData; empty: unknown
 };
 
 /// The validation set that a checkpoint records; nothing if the training had none.
@@ -70,7 +72,18 @@ struct OrderCheck {
   const data::StepSampler& sampler;
   std::int64_t samples_of_step = 0;
   const std::filesystem::path& from;
+  const DataHashes& saved_data;
+  const DataHashes& data;
+
+  /// Whether the training goes on only with the samples that it had: it is within an epoch, or has held some out.
+  bool needs_same_samples() const;
 };
+
+/// Checks that a training resumes with the samples that it had, where both are known and it needs_same_samples().
+///
+/// Returns   a remark if they differ otherwise; else empty.
+/// Errors    CheckpointError that says what differs, and what to do.
+std::string check_samples(const OrderCheck& check);
 
 /// Checks that an epoch can continue with the samples that were not seen yet.
 ///
@@ -88,11 +101,12 @@ std::string recorded_cpu_level(const kernels::Device& device);
 /// that level, "unset ..." where only oneDNN's limit differs.
 std::string advice_for_cpu_level(const std::string& wanted, const std::string& here);
 
-/// Compares the level that a checkpoint was saved with to that of this run, for reproducible runs.
+/// Compares the level that a checkpoint was saved with to that of this run.
 ///
-/// Errors    UsageError if both are known and differ: how to select the checkpoint's level.
-void check_cpu_level(const nlohmann::ordered_json& about, const kernels::Device& device,
-                     const std::filesystem::path& from);
+/// Returns   if both are known and differ, a remark: how to select the checkpoint's level; else empty.
+/// Errors    UsageError with that, of a reproducible run.
+std::string check_cpu_level(const nlohmann::ordered_json& about, const kernels::Device& device, bool reproducible,
+                            const std::filesystem::path& from);
 
 /// What a replica carries from one step to the next, in host memory, with PyTorch's names and orders, and independent
 /// of the number of ranks.
@@ -116,6 +130,7 @@ struct TrainingState {
   std::int64_t total_steps = 0;      ///< that were planned, which a schedule spans
   std::string precision = {};        ///< of the layers, which decides whether the loss is scaled; empty: unknown
   std::optional<data::DatasetFacts> dataset = {};  ///< of the training set
+  DataHashes data = {};                            ///< empty: unknown
 };
 
 /// Keys of Checkpoint::about.

@@ -20,11 +20,32 @@ constexpr std::string_view kNotCompared[] = {"name", "tags", "run-dir", "resume"
 
 using Facts = std::map<std::string, std::string, std::less<>>;
 
-/// What is compared besides options.
+/// What is compared of a start: options, and what else may differ.
+Facts facts_of(const RunHeader& header) {
+  Facts facts = {{"ranks", fmt::to_string(header.ranks)}, {"commit", header.commit}, {"machine", header.machine}};
+  for (const auto& [name, literal] : header.config) facts.emplace(name, unquoted(literal));
+  return facts;
+}
+
+/// What is compared of a run: where starts of it that made steps differ, all values, "0.001 -> 0.0005".
 Facts facts_of(const Run& run) {
-  if (run.history.headers.empty()) return {};
-  const RunHeader& header = run.header();
-  return {{"ranks", fmt::to_string(header.ranks)}, {"commit", header.commit}, {"machine", header.machine}};
+  const auto shown = [](const std::string& value) { return value.empty() ? "-" : value; };
+  Facts facts, last;
+  const auto& headers = run.history.headers;
+  for (std::size_t i = 0; i < headers.size(); ++i) {
+    const bool is_newest = i + 1 == headers.size();
+    if (!is_newest && headers[i + 1].record.resumed_from <= headers[i].record.resumed_from) continue;
+    for (const auto& [name, value] : facts_of(headers[i].record)) {
+      const auto [before, is_first] = last.try_emplace(name, value);
+      if (is_first)
+        facts[name] = value;
+      else if (before->second != value)
+        facts[name] = shown(facts[name]) + " -> " + shown(value);
+      before->second = value;
+    }
+  }
+  for (const auto& [name, value] : config_of(run)) facts.emplace(name, value);  // of a run without a header
+  return facts;
 }
 
 std::string value_in(const Facts& facts, std::string_view name) {
@@ -56,13 +77,9 @@ std::vector<ConfigDifference> config_differences(std::span<const Run> runs) {
   std::vector<Facts> known;
   std::vector<std::string> names = {"ranks", "commit", "machine"};
   for (const TrainOption& option : train_options()) names.push_back(option.name);
-  for (const Run& run : runs) {
-    Facts& facts = known.emplace_back(facts_of(run));
-    for (auto& [name, text] : config_of(run)) {
+  for (const Run& run : runs)
+    for (const auto& [name, text] : known.emplace_back(facts_of(run)))
       if (std::ranges::find(names, name) == names.end()) names.push_back(name);  // of another version
-      facts.emplace(name, text);
-    }
-  }
   std::vector<ConfigDifference> differences;
   for (const std::string& name : names) {
     if (std::ranges::find(kNotCompared, name) != std::end(kNotCompared)) continue;

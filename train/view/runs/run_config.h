@@ -20,7 +20,7 @@ std::vector<std::pair<std::string, std::string>> config_of(const Run& run);
 /// A setting whose value is not the same in all of several runs.
 struct ConfigDifference {
   std::string name;                 ///< "batch-size"; also "ranks", "commit", "machine"
-  std::vector<std::string> values;  ///< of each run; empty if it is not known
+  std::vector<std::string> values;  ///< of each run, of one that was resumed with another "8 -> 16"; empty: not known
 };
 
 /// The settings in which runs differ: first ranks, commit and machine, then options in the order of

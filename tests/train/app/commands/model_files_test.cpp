@@ -3,13 +3,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
 #include "tests/support/json.h"
 #include "tests/train/app/commands/support/workplace.h"
+#include "tests/train/support/every_option.h"
 #include "tests/train/support/text_of.h"
+#include "train/core/config/options.h"
 
 namespace gradring {
 namespace {
@@ -199,6 +202,53 @@ TEST_F(ModelFiles, DropoutResumesToTheSameBitsAfterAKill) {
     ASSERT_EQ(train(tests::joined(ranks, {"--run-dir", run + "whole"})).code, 0);
     EXPECT_EQ(hash_of(run), hash_of(run + "whole"));
     EXPECT_EQ(place_.run({"eval", run, "--data-dir", "data"}).code, 0);
+  }
+}
+
+/// By the same command, by the saved settings, and by a launcher that repeats the command.
+TEST_F(ModelFiles, FrozenGroupsResumeToTheSameBits) {
+  write("small.toml", kSmall);
+  const Words frozen = {"--group", "conv1.*:frozen", "--save-every-steps", "1"};
+  ASSERT_EQ(train(tests::joined(frozen, {"--steps", "4", "--run-dir", "whole"})).code, 0);
+  for (const char* run : {"same", "config"}) ASSERT_EQ(train(tests::joined(frozen, {"--run-dir", run})).code, 0);
+  const ProgramEnd same = train(tests::joined(frozen, {"--steps", "4", "--run-dir", "same", "--resume", "auto"}));
+  EXPECT_EQ(same.code, 0) << same.err;
+  const ProgramEnd config = place_.run(
+      {"train", "--config", "config/config.resolved.toml", "--steps", "4", "--run-dir", "config", "--resume", "auto"});
+  EXPECT_EQ(config.code, 0) << config.err;
+  const Words again = tests::joined(frozen, {"--steps", "4", "--run-dir", "again", "--resume", "auto", "--inject",
+                                             "kill:rank=0,step=3", "--model", "small.toml"});
+  const ProgramEnd restarted =
+      place_.run(tests::joined({"launch", "--nproc-per-node", "1", "--max-restarts", "1"}, short_training(again)));
+  EXPECT_EQ(restarted.code, 0) << restarted.err;
+  for (const char* run : {"same", "config", "again"}) EXPECT_EQ(hash_of(run), hash_of("whole")) << run;
+  const ProgramEnd thawed = train({"--steps", "6", "--run-dir", "same", "--resume", "auto"});
+  EXPECT_EQ(thawed.code, 4) << thawed.err;
+  EXPECT_THAT(thawed.err, HasSubstr("saved by a training with --group 'conv1.*:frozen=true', this run is without"));
+}
+
+/// Whatever must fit a checkpoint, or changes what is trained, fits where it is repeated.
+TEST_F(ModelFiles, ResumeWithEveryOptionThatChangesModelOrData) {
+  write("small.toml", kSmall);
+  std::vector<tests::OneOption> options;
+  for (const tests::OneOption& option : tests::every_option()) {
+    const train::TrainOption& found = *train::find_option(option.name);
+    const bool binds = found.on_resume == train::OnResume::must_fit ||
+                       found.on_resume == train::OnResume::must_fit_within_epoch ||
+                       found.changes == train::Changes::training;
+    const bool needs_files = found.on_resume == train::OnResume::checkpoint || option.name == "dataset" ||
+                             std::ranges::any_of(option.with, [](const auto& each) { return each.second == "/data"; });
+    if (binds && !needs_files && option.name != "model" && option.name != "model-text") options.push_back(option);
+  }
+  ASSERT_GT(options.size(), 15u);
+  for (const tests::OneOption& option : options) {
+    Words words = {"--save-every-steps", "1", "--run-dir", "of-" + option.name,
+                   "--" + option.name + "=" + option.value};
+    for (const auto& [name, value] : option.with) words.push_back("--" + name + "=" + value);
+    if (option.value == "true") words[4] = "--" + option.name;
+    EXPECT_EQ(train(tests::joined(words, {"--steps", "1"})).code, 0) << option.name;
+    const ProgramEnd end = train(tests::joined(words, {"--steps", "2", "--resume", "auto"}));
+    EXPECT_EQ(end.code, 0) << option.name << ": " << end.err;
   }
 }
 

@@ -247,6 +247,32 @@ TEST_F(ResumedDirectories, WithoutTheirConfigAreKnownByTheirCheckpoints) {
   }
 }
 
+/// Also where only a checkpoint is left of the run, and by ranks.
+TEST_F(ResumedDirectories, KeepNameAndTagsUnlessTheyAreGiven) {
+  const auto resumed = [&](const char* steps, const Words& more = {}) {
+    const ProgramEnd end =
+        place_.run(joined(short_training({"--steps", steps, "--resume", "auto", "--progress", "plain"}), more));
+    EXPECT_EQ(end.code, 0) << end.err;
+    return end.out;
+  };
+  const auto known = [&] {
+    const json run = tests::parse_json(place_.run({"runs", "show", "run", "--json"}).out).at("config");
+    return std::pair(run.at("name").get<std::string>(), run.at("tags").get<std::string>());
+  };
+  ASSERT_EQ(place_.run(short_training({"--name", "first", "--tags", "a,b"})).code, 0);
+  EXPECT_THAT(resumed("3"), HasSubstr("changed options: steps 2 -> 3 (config.resolved-2.toml)"));
+  EXPECT_EQ(known(), std::pair(std::string("first"), std::string("a,b")));
+  EXPECT_THAT(place_.run({"runs", "ls", ".", "--tag", "b"}).out, HasSubstr("run"));
+  for (const auto& entry : fs::directory_iterator(run()))
+    if (entry.path().filename() != "checkpoints") fs::remove_all(entry.path());
+  resumed("4", {"--nprocs", "2"});
+  EXPECT_EQ(known(), std::pair(std::string("first"), std::string("a,b")));
+  EXPECT_THAT(resumed("5", {"--tags", "c"}), HasSubstr("tags a,b -> c"));
+  EXPECT_EQ(known(), std::pair(std::string("first"), std::string("c")));
+  resumed("6", {"--run-dir", "other", "--resume", "run"});
+  EXPECT_THAT(tests::text_of(place_.path("other/config.resolved.toml")), HasSubstr("name = \"\"")) << "another run";
+}
+
 TEST_F(ResumedDirectories, DoNotWaitForAFifo) {
   const auto replace_by_fifo = [&](const fs::path& file) {
     fs::remove(file);

@@ -21,6 +21,14 @@ using tests::ProgramEnd;
 using tests::short_training;
 using tests::Words;
 
+/// The command that a finished run suggests to train longer.
+std::string suggested_in(const std::string& out) {
+  const std::string label = "\ntrain longer   ";
+  const auto begin = out.find(label);
+  if (begin == std::string::npos) return {};
+  return out.substr(begin + label.size(), out.find('\n', begin + 1) - begin - label.size());
+}
+
 class ResumedSchedules : public tests::RunDirectories {
  protected:
   ProgramEnd train(const Words& more) const {
@@ -75,11 +83,8 @@ TEST_F(ResumedSchedules, AreSmoothIfARunIsTrainedLongerAsItSuggests) {
     SCOPED_TRACE(schedule);
     const ProgramEnd first = train({"--schedule", schedule});
     ASSERT_EQ(first.code, 0) << first.err;
-    const std::string label = "\ntrain longer   ";
-    const auto begin = first.out.find(label);
-    ASSERT_NE(begin, std::string::npos) << first.out;
-    const auto end = first.out.find('\n', begin + 1);
-    const std::string command = first.out.substr(begin + label.size(), end - begin - label.size());
+    const std::string command = suggested_in(first.out);
+    ASSERT_NE(command, "") << first.out;
     const ProgramEnd second = tests::run_program(tests::in_shell(place_.gradring({}), command));
     ASSERT_EQ(second.code, 0) << command << second.err;
     EXPECT_THAT(second.out, Not(HasSubstr("the learning rate was")));
@@ -88,6 +93,22 @@ TEST_F(ResumedSchedules, AreSmoothIfARunIsTrainedLongerAsItSuggests) {
     for (std::size_t i = 1; i < rates.size(); ++i) EXPECT_LE(rates[i], rates[i - 1]) << "step " << i + 1;
     fs::remove_all(run());
   }
+}
+
+/// At a learning rate that changes nothing, no epoch is better than the first.
+TEST_F(ResumedSchedules, GoOnAfterAnEarlyStopAsTheRunSuggests) {
+  const Words stopping = {"--steps", "0",     "--epochs",    "5",    "--optimizer",  "sgd",
+                          "--lr",    "1e-30", "--val-split", "0.25", "--early-stop", "1"};
+  const ProgramEnd first = train(stopping);
+  ASSERT_EQ(first.code, 0) << first.err;
+  EXPECT_EQ(summary_in(run()).at("steps"), 12);
+  const ProgramEnd longer = train(joined(stopping, {"--epochs", "9", "--resume", "auto"}));
+  EXPECT_EQ(longer.code, 0) << longer.err;
+  EXPECT_THAT(longer.out, AllOf(HasSubstr("nothing was trained; --early-stop 1 has ended it"),
+                                HasSubstr("resume with a larger --early-stop, or with 0"), Not(HasSubstr("raise"))));
+  const ProgramEnd second = tests::run_program(tests::in_shell(place_.gradring({}), suggested_in(first.out)));
+  ASSERT_EQ(second.code, 0) << suggested_in(first.out) << second.err;
+  EXPECT_EQ(summary_in(run()).at("steps"), 30) << "all epochs";
 }
 
 class ContradictoryCheckpoint : public ResumedSchedules {

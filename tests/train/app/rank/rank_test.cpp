@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "kernels/runtime/cpu_level.h"
 #include "tests/train/support/every_option.h"
@@ -53,8 +56,8 @@ TEST(RankAgreements, CompareEveryOptionButWhereARankFindsItsFiles) {
     TrainConfig other;
     find_option(option.name)->read(other, option.value);
     const std::string text = differences(same_options(TrainConfig()), same_options(other));
-    const bool is_of_rank = option.name == "data-dir" || option.name == "run-dir" || option.name == "nprocs";
-    if (is_of_rank)
+    constexpr std::string_view kOfRank[] = {"data-dir", "run-dir", "nprocs", "name", "tags"};
+    if (std::ranges::find(kOfRank, option.name) != std::end(kOfRank))
       EXPECT_EQ(text, "");
     else
       EXPECT_THAT(text, AllOf(HasSubstr(option.name + " is "), HasSubstr("give all ranks the same options")));
@@ -99,7 +102,9 @@ class SameData : public ::testing::Test {
   }
   /// The differences in number and in content between data as it should be and other data.
   static std::vector<std::string> found(const Datasets& other, const TrainConfig& there = {.data_dir = "/b"}) {
-    const auto first = same_data({.data_dir = "/a"}, sets(kNothing, kNothing)), second = same_data(there, other);
+    const Datasets mine = sets(kNothing, kNothing);
+    const auto first = same_data({.data_dir = "/a"}, mine, hashes_of(mine));
+    const auto second = same_data(there, other, hashes_of(other));
     return {differences(first.at(0), second.at(0)), differences(first.at(1), second.at(1))};
   }
 

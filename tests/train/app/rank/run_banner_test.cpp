@@ -127,24 +127,45 @@ TEST(RunBanner, SuggestsANewRunWhereTheScheduleSpansTheTraining) {
   for (const auto schedule : {ScheduleKind::cosine, ScheduleKind::one_cycle}) {
     config.schedule.kind = schedule;
     EXPECT_THAT(
-        text_of(next_steps(started_by, config, "r")),
+        text_of(next_steps(started_by, config, {}, "r")),
         HasSubstr("train longer   gradring train --schedule cosine --steps 18 --run-dir r-18-steps  # a new run: "
                   "the learning rate of this one has reached its end\n"));
-    EXPECT_EQ(longer_advice(config),
+    EXPECT_EQ(longer_advice(config, {}),
               "to train longer, start a new run with more --epochs or --steps: a resume with more would raise the "
               "learning rate, since the " +
                   std::string(word_of(schedule)) + " schedule spans the whole training");
   }
   config.schedule.kind = ScheduleKind::step;
-  EXPECT_THAT(text_of(next_steps(started_by, config, "r")), HasSubstr("--steps 18 --run-dir r --resume auto\n"));
-  EXPECT_EQ(longer_advice(config), "to train longer, raise --epochs or --steps");
+  EXPECT_THAT(text_of(next_steps(started_by, config, {}, "r")), HasSubstr("--steps 18 --run-dir r --resume auto\n"));
+  EXPECT_EQ(longer_advice(config, {}), "to train longer, raise --epochs or --steps");
 }
 
 TEST(RunBanner, SuggestsALongerTrainingWithoutInjectedFaults) {
   const StartedBy started_by{
       .own = {"gradring", "train", "--inject", "kill:rank=1,step=5", "--epochs", "3", "--inject=nan:rank=0,step=2"}};
-  EXPECT_THAT(text_of(next_steps(started_by, {.epochs = 3}, "r")),
+  EXPECT_THAT(text_of(next_steps(started_by, {.epochs = 3}, {}, "r")),
               HasSubstr("train longer   gradring train --epochs 6 --run-dir r --resume auto\n"));
+}
+
+/// More epochs alone would train nothing; a schedule that spans the training has not come to its end.
+TEST(RunBanner, SuggestsToGoOnWithoutAnEarlyStop) {
+  const StartedBy started_by{.own = {"gradring", "train", "--epochs", "9", "--early-stop=2", "--schedule", "cosine"}};
+  TrainConfig config{.epochs = 9, .early_stop = 2};
+  config.schedule.kind = ScheduleKind::cosine;
+  const TrainingEnd stopped{.made_all_steps = false, .stops_early = true};
+  EXPECT_THAT(
+      text_of(next_steps(started_by, config, stopped, "r")),
+      HasSubstr("train longer   gradring train --epochs 9 --schedule cosine --early-stop 0 --run-dir r --resume "
+                "auto\n"));
+  EXPECT_EQ(longer_advice(config, stopped),
+            "--early-stop 2 has ended it, since the validation accuracy had not risen for as many epochs; to train "
+            "longer, resume with a larger --early-stop, or with 0");
+  const TrainingEnd both{.made_all_steps = true, .stops_early = true};
+  EXPECT_THAT(text_of(next_steps(started_by, config, both, "r")),
+              HasSubstr("gradring train --early-stop=2 --schedule cosine --epochs 18 --run-dir r-18-epochs"));
+  config.schedule.kind = ScheduleKind::constant;
+  EXPECT_THAT(text_of(next_steps(started_by, config, both, "r")),
+              HasSubstr("gradring train --schedule cosine --epochs 18 --early-stop 0 --run-dir r --resume auto\n"));
 }
 
 TEST(RunBanner, NamesTheProgramAsThePersonDid) {
@@ -155,11 +176,12 @@ TEST(RunBanner, NamesTheProgramAsThePersonDid) {
   TrainConfig config;
   config.epochs = 0;
   config.steps = 9;
-  const std::string text = text_of(next_steps(started_by, config, "r"));
+  const std::string text = text_of(next_steps(started_by, config, {}, "r"));
   EXPECT_THAT(text, HasSubstr("  gradring eval r\n"));
   EXPECT_THAT(text, HasSubstr("  gradring launch --nproc-per-node 2 train --steps 18 --run-dir r --resume auto\n"));
   config.steps = 1'500'000'000;
-  EXPECT_THAT(text_of(next_steps(started_by, config, "r")), Not(HasSubstr("train longer"))) << "--steps takes no more";
+  EXPECT_THAT(text_of(next_steps(started_by, config, {}, "r")), Not(HasSubstr("train longer")))
+      << "--steps takes no more";
   EXPECT_THAT(text, Not(HasSubstr("--best"))) << "nothing was selected but by the test set";
 }
 

@@ -31,6 +31,23 @@ TEST(RateChange, OfALongerCosineNamesBothRatesTheReasonAndHowToKeepTheRate) {
   EXPECT_THAT(change(cosine(20), cosine(40), 5), AllOf(HasSubstr("was 9.0e-04 in step 5 and is 9.6e-04 in step 6")));
 }
 
+TEST(RateChange, SaysHowToGoOnWhereTheScheduleLeavesAUselessRate) {
+  EXPECT_EQ(change(cosine(210), cosine(420), 210),
+            "the learning rate was 5.6e-08 in step 210 and is 5.0e-04 in step 211: the cosine schedule spans 420 steps "
+            "instead of 210; --schedule constant --lr 0.0001 would go on at a tenth of the peak");
+  EXPECT_THAT(change(cosine(210), cosine(211), 210),
+              AllOf(HasSubstr("is 5.5e-08 in step 211"), HasSubstr("--schedule constant --lr 0.0001 would go on")));
+  const RateSchedule step{
+      .spec = {.kind = ScheduleKind::step, .step_size = 4, .gamma = 0.1}, .peak = 1e-3, .steps = 20};
+  RateSchedule longer = step;
+  EXPECT_EQ(change(step, longer, 19), "") << "as it was planned";
+  longer.steps = 40;
+  EXPECT_EQ(change(step, longer, 20),
+            "the learning rate was 1.0e-07 in step 20 and is 1.0e-08 in step 21: the schedule has come down to it; "
+            "--schedule constant --lr 0.0001 would go on at a tenth of the peak");
+  EXPECT_EQ(change(cosine(210), constant(1e-4), 210).find("would"), std::string::npos) << "the advice was followed";
+}
+
 TEST(RateChange, NamesEveryReason) {
   EXPECT_EQ(change(constant(1e-3), constant(2e-3), 7),
             "the learning rate was 1.0e-03 in step 7 and is 2.0e-03 in step 8: --lr is 0.002 instead of 0.001");

@@ -22,7 +22,9 @@ using testing::ThrowsMessage;
 
 class RecordedCpuLevel : public testing::Test {
  protected:
-  void check(const nlohmann::ordered_json& about) const { check_cpu_level(about, device_, "run/checkpoints/step-6"); }
+  std::string check(const nlohmann::ordered_json& about, bool reproducible = true) const {
+    return check_cpu_level(about, device_, reproducible, "run/checkpoints/step-6");
+  }
 
   kernels::HostDevice device_;
 };
@@ -31,7 +33,15 @@ TEST_F(RecordedCpuLevel, NamesTheRunningLevel) {
   EXPECT_THAT(recorded_cpu_level(device_), testing::StartsWith(kernels::cpu_level_name(kernels::cpu_level())));
 }
 
-TEST_F(RecordedCpuLevel, AcceptsTheSameLevel) { EXPECT_NO_THROW(check({{kCpuLevel, recorded_cpu_level(device_)}})); }
+TEST_F(RecordedCpuLevel, AcceptsTheSameLevel) {
+  for (const bool reproducible : {false, true})
+    EXPECT_EQ(check({{kCpuLevel, recorded_cpu_level(device_)}}, reproducible), "");
+}
+
+TEST_F(RecordedCpuLevel, RemarksOnAnotherLevelOfARunThatIsNotReproducible) {
+  EXPECT_THAT(check({{kCpuLevel, "x86-64-v9"}}, false),
+              AllOf(HasSubstr("was saved with x86-64-v9 code; this run uses "), HasSubstr("to round as before")));
+}
 
 TEST_F(RecordedCpuLevel, RejectsAnotherLevelAndNamesBoth) {
   EXPECT_THAT(

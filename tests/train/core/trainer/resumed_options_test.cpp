@@ -112,6 +112,7 @@ TEST(ResumedOptions, HaveWhatTheTableSaysIfTheyAreNotRepeated) {
     const auto [within, at_end] = rejections(now, trained(before));
     switch (train::find_option(option.name)->on_resume) {
       case OnResume::default_value:
+      case OnResume::run:
       case OnResume::checkpoint: EXPECT_EQ(within + at_end, ""); break;
       case OnResume::must_fit:
         for (const std::string& reason : {within, at_end}) EXPECT_THAT(reason, HasSubstr("--" + option.name));
@@ -141,6 +142,27 @@ TEST(ResumedOptions, AreNamedWhereTheirDefaultReturns) {
     if (!is_of_one_start && !changes->empty()) {
       EXPECT_EQ(changes->front().name, option.name);
     }
+  }
+}
+
+/// Only what is not given, only where the run has it, and nothing else.
+TEST(ResumedOptions, KeepTheValueOfTheRunWhereTheTableSaysSo) {
+  const TrainConfig run{.name = "a \"b\"", .tags = "x,y", .log_every = 3};
+  TrainConfig resumed;
+  train::keep_settings(train::to_toml(run), resumed);
+  EXPECT_EQ(resumed.name, run.name);
+  EXPECT_EQ(resumed.tags, run.tags);
+  EXPECT_EQ(resumed.log_every, TrainConfig().log_every);
+  TrainConfig named{.name = "c"};
+  train::keep_settings(train::to_toml(run), named);
+  EXPECT_EQ(named.name, "c");
+  EXPECT_EQ(named.tags, run.tags);
+  train::keep_settings("not TOML", named);
+  train::keep_settings("tags = \"z\"\n", named);
+  EXPECT_EQ(named.tags, run.tags);
+  for (const OneOption& option : every_option()) {
+    const bool keeps = train::find_option(option.name)->on_resume == OnResume::run;
+    EXPECT_EQ(keeps, option.name == "name" || option.name == "tags") << option.name;
   }
 }
 

@@ -157,6 +157,25 @@ TEST_F(Runs, DifferInSettingsButNotInNames) {
   EXPECT_TRUE(config_differences(std::span(runs).first(1)).empty());
 }
 
+/// A start that made no step does not count.
+TEST_F(Runs, ResumedWithOtherSettingsDifferInEachOfTheirPhases) {
+  const auto start = [](double time, std::int64_t resumed_from, const std::string& rate, const std::string& tags) {
+    RunHeader header{.ranks = 1, .config = {{"lr", rate}, {"log", tags}}};
+    header.resumed_from = resumed_from;
+    return start_at(time, header);
+  };
+  const train::Run runs[] = {
+      open_run(runs_.write("a", {start(1, 0, "0.1", "\"\""), start(2, 20, "0.3", "\"x\""),
+                                 start(3, 20, "0.2", "\"tensorboard\""), start(4, 30, "0.2", "\"\"")})),
+      open_run(runs_.write("b", {start(1, 0, "0.2", "\"\""), start(2, 20, "0.2", "\"\"")}))};
+  const auto differences = config_differences(std::span(runs));
+  ASSERT_EQ(differences.size(), 2u);
+  EXPECT_EQ(differences[0].name, "lr");
+  EXPECT_THAT(differences[0].values, ElementsAre("0.1 -> 0.2", "0.2"));
+  EXPECT_EQ(differences[1].name, "log");
+  EXPECT_THAT(differences[1].values, ElementsAre("- -> tensorboard -> -", ""));
+}
+
 TEST_F(Runs, AreSkimmedToTheFiguresOfACompleteReading) {
   std::vector<TimedEvent> events = {start_at(10)};
   for (std::int64_t step = 1; step <= 30; ++step)
