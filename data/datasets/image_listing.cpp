@@ -36,14 +36,6 @@ struct Entry {
   struct stat facts {};
 };
 
-bool is_image_name(std::string_view name) {
-  const std::size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return false;
-  std::string suffix(name.substr(dot + 1));
-  std::ranges::transform(suffix, suffix.begin(), [](unsigned char c) { return std::tolower(c); });
-  return suffix == "jpg" || suffix == "jpeg" || suffix == "png";
-}
-
 std::int64_t nanoseconds(const timespec& time) { return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec; }
 
 /// Follows links.
@@ -80,12 +72,12 @@ void leave_out(ImageListing& listing, const std::string& path, Kind kind) {
                                                         : "");
 }
 
-/// The walk through the folder of one class.
-class ClassWalk {
+/// The walk through a folder and those below it, whose images have one label.
+class FolderWalk {
  public:
-  ClassWalk(ImageListing& listing, int label) : listing_(listing), label_(label) {}
+  FolderWalk(ImageListing& listing, int label) : listing_(listing), label_(label) {}
 
-  /// Of the class's folder, from the split's.
+  /// `name` is the path from the folder of the listing; empty: that folder itself.
   void walk(const std::string& name, const struct stat& facts) {
     visit(name, facts);
     // As sorted(os.walk(...)): a folder's files before those of the folders in it, folders by their paths.
@@ -105,8 +97,8 @@ class ClassWalk {
       throw DataError(listing_.folder / path, "is a link to a folder that it is in", "remove the link");
     above_.push_back(identity);
     Folder folder{.path = path, .files = {}};
-    for (const Entry& entry : entries_of(listing_.folder / path)) {
-      const std::string name = path + "/" + entry.name;
+    for (const Entry& entry : entries_of(path.empty() ? listing_.folder : listing_.folder / path)) {
+      const std::string name = path.empty() ? entry.name : path + "/" + entry.name;
       if (entry.kind == Kind::folder)
         visit(name, entry.facts);
       else if (entry.kind != Kind::other && is_image_name(entry.name))
@@ -128,7 +120,22 @@ class ClassWalk {
   std::vector<Folder> folders_;
 };
 
+constexpr const char* kNoImage = "holds no .jpg, .jpeg or .png file";
+
 }  // namespace
+
+bool is_image_name(std::string_view name) {
+  const std::size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return false;
+  std::string suffix(name.substr(dot + 1));
+  std::ranges::transform(suffix, suffix.begin(), [](unsigned char c) { return std::tolower(c); });
+  return suffix == "jpg" || suffix == "jpeg" || suffix == "png";
+}
+
+std::string describe_others(const ImageListing& listing) {
+  return std::to_string(listing.others) + (listing.others == 1 ? " file is" : " files are") + " not used, such as " +
+         listing.one_other + ": images are .jpg, .jpeg or .png files";
+}
 
 fs::path split_folder(const fs::path& folder, Split split) {
   const auto exists = [](const fs::path& path) {
@@ -157,6 +164,15 @@ std::vector<std::string> class_folders_in(const fs::path& split_folder) {
   return names;
 }
 
+ImageListing list_images(const fs::path& folder) {
+  ImageListing listing{.folder = folder, .classes = {}, .files = {}};
+  struct stat facts {};
+  ::stat(folder.c_str(), &facts);  // entries_of says why a folder cannot be opened.
+  FolderWalk(listing, 0).walk("", facts);
+  if (listing.files.empty()) throw DataError(folder, kNoImage, "name a folder of images, or images");
+  return listing;
+}
+
 ImageListing list_images(const fs::path& split_folder, Split split, std::span<const std::string> classes) {
   ImageListing listing{.folder = split_folder, .classes = {classes.begin(), classes.end()}};
   for (const Entry& entry : entries_of(split_folder)) {
@@ -164,18 +180,17 @@ ImageListing list_images(const fs::path& split_folder, Split split, std::span<co
       leave_out(listing, entry.name, entry.kind);
       continue;
     }
-    const auto found = std::ranges::find(classes, entry.name);
-    if (found == classes.end())
+    const auto found = std::ranges::lower_bound(classes, entry.name);
+    if (found == classes.end() || *found != entry.name)
       throw DataError(split_folder / entry.name, "is a class that the training set lacks: it has " + list_of(classes),
                       "rename or remove the folder, or add the class to the training set");
     const std::size_t before = listing.files.size();
-    ClassWalk(listing, static_cast<int>(found - classes.begin())).walk(entry.name, entry.facts);
+    FolderWalk(listing, static_cast<int>(found - classes.begin())).walk(entry.name, entry.facts);
     if (split == Split::train && listing.files.size() == before)
-      throw DataError(split_folder / entry.name, "holds no .jpg, .jpeg or .png file",
-                      "put images of the class there, or remove the folder");
+      throw DataError(split_folder / entry.name, kNoImage, "put images of the class there, or remove the folder");
   }
   if (listing.files.empty())
-    throw DataError(split_folder, "holds no .jpg, .jpeg or .png file", "put images into a folder for each class");
+    throw DataError(split_folder, kNoImage, "put images into a folder for each class");
   return listing;
 }
 

@@ -68,9 +68,7 @@ std::unique_ptr<Dataset> open_folder(const FolderSpec& spec, Split split) {
     spec.say(spec.folder.string() + ": test is the test set, and val is not used");
   const ImageListing listing = list_images(folder, split, classes);
   if (listing.others > 0)
-    spec.say(folder.string() + ": " + std::to_string(listing.others) +
-             (listing.others == 1 ? " file is" : " files are") + " not used, such as " + listing.one_other +
-             ": images are .jpg, .jpeg or .png files in the folder of a class");
+    spec.say(folder.string() + ": " + describe_others(listing) + " in the folder of a class");
   std::unique_ptr<PackedImages> images = ImageCache(spec.cache, spec.progress).open(listing, spec.settings);
   if (!images->facts().broken.empty()) {
     const std::string text = describe(images->facts());

@@ -94,15 +94,19 @@ Image resized(const Image& image, std::int64_t height, std::int64_t width) {
   return result;
 }
 
+void swap_light_and_dark(std::span<std::uint8_t> pixels, std::int64_t channels) {
+  for (std::size_t i = 0; i < pixels.size(); ++i)
+    if (channels != 4 || i % 4 != 3) pixels[i] = static_cast<std::uint8_t>(255 - pixels[i]);
+}
+
 std::vector<std::uint8_t> to_sample(const Image& image, const kernels::Shape& sample, bool invert) {
-  check(sample.rank() == 3 && is_grey_or_colour(sample[2]) && is_grey_or_colour(image.channels),
+  const bool same = sample.rank() == 3 && image.channels == sample[2];
+  check(same || (sample.rank() == 3 && is_grey_or_colour(sample[2]) && is_grey_or_colour(image.channels)),
         "cannot convert an image of " + std::to_string(image.channels) + " channels to a sample of " +
             sample.to_string());
-  const bool same = image.channels == sample[2];
   const Image converted = same ? Image() : sample[2] == 1 ? in_grey(image) : in_colour(image);
   Image small = resized(same ? image : converted, sample[0], sample[1]);
-  if (invert)
-    for (std::uint8_t& value : small.pixels) value = static_cast<std::uint8_t>(255 - value);
+  if (invert) swap_light_and_dark(small.pixels, sample[2]);
   return std::move(small.pixels);
 }
 

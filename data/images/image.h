@@ -16,7 +16,7 @@ namespace gradring::data {
 struct Image {
   std::int64_t height = 0;
   std::int64_t width = 0;
-  std::int64_t channels = 0;  ///< 1: grey; 3: red, green, blue
+  std::int64_t channels = 0;  ///< 1: grey; 3: red, green, blue; 4: and alpha
   std::vector<std::uint8_t> pixels;
 
   std::uint8_t at(std::int64_t row, std::int64_t col, std::int64_t channel) const {
@@ -39,32 +39,22 @@ class NoJpegError : public Error, public ExitsWith<kEnvironment> {
 /// The largest image that is read, such as a photograph of 24 megapixels: 134 MB as RGBA.
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 25;
 
-/// Reads a PNG of any kind: grey, colour or palette, 1 to 16 bits, interlaced or not. The image has three channels;
-/// transparent pixels are blended with white.
-///
-/// Errors    DataError if the file cannot be read, is not a PNG, is corrupt or truncated, or has more than kMostPixels;
-///           NoPngError as require_png.
-/// Cost      memory: the file, and 4 bytes per pixel, whatever the file's header says.
-/// Source    PNG, third edition (W3C), by libpng.
-Image read_png(const std::filesystem::path& path);
+/// What is done with the transparency of an image.
+enum class Alpha : std::uint8_t { drop, keep };
 
-/// Reads a PNG or a JPEG, told by its first bytes, as PIL.Image.open, ImageOps.exif_transpose and convert('RGB'). The
-/// image has three channels. Transparency is dropped; a JPEG of four channels holds inverted CMYK; an EXIF orientation
-/// is applied; gamma and colour profiles are not. Unlike Pillow, 16-bit grey keeps its upper 8 bits instead of being
-/// clipped at 255, and a JPEG whose damage leaves pixels undefined is refused.
+/// Reads a PNG or a JPEG, told by its first bytes, as PIL.Image.open, ImageOps.exif_transpose and convert('RGB') of
+/// Pillow 13.0. The image has three channels; with Alpha::keep, a PNG with transparency has four, as by
+/// convert('RGBA'). A JPEG of four channels holds inverted CMYK; the orientation in Exif or XMP is applied; gamma and
+/// colour profiles are not. Unlike Pillow, 16-bit grey keeps its upper 8 bits instead of being clipped at 255, and a
+/// JPEG whose damage leaves pixels undefined is rejected.
 ///
 /// Threads   safe on different images.
 /// Errors    DataError if the file cannot be read, is of another format, is corrupt or truncated, or has more than
 ///           kMostPixels, which its header says before memory is taken; NoPngError, NoJpegError.
-/// Cost      memory: the file, at most 256 MiB, and 4 bytes per pixel; 12 for a progressive JPEG; twice 3 if turned.
+/// Cost      time linear in the file and its pixels; memory: the file, at most 256 MiB, and 4 bytes per pixel; 12 for a
+///           progressive JPEG; twice 3, or twice 4, if turned.
 /// Source    ISO/IEC 10918-1 (JPEG, 1994), by libjpeg-turbo; PNG, third edition (W3C), by libpng.
-Image read_image(const std::filesystem::path& path);
-
-/// Errors    NoPngError if this build has no libpng; says what to install.
-void require_png();
-
-/// Errors    NoJpegError if this build has no libjpeg-turbo; says what to install.
-void require_jpeg();
+Image read_image(const std::filesystem::path& path, Alpha alpha = Alpha::drop);
 
 /// "1.6.39"; empty if this build has no libpng.
 std::string png_library();
@@ -99,10 +89,13 @@ Image resized_as_pillow(const Image& image, std::int64_t height, std::int64_t wi
 /// Cost      memory: 3 x crop bytes for each old row that is needed, however narrow the image is.
 Image resized_middle(const Image& image, std::int64_t size, std::int64_t crop);
 
-/// The pixels of an image in a dataset's sample size and channels, 255 - x if `invert`. Colours become grey as in PIL
-/// and torchvision: (19595 R + 38470 G + 7471 B) / 65536, rounded.
+/// Replaces each value x by 255 - x, except alpha, which is the last of four channels.
+void swap_light_and_dark(std::span<std::uint8_t> pixels, std::int64_t channels);
+
+/// The pixels of an image in a dataset's sample size and channels, with light and dark swapped if `invert`. Colours
+/// become grey as in PIL and torchvision: (19595 R + 38470 G + 7471 B) / 65536, rounded.
 ///
-/// Shapes    image: one channel or three; sample: [height, width, 1 or 3].
+/// Shapes    image and sample ([height, width, channels]): one channel or three, or both the same number.
 /// Errors    InvalidArgument for other channels.
 std::vector<std::uint8_t> to_sample(const Image& image, const kernels::Shape& sample, bool invert);
 

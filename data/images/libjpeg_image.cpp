@@ -15,7 +15,7 @@ namespace {
 
 /// A progressive file may ask for its pixels to be visited any number of times. Programs write about ten.
 constexpr int kMostScans = 500;
-constexpr std::string_view kExifStart{"Exif\0\0", 6};
+constexpr std::string_view kXmpStart{"http://ns.adobe.com/xap/1.0/\0", 29};
 
 /// Warnings of libjpeg after which pixels are made up.
 bool loses_pixels(int warning) {
@@ -49,7 +49,7 @@ class JpegDecoder {
   JpegDecoder(const JpegDecoder&) = delete;
   JpegDecoder& operator=(const JpegDecoder&) = delete;
 
-  DecodedImage decode() {
+  Image decode() {
     run([this] { read_header(); });
     const std::int64_t height = jpeg_.image_height, width = jpeg_.image_width;
     check_size(path_, height, width);
@@ -57,13 +57,12 @@ class JpegDecoder {
     if (!cmyk && jpeg_.num_components != 1 && jpeg_.num_components != 3)
       fail("of " + std::to_string(jpeg_.num_components) + " channels");
     jpeg_.out_color_space = cmyk ? JCS_CMYK : JCS_RGB;
-    DecodedImage decoded{.image = {.height = height, .width = width, .channels = 3, .pixels = {}}, .exif = exif()};
     stride_ = static_cast<std::size_t>(width) * (cmyk ? 4 : 3);
     pixels_.resize(static_cast<std::size_t>(height) * stride_);
     run([this] { read_rows(); });
     if (cmyk) cmyk_to_rgb();
-    decoded.image.pixels = std::move(pixels_);
-    return decoded;
+    return oriented({.height = height, .width = width, .channels = 3, .pixels = std::move(pixels_)},
+                    orientation_of(exif_, xmp_));
   }
 
  private:
@@ -91,7 +90,7 @@ class JpegDecoder {
 
   void read_header() {
     jpeg_mem_src(&jpeg_, reinterpret_cast<const unsigned char*>(file_.data()), file_.size());
-    jpeg_save_markers(&jpeg_, JPEG_APP0 + 1, 0xffff);
+    jpeg_set_marker_processor(&jpeg_, JPEG_APP0 + 1, take_metadata);
     jpeg_read_header(&jpeg_, TRUE);
   }
 
@@ -103,12 +102,23 @@ class JpegDecoder {
     }
   }
 
-  std::string exif() const {
-    for (const jpeg_marker_struct* marker = jpeg_.marker_list; marker; marker = marker->next) {
-      const std::string_view data(reinterpret_cast<const char*>(marker->data), marker->data_length);
-      if (data.starts_with(kExifStart)) return std::string(data.substr(kExifStart.size()));
+  /// Keeps where the first Exif and the last XMP are, as Pillow. A list of all segments, as jpeg_save_markers makes,
+  /// takes quadratic time: libjpeg walks through it for each one.
+  static boolean take_metadata(j_decompress_ptr jpeg) {
+    JpegDecoder& decoder = self(reinterpret_cast<j_common_ptr>(jpeg));
+    jpeg_source_mgr& source = *jpeg->src;  // It has the rest of the file in its buffer.
+    const std::string_view rest(reinterpret_cast<const char*>(source.next_input_byte), source.bytes_in_buffer);
+    const auto byte = [rest](std::size_t at) { return std::size_t{static_cast<unsigned char>(rest[at])}; };
+    const std::size_t size = rest.size() < 2 ? 0 : byte(0) << 8 | byte(1);  // It includes its own two bytes.
+    if (size < 2 || size > rest.size()) {
+      jpeg->err->msg_code = JERR_BAD_LENGTH;
+      decoder.stop();
     }
-    return {};
+    const std::string_view data = rest.substr(2, size - 2);
+    if (decoder.exif_.empty() && data.starts_with(kExifStart)) decoder.exif_ = data;
+    if (data.starts_with(kXmpStart)) decoder.xmp_ = data;
+    source.skip_input_data(jpeg, static_cast<long>(size));
+    return TRUE;
   }
 
   /// In place. What is stored is 255 - ink, as Adobe's programs do and Pillow takes for granted.
@@ -127,6 +137,7 @@ class JpegDecoder {
   jpeg_decompress_struct jpeg_{};
   jpeg_error_mgr errors_{};
   jpeg_progress_mgr progress_{};
+  std::string_view exif_, xmp_;  ///< The segments, in the file; empty if it has none.
   std::vector<std::uint8_t> pixels_;
   std::size_t stride_ = 0;
   std::jmp_buf stopped_{};
@@ -135,9 +146,7 @@ class JpegDecoder {
 
 }  // namespace
 
-void require_jpeg() {}
-
-DecodedImage decode_jpeg(const std::filesystem::path& path, std::string_view file) {
+Image decode_jpeg(const std::filesystem::path& path, std::string_view file) {
   return JpegDecoder(path, file).decode();
 }
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <png.h>
 
-#include <string_view>
+#include <algorithm>
+#include <csetjmp>
+#include <cstring>
 
 #include "data/files/byte_source.h"
 #include "data/images/decoders.h"
@@ -9,78 +11,101 @@
 namespace gradring::data {
 namespace {
 
-constexpr const char* kPngAdvice = "open it in an image program and save it as a PNG again";
-
-/// Whether a chunk's length exceeds the file. libpng would allocate that length, up to 2 GiB, before it reads the
-/// chunk.
-bool promises_more_than_it_has(std::string_view file) {
-  if (!file.starts_with("\x89PNG")) return false;
-  const auto byte = [file](std::size_t at) { return std::uint64_t{static_cast<unsigned char>(file[at])}; };
-  for (std::size_t at = 8; at + 8 <= file.size();) {  // behind the signature: length, type, data, checksum
-    const std::uint64_t length = byte(at) << 24 | byte(at + 1) << 16 | byte(at + 2) << 8 | byte(at + 3);
-    if (file.substr(at + 4, 4) == "IEND") return false;
-    if (length > file.size() - at - 8) return true;
-    at += 12 + length;
-  }
-  return false;
-}
-
-/// libpng's state for one file. Its simplified interface neither longjmps nor prints.
-class Reading {
+/// libpng's state for one file. Its simplified interface would convert by the file's gamma, which Pillow does not.
+class PngDecoder {
  public:
-  explicit Reading(const std::filesystem::path& path) : path_(path), file_(read_image_file(path)) {
-    if (promises_more_than_it_has(file_)) throw DataError(path_, "is a truncated or damaged PNG", kPngAdvice);
-    image_.version = PNG_IMAGE_VERSION;
-    if (!png_image_begin_read_from_memory(&image_, file_.data(), file_.size())) fail();
-    image_.format = PNG_FORMAT_RGBA;
-    image_.flags |= PNG_IMAGE_FLAG_16BIT_sRGB;
+  PngDecoder(const std::filesystem::path& path, std::string_view file, Alpha alpha)
+      : path_(path), rest_(file), alpha_(alpha) {
+    png_ = png_create_read_struct(PNG_LIBPNG_VER_STRING, this, stop, ignore);
+    info_ = png_ ? png_create_info_struct(png_) : nullptr;
+    if (!info_) {
+      png_destroy_read_struct(&png_, &info_, nullptr);
+      throw Error("libpng cannot start: out of memory, or another libpng than this program was built with");
+    }
   }
-  ~Reading() { png_image_free(&image_); }
-  Reading(const Reading&) = delete;
-  Reading& operator=(const Reading&) = delete;
+  ~PngDecoder() { png_destroy_read_struct(&png_, &info_, nullptr); }
+  PngDecoder(const PngDecoder&) = delete;
+  PngDecoder& operator=(const PngDecoder&) = delete;
 
-  std::int64_t height() const { return image_.height; }
-  std::int64_t width() const { return image_.width; }
-
-  std::vector<std::uint8_t> rgba() {
-    std::vector<std::uint8_t> pixels(PNG_IMAGE_SIZE(image_));
-    if (!png_image_finish_read(&image_, nullptr, pixels.data(), 0, nullptr)) fail();
-    return pixels;
+  Image decode() {
+    run([this] { read_header(); });
+    const std::int64_t height = png_get_image_height(png_, info_), width = png_get_image_width(png_, info_);
+    check_size(path_, height, width);
+    run([this] { prepare(); });
+    const std::int64_t channels = png_get_channels(png_, info_), row_bytes = width * channels;
+    if (static_cast<std::int64_t>(png_get_rowbytes(png_, info_)) != row_bytes) fail("of an unknown kind");
+    Image image{.height = height, .width = width, .channels = channels, .pixels = {}};
+    image.pixels.resize(static_cast<std::size_t>(height * row_bytes));
+    for (std::int64_t row = 0; row < height; ++row) rows_.push_back(image.pixels.data() + row * row_bytes);
+    run([this] { png_read_image(png_, rows_.data()); });
+    run([this] { png_read_end(png_, info_); });
+    return image;
   }
 
  private:
-  [[noreturn]] void fail() const {
-    throw DataError(path_, "cannot be read as a PNG (" + std::string(image_.message) + ")", kPngAdvice);
+  /// Runs `step`, out of which libpng jumps if it fails: nothing in it may own anything.
+  template <class Step>
+  void run(Step step) {
+    if (setjmp(stopped_)) fail(message_);
+    step();
+  }
+
+  /// libpng skips every chunk that pixels do not need: it would copy its list of texts again for each few of them.
+  void read_header() {
+    png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
+    png_set_chunk_malloc_max(png_, std::max<std::size_t>(rest_.size(), 1024));  // lengths may lie
+    png_set_benign_errors(png_, 1);
+    png_set_read_fn(png_, this, next_bytes);
+    png_read_info(png_, info_);
+  }
+
+  /// Converts to three or four channels of 8 bits.
+  void prepare() {
+    png_set_palette_to_rgb(png_);
+    if (!(png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR)) png_set_expand_gray_1_2_4_to_8(png_);
+    png_set_strip_16(png_);
+    if (alpha_ == Alpha::drop)
+      png_set_strip_alpha(png_);
+    else if (png_get_valid(png_, info_, PNG_INFO_tRNS))
+      png_set_tRNS_to_alpha(png_);
+    png_set_gray_to_rgb(png_);
+    png_set_interlace_handling(png_);
+    png_read_update_info(png_, info_);
+  }
+
+  [[noreturn]] void fail(std::string_view why) const {
+    throw DataError(path_, "cannot be read as a PNG (" + std::string(why) + ")",
+                    "open it in an image program and save it as a PNG again");
+  }
+
+  static void stop(png_structp png, png_const_charp message) {
+    auto* const self = static_cast<PngDecoder*>(png_get_error_ptr(png));
+    std::strncpy(self->message_, message, sizeof self->message_ - 1);
+    std::longjmp(self->stopped_, 1);
+  }
+  static void ignore(png_structp, png_const_charp) {}
+
+  static void next_bytes(png_structp png, png_bytep to, std::size_t size) {
+    auto* const self = static_cast<PngDecoder*>(png_get_io_ptr(png));
+    if (size > self->rest_.size()) png_error(png, "it is truncated");
+    std::memcpy(to, self->rest_.data(), size);
+    self->rest_.remove_prefix(size);
   }
 
   const std::filesystem::path& path_;
-  const std::string file_;
-  png_image image_{};
+  std::string_view rest_;  ///< The file's bytes that libpng has not yet taken.
+  const Alpha alpha_;
+  png_structp png_ = nullptr;
+  png_infop info_ = nullptr;
+  std::vector<png_bytep> rows_;
+  std::jmp_buf stopped_{};
+  char message_[128] = {};
 };
-
-std::uint8_t over_white(unsigned value, unsigned alpha) {
-  return static_cast<std::uint8_t>((value * alpha + 255 * (255 - alpha) + 127) / 255);
-}
-
-/// RGBA to RGB, in place.
-void blend_with_white(std::vector<std::uint8_t>& pixels) {
-  const std::size_t count = pixels.size() / 4;
-  for (std::size_t i = 0; i < count; ++i)
-    for (std::size_t channel = 0; channel < 3; ++channel)
-      pixels[3 * i + channel] = over_white(pixels[4 * i + channel], pixels[4 * i + 3]);
-  pixels.resize(3 * count);
-}
 
 }  // namespace
 
-void require_png() {}
-
-Image read_png(const std::filesystem::path& path) {
-  Reading reading(path);
-  check_size(path, reading.height(), reading.width());
-  Image image{.height = reading.height(), .width = reading.width(), .channels = 3, .pixels = reading.rgba()};
-  blend_with_white(image.pixels);
-  return image;
+Image decode_png(const std::filesystem::path& path, std::string_view file, Alpha alpha) {
+  return oriented(PngDecoder(path, file, alpha).decode(), png_orientation(file));
 }
 
 std::string png_library() { return PNG_LIBPNG_VER_STRING; }

@@ -4,14 +4,9 @@
 
 namespace gradring::data {
 
-void require_jpeg() {
+Image decode_jpeg(const std::filesystem::path&, std::string_view) {
   throw NoJpegError(
       "cannot read JPEGs: this gradring was built without libjpeg-turbo; install libjpeg-dev and build it again");
-}
-
-DecodedImage decode_jpeg(const std::filesystem::path&, std::string_view) {
-  require_jpeg();
-  return {};
 }
 
 std::string jpeg_library() { return {}; }

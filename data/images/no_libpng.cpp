@@ -4,18 +4,8 @@
 
 namespace gradring::data {
 
-void require_png() {
-  throw NoPngError("cannot read images: this gradring was built without libpng; install libpng-dev and build it again");
-}
-
-Image read_png(const std::filesystem::path&) {
-  require_png();
-  return {};
-}
-
-DecodedImage decode_png(const std::filesystem::path&, std::string_view) {
-  require_png();
-  return {};
+Image decode_png(const std::filesystem::path&, std::string_view, Alpha) {
+  throw NoPngError("cannot read PNGs: this gradring was built without libpng; install libpng-dev and build it again");
 }
 
 std::string png_library() { return {}; }

@@ -36,12 +36,6 @@ constexpr std::string_view kSaveAgain = "save it as a PNG or JPEG";
   throw DataError(path, "begins neither as a PNG nor as a JPEG", kSaveAgain);
 }
 
-DecodedImage decode(const std::filesystem::path& path, std::string_view file) {
-  if (file.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(path, file);
-  if (file.starts_with("\xff\xd8\xff")) return decode_jpeg(path, file);
-  reject(path, file);
-}
-
 }  // namespace
 
 // Not read by a decoder, which would block on a pipe without a writer.
@@ -53,12 +47,15 @@ std::string read_image_file(const std::filesystem::path& path) {
   }
 }
 
-Image decode_image(const std::filesystem::path& path, std::string_view file) {
-  DecodedImage decoded = decode(path, file);
-  return oriented(std::move(decoded.image), orientation_of(decoded.exif));
+Image decode_image(const std::filesystem::path& path, std::string_view file, Alpha alpha) {
+  if (file.starts_with("\x89PNG\r\n\x1a\n")) return decode_png(path, file, alpha);
+  if (file.starts_with("\xff\xd8\xff")) return decode_jpeg(path, file);
+  reject(path, file);
 }
 
-Image read_image(const std::filesystem::path& path) { return decode_image(path, read_image_file(path)); }
+Image read_image(const std::filesystem::path& path, Alpha alpha) {
+  return decode_image(path, read_image_file(path), alpha);
+}
 
 void check_size(const std::filesystem::path& path, std::int64_t height, std::int64_t width) {
   if (height > kMostPixels / width)

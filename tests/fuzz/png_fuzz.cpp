@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A PNG by both readers, as it is; and, since a fuzzer does not guess checksums, with those of its chunks set right.
+// A PNG with and without its transparency, as it is; and, since a fuzzer does not guess checksums, with those of its
+// chunks set right.
 #include <zlib.h>
 
 #include <cstdlib>
@@ -14,18 +15,13 @@ using namespace gradring::data;
 
 namespace {
 
-void read(const std::uint8_t* data, std::size_t size) {
+void read(const std::uint8_t* data, std::size_t size, Alpha alpha) {
   const gradring::tests::MemoryPath file(data, size);
   try {
-    const Image image = read_png(file.path());
+    const Image image = read_image(file.path(), alpha);
+    if (image.channels != 3 && (image.channels != 4 || alpha == Alpha::drop)) std::abort();
     if (static_cast<std::int64_t>(image.pixels.size()) != image.height * image.width * image.channels) std::abort();
-    if (image.pixels.size() < 10'000) to_sample(image, {28, 28, 1}, false);
-  } catch (const DataError&) {
-  } catch (const NoPngError&) {
-  }
-  try {
-    const Image image = read_image(file.path());
-    if (static_cast<std::int64_t>(image.pixels.size()) != image.height * image.width * 3) std::abort();
+    if (image.pixels.size() < 10'000) to_sample(image, {28, 28, image.channels == 4 ? 4 : 1}, false);
   } catch (const DataError&) {
   } catch (const NoPngError&) {
   } catch (const NoJpegError&) {
@@ -52,9 +48,11 @@ void repair_checksums(std::vector<std::uint8_t>& png) {
 }  // namespace
 
 int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  read(data, size);
   std::vector<std::uint8_t> repaired(data, data + size);
   repair_checksums(repaired);
-  read(repaired.data(), repaired.size());
+  for (const Alpha alpha : {Alpha::drop, Alpha::keep}) {
+    read(data, size, alpha);
+    read(repaired.data(), repaired.size(), alpha);
+  }
   return 0;
 }

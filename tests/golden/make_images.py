@@ -14,11 +14,13 @@ It then needs Pillow and NumPy only; exit code 77 without them.
 """
 import io
 import pathlib
+import struct
 import sys
+import zlib
 
 try:
     import numpy as np
-    from PIL import Image, ImageOps
+    from PIL import Image, ImageOps, PngImagePlugin
 except ImportError as missing:
     print(missing)
     sys.exit(77)
@@ -63,6 +65,64 @@ def files(random, height, width):
     yield "png_palette_2_bits", bytes_of(rgb.quantize(4), "PNG")
     yield "png_palette_transparent", bytes_of(rgb.quantize(16), "PNG", transparency=3)
     yield "png_bits", bytes_of(grey.convert("1"), "PNG")
+    yield from turned_otherwise(rgb)
+
+
+def turned_otherwise(rgb):
+    """Orientations in other places than a SHORT of the Exif in eXIf or in the first segment of its kind."""
+    exif, xmp = b"Exif\0\0" + tiff_of(6), xmp_of('tiff:Orientation="8"')
+    yield "jpeg_turned_long_6", jpeg_with(rgb, b"Exif\0\0" + tiff_of(6, kind=4))
+    yield "jpeg_turned_xmp_8", jpeg_with(rgb, XMP + xmp)
+    yield "jpeg_turned_xmp_element_3", jpeg_with(rgb, XMP + xmp_of("/><tiff:Orientation>3</tiff:Orientation"))
+    yield "jpeg_turned_xmp_and_exif_6", jpeg_with(rgb, XMP + xmp, exif)
+    yield "jpeg_turned_xmp_and_other_exif_8", jpeg_with(rgb, b"Exif\0\0" + tiff_of(7, tag=0x0110), XMP + xmp)
+    yield "jpeg_turned_two_xmps_3", jpeg_with(rgb, XMP + xmp, XMP + xmp_of('tiff:Orientation="3"'))
+    yield "jpeg_turned_two_exifs_6", jpeg_with(rgb, exif, b"Exif\0\0" + tiff_of(3))
+    yield "jpeg_turned_behind_segments_6", jpeg_with(rgb, *[b""] * 50, exif)
+    yield "png_turned_long_6", bytes_of(rgb, "PNG", exif=tiff_of(6, kind=4))
+    yield "png_turned_prefix_6", png_with(rgb, b"eXIf", exif)
+    profile = "\nexif\n%8d\n" % len(exif) + exif.hex()[:72] + "\n" + exif.hex()[72:] + "\n"
+    for name, write in (
+        ("raw", lambda text: text.add_text("Raw profile type exif", profile)),
+        ("raw_zipped", lambda text: text.add_text("Raw profile type exif", profile, zip=True)),
+        ("raw_international", lambda text: text.add_itxt("Raw profile type exif", profile, "de", "Profil")),
+        ("xmp", lambda text: text.add_itxt("XML:com.adobe.xmp", xmp.decode())),
+        ("xmp_zipped", lambda text: text.add_itxt("XML:com.adobe.xmp", xmp.decode(), zip=True)),
+        ("comment", lambda text: text.add_text("Comment", 'tiff:Orientation="8"')),
+    ):
+        text = PngImagePlugin.PngInfo()
+        write(text)
+        yield f"png_turned_{name}", bytes_of(rgb, "PNG", pnginfo=text)
+    both = PngImagePlugin.PngInfo()
+    both.add_itxt("XML:com.adobe.xmp", xmp.decode())
+    both.add_text("Raw profile type exif", profile)
+    yield "png_turned_xmp_and_raw", bytes_of(rgb, "PNG", pnginfo=both)
+    yield "png_turned_raw_and_exif_6", bytes_of(rgb, "PNG", pnginfo=both, exif=tiff_of(3))
+
+
+XMP = b"http://ns.adobe.com/xap/1.0/\0"
+
+
+def xmp_of(attribute):
+    return f"<x:xmpmeta xmlns:x='adobe:ns:meta/'><rdf:Description {attribute}/></x:xmpmeta>".encode()
+
+
+def tiff_of(orientation, kind=3, tag=0x0112):
+    """A TIFF structure of one tag, of type SHORT (3) or LONG (4)."""
+    value = struct.pack("<HH", orientation, 0) if kind == 3 else struct.pack("<I", orientation)
+    return b"II*\0" + struct.pack("<IHHHI", 8, 1, tag, kind, 1) + value + bytes(4)
+
+
+def jpeg_with(image, *segments):
+    """A JPEG with APP1 segments before all others."""
+    file = bytes_of(image, "JPEG")
+    return file[:2] + b"".join(b"\xff\xe1" + struct.pack(">H", 2 + len(each)) + each for each in segments) + file[2:]
+
+
+def png_with(image, kind, data):
+    file, end = bytes_of(image, "PNG"), 8 + 12 + 13  # the signature and the header
+    checksum = struct.pack(">I", zlib.crc32(kind + data))
+    return file[:end] + struct.pack(">I", len(data)) + kind + data + checksum + file[end:]
 
 
 def exif_of(orientation):

@@ -67,8 +67,10 @@ Option new_file_option(std::string_view names, const std::string& placeholder, c
   return value_option(names, placeholder, help, parse_new_file, file);
 }
 
-void print_json(const nlohmann::ordered_json& json) {
-  print_text("{}\n", printable_json(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace)));
+std::string shown_json(const nlohmann::ordered_json& json) {
+  return printable_json(json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace));
 }
+
+void print_json(const nlohmann::ordered_json& json) { print_text("{}\n", shown_json(json)); }
 
 }  // namespace gradring::train

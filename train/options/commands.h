@@ -74,7 +74,10 @@ Option json_file_option(std::string& file);
 Option new_file_option(std::string_view names, const std::string& placeholder, const std::string& help,
                        std::string& file);
 
-/// Prints the JSON of a command with --json. Bytes that are not UTF-8, for example of a file's name, become U+FFFD.
+/// Indented JSON as commands print it: bytes that are not UTF-8, for example of a file's name, become U+FFFD.
+std::string shown_json(const nlohmann::ordered_json& json);
+
+/// Prints the JSON of a command with --json.
 void print_json(const nlohmann::ordered_json& json);
 
 /// Command::describe of a command whose options are read into an `Options`: the namespace of that type has

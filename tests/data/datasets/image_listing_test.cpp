@@ -59,6 +59,19 @@ TEST_F(Listing, LeavesOutWhatIsHiddenAndCountsOtherFiles) {
   EXPECT_EQ(listing().others, 4);
 }
 
+TEST_F(Listing, OfAnyFolderIsThatOfAClass) {
+  for (const char* path : {"train/a/2.png", "train/a/.x/1.png", "train/a/._2.png", "train/a/b/1.jpg", "train/a/notes.txt"})
+    add(path);
+  add("train/b/1.png");
+  const ImageListing found = list_images(folder_.path() / "train/a");
+  ASSERT_EQ(found.files.size(), 2u);
+  EXPECT_EQ("a/" + found.files[0].path, paths()[0]);
+  EXPECT_EQ("a/" + found.files[1].path, paths()[1]);
+  EXPECT_EQ(describe_others(found), "1 file is not used, such as notes.txt: images are .jpg, .jpeg or .png files");
+  fs::create_directories(folder_.path() / "empty");
+  for (const char* none : {"empty", "missing"}) EXPECT_THROW(list_images(folder_.path() / none), DataError) << none;
+}
+
 TEST_F(Listing, SaysWhatIsNotARegularFile) {
   add("train/b/1.png");
   add("train/c/1.png");

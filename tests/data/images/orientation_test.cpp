@@ -26,21 +26,32 @@ std::string exif(bool little, std::uint8_t orientation, std::uint8_t type = 3) {
 
 TEST(Orientation, IsReadInBothByteOrders) {
   for (std::uint8_t value = 1; value <= 8; ++value) {
-    EXPECT_EQ(orientation_of(exif(true, value)), value);
-    EXPECT_EQ(orientation_of(exif(false, value)), value);
+    EXPECT_EQ(orientation_of(exif(true, value), ""), value);
+    EXPECT_EQ(orientation_of(exif(false, value), ""), value);
   }
 }
 
 TEST(Orientation, IsOneWhereTheExifSaysNothingSensible) {
-  EXPECT_EQ(orientation_of(""), 1);
-  EXPECT_EQ(orientation_of("Exif"), 1);
-  EXPECT_EQ(orientation_of(exif(true, 0)), 1);
-  EXPECT_EQ(orientation_of(exif(true, 9)), 1);
-  EXPECT_EQ(orientation_of(exif(true, 6, 2)), 1) << "a text";
-  EXPECT_EQ(orientation_of("II*\0\xff\xff\xff\xff"s), 1) << "a directory beyond the end";
+  EXPECT_EQ(orientation_of("", ""), 1);
+  EXPECT_EQ(orientation_of("Exif", ""), 1);
+  EXPECT_EQ(orientation_of(exif(true, 0), ""), 1);
+  EXPECT_EQ(orientation_of(exif(true, 9), ""), 1);
+  EXPECT_EQ(orientation_of(exif(true, 6, 2), ""), 1) << "a text";
+  EXPECT_EQ(orientation_of("II*\0\xff\xff\xff\xff"s, ""), 1) << "a directory beyond the end";
   const std::string whole = exif(false, 6);
   for (std::size_t size = 0; size < whole.size() - 6; ++size)
-    EXPECT_EQ(orientation_of(std::string_view(whole).substr(0, size)), 1) << size;
+    EXPECT_EQ(orientation_of(std::string_view(whole).substr(0, size), ""), 1) << size;
+}
+
+TEST(Orientation, IsThatOfXmpWhereTheExifLacksTheTag) {
+  const std::string xmp = "tiff:Orientation tiff:Orientation=6 tiff:Orientation=\"8\" tiff:Orientation>3<";
+  EXPECT_EQ(orientation_of("", xmp), 8) << "the first that Pillow's pattern matches";
+  EXPECT_EQ(orientation_of("", "<tiff:Orientation>3</tiff:Orientation>"), 3);
+  EXPECT_EQ(orientation_of(exif(true, 6), xmp), 6);
+  EXPECT_EQ(orientation_of(exif(true, 1), xmp), 1);
+  EXPECT_EQ(orientation_of(exif(true, 9), xmp), 1) << "the tag is there";
+  for (const char* text : {"", "tiff:Orientation", "tiff:Orientation=\"", "tiff:Orientation>x", "tiff:Orientation>9"})
+    EXPECT_EQ(orientation_of("", text), 1) << text;
 }
 
 TEST(Orientation, TurnsAsExifTransposeDoes) {

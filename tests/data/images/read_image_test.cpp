@@ -15,6 +15,7 @@
 namespace gradring::data {
 namespace {
 
+using namespace std::string_literals;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -118,6 +119,43 @@ TEST_F(ReadPng, IgnoresGamma) {
   EXPECT_THAT(read(png).pixels, ElementsAre(100, 100, 100));
 }
 
+/// A PNG with chunks after its header.
+Bytes with_chunks(Bytes png, const Bytes& chunks) {
+  png.insert(png.begin() + 8 + 12 + 13, chunks.begin(), chunks.end());
+  return png;
+}
+
+Bytes text_chunk(const std::string& type, const std::string& text) {
+  return tests::png_chunk(type, Bytes(text.begin(), text.end()));
+}
+
+Bytes repeated(const Bytes& bytes, std::size_t times) {
+  Bytes all;
+  for (std::size_t i = 0; i < times; ++i) all.insert(all.end(), bytes.begin(), bytes.end());
+  return all;
+}
+
+// By quadratic time, these would end after the time limit of a test.
+TEST_F(ReadPng, TakesLinearTimeForManyChunks) {
+  const Bytes png = WrittenPng{.width = 2, .rows = {3, 4}}.bytes();
+  for (const Bytes& chunk : {text_chunk("tEXt", ""), text_chunk("tEXt", "a"s + '\0' + "b"), text_chunk("eXIf", ""),
+                             text_chunk("zTXt", "Raw profile type exif\0\0x\x9c"s), text_chunk("IDAT", "")})
+    EXPECT_THAT(read(with_chunks(png, repeated(chunk, 500'000))).pixels, ElementsAre(3, 3, 3, 4, 4, 4));
+}
+
+TEST_F(ReadPng, IgnoresDamagedMetadata) {
+  const Bytes png = WrittenPng{.width = 2, .rows = {3, 4}}.bytes();
+  const std::string key = "Raw profile type exif"s + '\0';
+  for (const std::string& text :
+       {""s, "\n"s, "\n\n\n"s, "\n\n\n4"s, "\n\n\n4949"s, "\n\n\nzz"s, "\0"s, "\1"s, "\1\0"s, "\1\0\0"s, "\1\0\0\0x"s})
+    for (const char* type : {"tEXt", "zTXt", "iTXt"})
+      EXPECT_EQ(read(with_chunks(png, text_chunk(type, key + text))).width, 2) << type;
+  Bytes damaged = text_chunk("eXIf", "II*\0\x08\0\0\0\1\0\x12\1\3\0\1\0\0\0\6\0\0\0\0\0\0\0"s);
+  EXPECT_EQ(read(with_chunks(png, damaged)).width, 1) << "turned";
+  damaged.back() ^= 1;
+  EXPECT_EQ(read(with_chunks(png, damaged)).width, 2) << "a wrong checksum";
+}
+
 TEST_F(ReadPng, TakesNoMemoryForWhatIsOnlySaid) {
   EXPECT_THAT(refusal(WrittenPng{.width = 100'000, .height = 100'000, .rows = {1}}.bytes()),
               AllOf(HasSubstr("100000 x 100000"), HasSubstr("make it smaller")));
@@ -133,6 +171,24 @@ TEST_F(ReadPng, EveryTruncationIsRejected) {
   const Bytes whole = WrittenPng{.width = 5, .height = 7, .colour = WrittenPng::rgb, .rows = Bytes(105, 9)}.bytes();
   for (std::size_t size = 0; size < whole.size(); ++size)
     EXPECT_THROW(read(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size))), DataError) << size;
+}
+
+// With a list of all segments, this would take hours.
+TEST_F(ReadJpeg, TakesLinearTimeForManySegments) {
+  const Bytes plain = stored("jpeg_420");
+  Bytes jpeg = plain;
+  const Bytes segments = repeated({0xff, 0xe1, 0, 2}, 2'000'000);
+  jpeg.insert(jpeg.begin() + 2, segments.begin(), segments.end());
+  EXPECT_EQ(read(jpeg).pixels, read(plain).pixels);
+}
+
+TEST_F(ReadJpeg, RejectsASegmentThatIsTooShortOrTooLong) {
+  for (const Bytes& length : {Bytes{0, 0}, Bytes{0, 1}, Bytes{0xff, 0xff}}) {
+    Bytes jpeg = {0xff, 0xd8, 0xff, 0xe1};
+    jpeg.insert(jpeg.end(), length.begin(), length.end());
+    EXPECT_THAT(refusal(jpeg), HasSubstr("cannot be read as a JPEG (Bogus marker length)"));
+  }
+  EXPECT_THAT(refusal({0xff, 0xd8, 0xff, 0xe1, 0}), HasSubstr("cannot be read as a JPEG (Bogus marker length)"));
 }
 
 TEST_F(ReadJpeg, RejectsABombByItsHeader) {

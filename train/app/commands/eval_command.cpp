@@ -59,6 +59,10 @@ CommandLine command_line(EvalOptions& all) {
        option_of_training("data-dir",
                           "folder with the files of the dataset (default GRADRING_DATA_DIR, or as in the checkpoint)",
                           options.given),
+       option_of_training("broken",
+                          "response to images of a folder that cannot be read; fail: an error that names them; skip: "
+                          "left out (default as in the checkpoint)",
+                          options.given),
        tta_option(options.given)});
   return line;
 }

@@ -2,8 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
+#include <cstdio>
 #include <filesystem>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <string>
@@ -13,17 +14,19 @@
 
 #include "data/datasets/dataset.h"
 #include "data/datasets/dataset_facts.h"
+#include "data/datasets/image_listing.h"
 #include "data/datasets/open_folder.h"
 #include "data/datasets/pack_images.h"
 #include "data/files/byte_source.h"
 #include "data/images/image.h"
 #include "kernels/base/file.h"
+#include "kernels/base/printable.h"
 #include "train/app/commands/commands.h"
 #include "train/app/commands/trained_model.h"
 #include "train/core/trainer/training_state.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
-#include "train/records/metrics/environment_error.h"
+#include "train/records/checkpoint/error.h"
 #include "train/view/runs/text_table.h"
 
 namespace gradring::train {
@@ -35,10 +38,12 @@ struct PredictOptions {
   InferenceOptions inference;
   std::int64_t top = 3;
   bool invert = false;
+  std::string broken;  ///< a word of OnBroken; empty: as in the checkpoint
 };
 
 CommandLine command_line(PredictOptions& options) {
   options.inference.given["data-dir"] = ".";  // required with most datasets; no file of it is read
+  options.inference.default_batch = "32";     // results appear after each batch
   CommandLine line{
       .command = "gradring predict",
       .purpose = "classes that a checkpoint recognizes in image files",
@@ -46,58 +51,73 @@ CommandLine command_line(PredictOptions& options) {
       .options = inference_options(options.inference),
       .takes_words = true,
       .notes =
-          "RUN is a run directory, a checkpoint or a file of weights. A folder stands for all .png, .jpg and .jpeg "
-          "files in it and below it. Each image is scaled to the size and channels of the training samples; "
-          "proportions are "
-          "not kept. After a training on an image folder, it is resized and cropped as those of the training."};
+          "RUN is a run directory, a checkpoint or a file of weights. A folder stands for the .png, .jpg and .jpeg "
+          "files in it and below it, without hidden ones. Each image is scaled to the size and channels of the "
+          "training samples; proportions are not kept. After a training on an image folder, it is resized and cropped "
+          "as those of the training. Results are printed after each batch. An image that cannot be read is named, and "
+          "ends the command with exit code 4 after all others."};
   line.options.insert(
       line.options.begin() + 2,
       {option_of_training("dataset", "dataset whose classes were trained (default as in the checkpoint)",
                           options.inference.given),
        tta_option(options.inference.given),
+       choice_option("broken", kWords<OnBroken>,
+                     "response to images that cannot be read, after the others; fail: exit code 4; skip: exit code 0 "
+                     "(default as in the checkpoint, or fail)",
+                     options.broken),
        count_option("top", "most likely classes to show per image (default 3)", 1, options.top),
        switch_option("invert", "swap of light and dark, for dark digits on a light background", options.invert)});
   return line;
 }
 
-std::string suffix_of(const fs::path& path) {
-  std::string suffix = path.extension().string();
-  std::ranges::transform(suffix, suffix.begin(), [](unsigned char c) { return std::tolower(c); });
-  return suffix;
-}
-
-bool is_jpeg(const fs::path& path) { return suffix_of(path) == ".jpg" || suffix_of(path) == ".jpeg"; }
-bool is_image(const fs::path& path) { return suffix_of(path) == ".png" || is_jpeg(path); }
-
-/// As those of the training.
+/// The image's pixels, prepared as those of the training.
 std::vector<std::uint8_t> sample_of(const std::string& name, const TrainConfig& config, bool invert) {
   const data::DatasetFacts& set = *config.facts;
-  if (set.name != data::kFolder)
-    return data::to_sample(is_jpeg(name) ? data::read_image(name) : data::read_png(name), set.shape, invert);
-  std::vector<std::uint8_t> pixels = data::decoded(name, dataset_spec(config).images);
-  if (invert)
-    for (std::uint8_t& value : pixels) value = static_cast<std::uint8_t>(255 - value);
-  return pixels;
+  if (set.name == data::kFolder) {
+    std::vector<std::uint8_t> pixels = data::decoded(name, dataset_spec(config).images);
+    if (invert) data::swap_light_and_dark(pixels, set.shape[2]);
+    return pixels;
+  }
+  const bool with_alpha = set.shape[2] == 4;
+  const data::Image image = data::read_image(name, with_alpha ? data::Alpha::keep : data::Alpha::drop);
+  if (with_alpha && image.channels != 4)
+    throw data::DataError(name, "is not transparent, and the model was trained on samples of 4 channels",
+                          "save it as a PNG of red, green, blue and alpha");
+  return data::to_sample(image, set.shape, invert);
 }
 
-/// The images as a dataset whose labels are all 0.
-data::InMemoryDataset read_images(const std::vector<std::string>& names, const TrainConfig& config, bool invert) {
+/// Images of one batch that can be read.
+struct Batch {
+  std::vector<std::string> names;
+  std::unique_ptr<data::Dataset> images;  ///< their labels are 0; null without images
+};
+
+/// Reads images, and names those that cannot be read on stderr.
+///
+/// Errors    DataError if the only image of the command, `is_only`, cannot be read.
+Batch read_images(std::span<const std::string> names, bool is_only, const TrainConfig& config, bool invert) {
   const data::DatasetFacts& set = *config.facts;
+  Batch batch;
   data::InMemoryDataset::Contents contents{.name = "images",
                                            .shape = set.shape,
                                            .classes = set.classes(),
                                            .pixels = {},
                                            .labels = {},
                                            .class_names = set.class_names};
-  for (const std::string& name : names) {
-    const auto pixels = sample_of(name, config, invert);
-    if (!invert && set.shape[2] == 1 && data::has_light_border(pixels, set.shape))
-      print_to_stderr(
-          fmt::format("{} has a light border, but {} is light on dark: it may need --invert\n", name, set.name));
-    contents.pixels.insert(contents.pixels.end(), pixels.begin(), pixels.end());
-    contents.labels.push_back(0);
-  }
-  return data::InMemoryDataset(std::move(contents));
+  for (const std::string& name : names) try {
+      const auto pixels = sample_of(name, config, invert);
+      if (!invert && set.shape[2] == 1 && data::has_light_border(pixels, set.shape))
+        print_to_stderr(
+            fmt::format("{} has a light border, but {} is light on dark: it may need --invert\n", name, set.name));
+      contents.pixels.insert(contents.pixels.end(), pixels.begin(), pixels.end());
+      contents.labels.push_back(0);
+      batch.names.push_back(name);
+    } catch (const data::DataError& error) {
+      if (is_only) throw;
+      print_to_stderr(std::string(error.what()) + "\n");
+    }
+  if (!batch.names.empty()) batch.images = std::make_unique<data::InMemoryDataset>(std::move(contents));
+  return batch;
 }
 
 /// A class and its probability.
@@ -123,23 +143,6 @@ struct Prediction {
   std::vector<Guess> best;
 };
 
-/// A row for each image: its classes and their probabilities, the most likely first.
-void print(const std::vector<Prediction>& predictions, const data::DatasetFacts& set) {
-  std::size_t class_width = 5;
-  for (const std::string& name : set.class_names) class_width = std::max(class_width, columns_of(name));
-  TextTable table{.columns = {{.head = "image"}}, .gap = 2};
-  for (std::size_t i = 0; i < predictions.front().best.size(); ++i) {
-    table.columns.push_back({.head = padded(i == 0 ? "class" : fmt::format("{}.", i + 1), class_width)});
-    table.columns.push_back({.head = "     %", .right_aligned = true});
-  }
-  for (const auto& [image, best] : predictions) {
-    std::vector<std::string>& row = table.rows.emplace_back(1, image);
-    for (const Guess& guess : best)
-      row.insert(row.end(), {std::string(guess.name), fmt::format("{:.2f}", 100 * guess.probability)});
-  }
-  print_shown(table.text());
-}
-
 nlohmann::ordered_json to_json(const Prediction& prediction, const NamedTensors& by) {
   const auto& [image, best] = prediction;
   nlohmann::ordered_json json = {
@@ -150,16 +153,58 @@ nlohmann::ordered_json to_json(const Prediction& prediction, const NamedTensors&
   return json;
 }
 
-/// Whether an image in a folder is a file, or a link to one. False if it does not exist: it may have been removed since.
-bool is_file(const fs::path& path) {
-  std::error_code error;
-  const fs::file_status status = fs::status(path, error);
-  if (!fs::status_known(status))
-    throw EnvironmentError(fmt::format("cannot read {}: {}", path.string(), error.message()));
-  return fs::is_regular_file(status);
-}
+/// Prints the predictions of batch after batch as one table, or as one JSON array.
+class Printer {
+ public:
+  Printer(const NamedTensors& tensors, std::span<const std::string> names, const data::DatasetFacts& set, bool json)
+      : tensors_(tensors), json_(json) {
+    for (const std::string& name : names) name_width_ = std::max(name_width_, columns_of(printable(name)));
+    for (const std::string& name : set.class_names) class_width_ = std::max(class_width_, columns_of(name));
+  }
 
-/// The files that words name: a folder stands for the images in and below it, in the order of their paths.
+  void print(const std::vector<Prediction>& predictions) {
+    std::string text = json_ ? array_of(predictions) : table_of(predictions);
+    if (json_)  // "[", elements and "]" on lines of their own: each batch continues the array of those before it
+      text = (begun_ ? "," : "[") + text.substr(1, text.size() - 3);
+    else
+      text = begun_ ? text.substr(text.find('\n') + 1) : source_text(tensors_) + "\n" + text;
+    begun_ = true;
+    print_shown(text);
+    std::fflush(stdout);  // Programs that read a pipe see each batch, too.
+  }
+  void finish() const {
+    if (json_) print_shown(begun_ ? "\n]\n" : "[]\n");
+  }
+
+ private:
+  std::string array_of(const std::vector<Prediction>& predictions) const {
+    nlohmann::ordered_json results = nlohmann::ordered_json::array();
+    for (const Prediction& each : predictions) results.push_back(to_json(each, tensors_));
+    return shown_json(results);
+  }
+
+  /// A row for each image: its classes and their probabilities, the most likely first.
+  std::string table_of(const std::vector<Prediction>& predictions) const {
+    TextTable table{.columns = {{.head = padded("image", name_width_)}}, .gap = 2};
+    for (std::size_t i = 0; i < predictions.front().best.size(); ++i) {
+      table.columns.push_back({.head = padded(i == 0 ? "class" : fmt::format("{}.", i + 1), class_width_)});
+      table.columns.push_back({.head = "     %", .right_aligned = true});
+    }
+    for (const auto& [image, best] : predictions) {
+      std::vector<std::string>& row = table.rows.emplace_back(1, image);
+      for (const Guess& guess : best)
+        row.insert(row.end(), {std::string(guess.name), fmt::format("{:.2f}", 100 * guess.probability)});
+    }
+    return table.text();
+  }
+
+  const NamedTensors& tensors_;
+  const bool json_;
+  std::size_t name_width_ = 5, class_width_ = 5;
+  bool begun_ = false;
+};
+
+/// The files that words name: a folder stands for its images.
 std::vector<std::string> image_files(const Words& words) {
   std::vector<std::string> names;
   for (const std::string& word : words) {
@@ -168,51 +213,60 @@ std::vector<std::string> image_files(const Words& words) {
       names.push_back(word);
       continue;
     }
-    std::vector<std::string> found;
-    std::string at = word;
-    for (fs::recursive_directory_iterator entry(word, error), end; !error && entry != end; entry.increment(error)) {
-      at = entry->path().string();
-      if (is_image(at) && is_file(at)) found.push_back(at);
-    }
-    if (error) throw EnvironmentError(fmt::format("cannot list {}: {}", at, error.message()));
-    if (found.empty())
-      throw data::DataError(word, "holds no .png, .jpg or .jpeg file", "name a folder of images, or images");
-    std::ranges::sort(found);
-    names.insert(names.end(), found.begin(), found.end());
+    const data::ImageListing listing = data::list_images(word);
+    if (listing.others > 0) print_to_stderr(word + ": " + data::describe_others(listing) + "\n");
+    for (const data::ImageFile& file : listing.files) names.push_back((listing.folder / file.path).string());
   }
   return names;
+}
+
+/// Images have one, three or four channels; models of arrays may have others.
+void check_channels(const InferenceSetting& setting) {
+  if (const std::int64_t channels = setting.config.facts->shape[2]; channels != 1 && channels != 3 && channels != 4)
+    throw CheckpointError(setting.tensors.from,
+                          fmt::format("was trained on samples of {} channels, but images have 1, 3 or 4", channels),
+                          "evaluate arrays with gradring eval");
 }
 
 void run(PredictOptions& options, Words words) {
   constexpr const char* kUsageLine = "gradring predict RUN IMAGE";
   CheckpointChoice& checkpoint = options.inference.checkpoint;
-  if (checkpoint.path.empty() && !words.empty() && is_image(words.front()))
+  if (checkpoint.path.empty() && !words.empty() && data::is_image_name(words.front()))
     throw UsageError(
         fmt::format("'{}' is an image: name a run directory or a checkpoint first: {}", words.front(), kUsageLine));
   take_path(checkpoint, words, kUsageLine);
   if (words.empty()) throw UsageError(fmt::format("name at least one image: {}", kUsageLine));
   const std::vector<std::string> names = image_files(words);
   InferenceSetting setting = prepare_inference(options.inference);
-  const data::DatasetFacts& set = *setting.config.facts;
+  const TrainConfig& config = setting.config;
+  const data::DatasetFacts& set = *config.facts;
   check_sample_shape(*setting.tensors.contents.about, set.shape, setting.tensors.from);
-  const data::InMemoryDataset images = read_images(names, setting.config, options.invert);
-  const std::int64_t batch_size = std::min(setting.config.batch_size, images.size());
-  const std::vector<float> logits =
-      make_inference(setting, set.shape, images.classes(), batch_size)->run(images, setting.config.tta).logits;
-  write_logits(options.inference, images.size(), logits);
-  std::vector<Prediction> predictions;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    predictions.push_back(
-        {names[i],
-         guesses(std::span(logits).subspan(i * set.class_names.size(), set.class_names.size()), set, options.top)});
-  if (options.inference.json) {
-    nlohmann::ordered_json results = nlohmann::ordered_json::array();
-    for (const Prediction& each : predictions) results.push_back(to_json(each, setting.tensors));
-    print_json(results);
-    return;
+  check_channels(setting);
+  const std::int64_t batch_size = std::min(config.batch_size, std::ssize(names));
+  const auto inference = make_inference(setting, set.shape, set.classes(), batch_size);
+  Printer printer(setting.tensors, names, set, options.inference.json);
+  std::vector<float> logits;  // of all images
+  for (std::span<const std::string> rest = names; !rest.empty();) {
+    const auto count = std::min(rest.size(), static_cast<std::size_t>(batch_size));
+    const Batch batch = read_images(rest.first(count), names.size() == 1, config, options.invert);
+    rest = rest.subspan(count);
+    if (!batch.images) continue;
+    const std::vector<float> found = inference->run(*batch.images, config.tta).logits;
+    std::vector<Prediction> predictions;
+    for (std::size_t i = 0; i < batch.names.size(); ++i)
+      predictions.push_back(
+          {batch.names[i],
+           guesses(std::span(found).subspan(i * set.class_names.size(), set.class_names.size()), set, options.top)});
+    printer.print(predictions);
+    logits.insert(logits.end(), found.begin(), found.end());
   }
-  print_text("{}\n", source_text(setting.tensors));
-  print(predictions, set);
+  printer.finish();
+  const std::int64_t read = std::ssize(logits) / set.classes(), broken = std::ssize(names) - read;
+  if (read > 0) write_logits(options.inference, read, logits);
+  const bool skips = options.broken.empty() ? config.on_broken == OnBroken::skip : options.broken == "skip";
+  if (broken == 0 || (skips && read > 0)) return;
+  throw data::DataError("images", fmt::format("{} of {} cannot be read", broken, names.size()),
+                        "replace or remove them, or leave them out with --broken skip");
 }
 
 }  // namespace

@@ -19,8 +19,6 @@
 namespace gradring::train {
 namespace {
 
-constexpr const char* kBatchSize = "250";  // larger than in training: no gradients are kept
-
 /// On the command line or in a variable.
 std::optional<std::string> text_given(const OptionTexts& given, const std::string& option) {
   const auto found = given.find(option);
@@ -30,7 +28,7 @@ std::optional<std::string> text_given(const OptionTexts& given, const std::strin
 bool is_set(const OptionTexts& given, const std::string& option) { return text_given(given, option).has_value(); }
 
 /// Command line before GRADRING_* variables, the checkpoint's settings and the default.
-TrainConfig resolve_config(OptionTexts given, const NamedTensors& tensors) {
+TrainConfig resolve_config(OptionTexts given, const std::string& default_batch, const NamedTensors& tensors) {
   const bool takes_model = !is_set(given, "model"), takes_dataset = !is_set(given, "dataset");
   const auto take_saved = [&](const char* option) {
     if (const std::string saved = saved_setting(tensors.contents, option); !saved.empty()) given[option] = saved;
@@ -40,7 +38,7 @@ TrainConfig resolve_config(OptionTexts given, const NamedTensors& tensors) {
   if (takes_dataset || text_given(given, "dataset") == data::kFolder)
     for (const char* option : kFolderOptions)
       if (!is_set(given, option)) take_saved(option);
-  if (!is_set(given, "batch-size")) given["batch-size"] = kBatchSize;
+  if (!is_set(given, "batch-size")) given["batch-size"] = default_batch;
   if (!is_set(given, "dataset"))
     throw UsageError(fmt::format("{} does not name its dataset: give it with --dataset", tensors.from.string()));
   const auto recorded = recorded_dataset(*tensors.contents.about, tensors.from);
@@ -129,7 +127,8 @@ std::vector<Option> inference_options(InferenceOptions& options) {
   const std::vector<Option> more = {
       as_there("model", "model architecture (default as in the checkpoint, or convnet)"),
       as_there("normalize", "mean and standard deviation that normalize pixels (default as in the checkpoint)"),
-      as_there("batch-size", "samples per forward pass (default 250)"),
+      option_of_training("batch-size", fmt::format("samples per forward pass (default {})", options.default_batch),
+                         options.given),
       as_there("precision", "compute type of the layers; auto: fp16 on a GPU, else fp32 (default auto)"),
       as_there("device", "compute device; auto: a GPU if there is one (default auto)"),
       as_there("simulate-gpu", "card that is simulated instead of using a GPU, with --device cuda (default none)"),
@@ -150,7 +149,7 @@ InferenceSetting prepare_inference(const InferenceOptions& options) {
   PosixFileSystem files;
   InferenceSetting setting{.config = {}, .tensors = read_choice(files, options.checkpoint), .compute = {}};
   if (options.ema) take_averaged(setting.tensors);
-  setting.config = resolve_config(options.given, setting.tensors);
+  setting.config = resolve_config(options.given, options.default_batch, setting.tensors);
   setting.compute = compute_for(setting.config);
   return setting;
 }

@@ -50,6 +50,7 @@ std::string source_text(const NamedTensors& tensors);
 struct InferenceOptions {
   CheckpointChoice checkpoint;
   OptionTexts given;   ///< options that training has too
+  std::string default_batch = "250";  ///< larger than in training: no gradients are kept
   std::string logits;  ///< a .npy file to write; empty: none
   Replace replace = Replace::ours;
   bool ema = false;  ///< averaged weights

@@ -229,6 +229,14 @@ TEST_F(ImageFolders, SkipsBrokenImagesAndNamesThemAllInTheLog) {
   const std::string log = tests::text_of(run() / "logs/rank_0.log");
   EXPECT_THAT(log, AllOf(HasSubstr(found), HasSubstr("black/j.png"), HasSubstr("black/k.png: is empty"),
                          HasSubstr("red/x.png: has 100000 x 100000 pixels")));
+  add("photos/test/red/x.png", {});
+  EXPECT_EQ(run_it({"eval", "run", "--broken", "fail", "--device", "cpu"}).code, 4);
+  EXPECT_EQ(run_it({"eval", "run", "--device", "cpu"}).code, 0) << "as in the checkpoint";
+  EXPECT_EQ(run_it({"predict", "run", "photos/test/red", "--broken", "fail", "--device", "cpu"}).code, 4);
+  const ProgramEnd predicted = run_it({"predict", "run", "photos/test/red", "--device", "cpu", "--json"});
+  EXPECT_EQ(predicted.code, 0) << predicted.err;
+  EXPECT_EQ(tests::parse_json(predicted.out).size(), 4u);
+  EXPECT_THAT(predicted.err, HasSubstr("photos/test/red/x.png: is empty"));
   const ProgramEnd other = run_it({"eval", "run", "--dataset", "digits", "--device", "cpu"});
   EXPECT_THAT(other.err, Not(HasSubstr("require --dataset folder"))) << "options of the run, not of digits";
 }

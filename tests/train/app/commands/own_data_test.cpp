@@ -117,6 +117,53 @@ TEST_F(OwnData, IsNotNeededToUseTheModel) {
   EXPECT_EQ(place_.run({"eval", "run"}).code, 4) << "this needs the test set";
 }
 
+/// Trains on random samples of `channels` channels: own/test_images.npy has two, which are returned.
+class ManyChannels : public OwnData {
+ protected:
+  Bytes train_on(int channels) const {
+    const auto sample_bytes = static_cast<std::size_t>(20 * 17 * channels);
+    Bytes pixels(4 * sample_bytes);
+    for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = static_cast<std::uint8_t>(i * i / 7 % 251);
+    for (const auto& [split, count] : {std::pair("train", 4), std::pair("test", 2)}) {
+      pixels.resize(static_cast<std::size_t>(count) * sample_bytes);
+      const std::string shape = fmt::format("({}, 20, 17, {})", count, channels);
+      place_.folder().write(fmt::format("own/{}_images.npy", split), npy_bytes("|u1", shape, pixels));
+      place_.folder().write(fmt::format("own/{}_labels.npy", split),
+                            npy_bytes("|u1", fmt::format("({},)", count), Bytes{0, 1, 2, 1}));
+    }
+    expect_success({"train", "--dataset", "arrays", "--data-dir", "own", "--model", "lenet5", "--steps", "1",
+                    "--batch-size", "2", "--run-dir", "run", "--device", "cpu"});
+    return pixels;
+  }
+  /// A PNG of 17 x 20 pixels.
+  void write_png(const std::string& name, tests::WrittenPng::Colour colour, const Bytes& rows) const {
+    place_.folder().write(name, tests::WrittenPng{.width = 17, .height = 20, .colour = colour, .rows = rows}.bytes());
+  }
+};
+
+TEST_F(ManyChannels, FourAreThoseOfATransparentPng) {
+  if (data::png_library().empty()) GTEST_SKIP() << "built without libpng";
+  const Bytes pixels = train_on(4);
+  write_png("a.png", tests::WrittenPng::rgba, Bytes(pixels.begin(), pixels.begin() + std::ssize(pixels) / 2));
+  write_png("b.png", tests::WrittenPng::rgba, Bytes(pixels.begin() + std::ssize(pixels) / 2, pixels.end()));
+  expect_success({"eval", "run", "--logits", "evaluated.npy", "--device", "cpu"});
+  expect_success({"predict", "run", "a.png", "b.png", "--logits", "predicted.npy", "--device", "cpu"});
+  EXPECT_EQ(tests::text_of(place_.path("predicted.npy")), tests::text_of(place_.path("evaluated.npy")));
+  write_png("rgb.png", tests::WrittenPng::rgb, Bytes(17 * 20 * 3, 9));
+  const ProgramEnd opaque = place_.run({"predict", "run", "rgb.png"});
+  EXPECT_EQ(opaque.code, 4);
+  EXPECT_THAT(opaque.err, HasSubstr("rgb.png: is not transparent, and the model was trained on samples of 4 channels"));
+}
+
+TEST_F(ManyChannels, TwoAreNoImage) {
+  train_on(2);
+  write_png("grey_alpha.png", tests::WrittenPng::grey_alpha, Bytes(17 * 20 * 2, 9));
+  const ProgramEnd end = place_.run({"predict", "run", "grey_alpha.png"});
+  EXPECT_EQ(end.code, 4);
+  EXPECT_THAT(end.err, AllOf(HasSubstr("was trained on samples of 2 channels, but images have 1, 3 or 4"),
+                             HasSubstr("gradring eval"), ::testing::Not(HasSubstr(".cpp"))));
+}
+
 TEST_F(OwnData, HasTheSameLossesOnOneAndTwoRanks) {
   const Words same = {"--global-batch", "10", "--reproducible", "--sampler", "balanced", "--val-split", "0.2"};
   expect_success(train(same));

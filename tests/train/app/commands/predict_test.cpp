@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // gradring predict, on images that the test draws.
+#include <fcntl.h>
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 
+#include <algorithm>
 #include <fstream>
 
 #include "data/datasets/digits.h"
 #include "data/images/image.h"
+#include "kernels/base/deadline.h"
+#include "kernels/base/file.h"
 #include "tests/data/support/written_png.h"
+#include "tests/train/app/commands/support/in_shell.h"
 #include "tests/train/app/commands/support/trained.h"
+#include "tests/train/support/text_of.h"
 #include "train/records/checkpoint/tensor_file.h"
 #include "train/records/checkpoint/tensor_record.h"
 
@@ -117,7 +124,7 @@ TEST_F(Predict, TakesTheRunFirstThenImagesAndFolders) {
   std::filesystem::create_directory(place_.path("empty"));
   const ProgramEnd none = place_.run({"predict", "run", "empty"});
   EXPECT_EQ(none.code, 4);
-  EXPECT_THAT(none.err, HasSubstr("empty: holds no .png, .jpg or .jpeg file"));
+  EXPECT_THAT(none.err, HasSubstr("empty: holds no .jpg, .jpeg or .png file"));
 }
 
 TEST_F(Predict, PrintsNoControlCharactersOfFileNames) {
@@ -134,15 +141,72 @@ TEST_F(Predict, PrintsNoControlCharactersOfFileNames) {
   EXPECT_THAT(missing.err, AllOf(HasSubstr("\\x1b[2J.png"), Not(HasSubstr("\033"))));
 }
 
-TEST_F(Predict, NamesAFileInAFolderThatCannotBeRead) {
+TEST_F(Predict, WalksFoldersAsATrainingDoes) {
+  std::filesystem::create_directories(place_.path("digits/.ipynb_checkpoints"));
+  std::filesystem::create_directories(place_.path("more"));
+  for (const auto& [digit, to] : {std::pair(0, "digits/._a.png"), std::pair(1, "digits/.ipynb_checkpoints/b.png"),
+                                  std::pair(2, "more/c.png"), std::pair(3, "digits/z.png")})
+    std::filesystem::rename(place_.path(write_digit(digit)), place_.path(to));
+  std::filesystem::create_directory_symlink("../more", place_.path("digits/linked"));
+  std::ofstream(place_.path("digits/notes.txt")) << "no image";
+  const json found = json_of({"predict", "run", "digits"});
+  ASSERT_EQ(found.size(), 2u);
+  EXPECT_EQ(found[0]["image"], "digits/z.png");
+  EXPECT_EQ(found[1]["image"], "digits/linked/c.png");
+  EXPECT_THAT(place_.run({"predict", "run", "digits"}).err,
+              HasSubstr("digits: 1 file is not used, such as notes.txt: images are .jpg, .jpeg or .png files"));
+  std::filesystem::create_directory_symlink("..", place_.path("digits/up"));
+  const ProgramEnd circle = place_.run({"predict", "run", "digits"});
+  EXPECT_EQ(circle.code, 4);
+  EXPECT_THAT(circle.err, HasSubstr("is a link to a folder that it is in"));
+}
+
+TEST_F(Predict, PrintsAllOthersWhereImagesAreBroken) {
   std::filesystem::create_directory(place_.path("digits"));
-  std::filesystem::create_symlink("nothing", place_.path("digits/gone.png"));
-  std::filesystem::rename(place_.path(write_digit(1)), place_.path("digits/a.png"));
-  EXPECT_EQ(json_of({"predict", "run", "digits"}).size(), 1u) << "without the link to nothing";
-  std::filesystem::create_symlink("loop.png", place_.path("digits/loop.png"));
-  const ProgramEnd end = place_.run({"predict", "run", "digits"});
-  EXPECT_EQ(end.code, 3);
-  EXPECT_THAT(end.err, HasSubstr("cannot read digits/loop.png: Too many levels of symbolic links"));
+  for (int i = 0; i < 5; ++i)
+    std::filesystem::rename(place_.path(write_digit(i)), place_.path("digits/" + std::to_string(2 * i) + ".png"));
+  std::filesystem::create_symlink("nothing", place_.path("digits/1.png"));
+  std::filesystem::create_symlink("7.png", place_.path("digits/7.png"));
+  std::ofstream(place_.path("digits/3.png")) << "no image";
+  const Words words = {"predict", "run", "digits", "--batch-size", "2", "--logits", "l.npy", "--force"};
+  const ProgramEnd end = place_.run(words);
+  EXPECT_EQ(end.code, 4);
+  EXPECT_THAT(end.out, AllOf(HasSubstr("\ndigits/0.png "), HasSubstr("\ndigits/8.png ")));
+  EXPECT_EQ(std::ranges::count(end.out, '\n'), 1 + 1 + 5) << "checkpoint, one head, a row for each image:\n" << end.out;
+  EXPECT_THAT(end.err, AllOf(HasSubstr("digits/1.png: cannot be opened"), HasSubstr("digits/7.png: cannot be opened"),
+                             HasSubstr("digits/3.png: begins neither as a PNG nor as a JPEG"),
+                             HasSubstr("gradring predict: images: 3 of 8 cannot be read"), HasSubstr("--broken skip")));
+  EXPECT_EQ(logits("l.npy").size(), 50u) << "of the images that were read";
+  const ProgramEnd skipped = place_.run(tests::joined(words, {"--broken", "skip"}));
+  EXPECT_EQ(skipped.code, 0);
+  EXPECT_EQ(skipped.out, end.out);
+  EXPECT_THAT(skipped.err, HasSubstr("digits/3.png: begins neither"));
+  EXPECT_EQ(json_of(words).size(), 5u) << "one array of several batches";
+  for (const char* good : {"0", "2", "4", "6", "8"})
+    std::filesystem::remove(place_.path("digits/" + std::string(good) + ".png"));
+  const ProgramEnd none = place_.run(tests::joined(words, {"--broken", "skip", "--json"}));
+  EXPECT_EQ(none.code, 4) << "nothing is predicted";
+  EXPECT_EQ(none.out, "[]\n");
+}
+
+/// The last image is a pipe, to which this test writes once it has seen the results of those before.
+TEST_F(Predict, PrintsEachBatchBeforeItReadsTheNext) {
+  const std::string pipe = place_.path("pipe").string(), image = write_digit(1);
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  tests::RunningProgram program(tests::in_shell(
+      place_.gradring(predict({"--batch-size", "1", image, "pipe"})), R"(exec "$@" > seen)"));
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+  std::string seen;
+  while (seen.find("\n" + image) == seen.npos && !deadline.passed()) {
+    sleep_for(std::chrono::milliseconds(20));
+    if (std::filesystem::exists(place_.path("seen"))) seen = tests::text_of(place_.path("seen"));
+  }
+  UniqueFd writer(::open(pipe.c_str(), O_WRONLY | O_NONBLOCK));
+  ASSERT_TRUE(writer) << "the program reads the pipe no more: " << seen;
+  EXPECT_EQ(write_all(writer.get(), tests::text_of(place_.path(image))), 0);
+  writer.reset();
+  EXPECT_EQ(program.wait().code, 0);
+  EXPECT_THAT(tests::text_of(place_.path("seen")), AllOf(::testing::StartsWith(seen), HasSubstr("\npipe ")));
 }
 
 TEST_F(Predict, RejectsHostileImages) {
@@ -151,7 +215,7 @@ TEST_F(Predict, RejectsHostileImages) {
   const ProgramEnd end = place_.run(predict({write_digit(0), "huge.png"}));
   EXPECT_EQ(end.code, 4);
   EXPECT_THAT(end.err, AllOf(HasSubstr("huge.png: has 60000 x 60000 pixels"), HasSubstr("make it smaller")));
-  EXPECT_THAT(end.out, IsEmpty());
+  EXPECT_THAT(end.out, AllOf(HasSubstr("\ndigit-0-1.png "), Not(HasSubstr("huge"))));
   Bytes cut = WrittenPng{.width = 28, .height = 28, .rows = Bytes(28 * 28)}.bytes();
   cut.resize(cut.size() / 2);
   place_.folder().write("cut.png", cut);

@@ -19,7 +19,7 @@ using ::testing::ElementsAre;
 data::Image read_back(const Picture& picture) {
   const tests::TempFolder folder;
   std::ofstream(folder.path() / "a.png", std::ios::binary) << png_of(picture);
-  return data::read_png(folder.path() / "a.png");
+  return data::read_image(folder.path() / "a.png");
 }
 
 TEST(Png, IsReadByLibpng) {
