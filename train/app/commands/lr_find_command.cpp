@@ -116,6 +116,7 @@ void run_test(const TrainConfig& config, const WorkerEnvironment& environment, K
   const Datasets sets = open_train_set(config);
   const OwnFiles own = own_files(config, environment, sets);
   const data::Subset one_sample(sets.train_set, {0});
+  check_plan(config, compute, *sets.train_set, one_sample, environment);
   comm::ProcessGroup& group = rank.join(config, environment);
   check_ranks_agree(group, config, compute, own);
   Trainer trainer(config, {.device = *compute.device,

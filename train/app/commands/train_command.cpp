@@ -82,7 +82,7 @@ int run(Arguments args, KeptAlive& kept) {
     print_shown(list_of_presets());
     return kOk;
   }
-  const auto environment = WorkerEnvironment::from_environment(system_variable);
+  auto environment = WorkerEnvironment::from_environment(system_variable);
   ResolvedConfig resolved = resolve(parsed.options, system_variables(), parsed.config_file);
   const TrainConfig& config = resolved.config;
   if (parsed.print_config) {
@@ -101,6 +101,8 @@ int run(Arguments args, KeptAlive& kept) {
                  Replace::ours);
   if (!parsed.dry_run)
     return config.nprocs > 1 ? spawn("train", args, config) : RankRun(config, environment, kept).run();
+  environment.world_size *= static_cast<int>(config.nprocs);
+  environment.local_world_size *= static_cast<int>(config.nprocs);
   dry_run(config, environment);
   return kOk;
 }

@@ -13,6 +13,7 @@
 #include "data/datasets/dataset.h"
 #include "data/datasets/open_folder.h"
 #include "data/images/image.h"
+#include "kernels/base/available_memory.h"
 #include "kernels/base/commit.h"
 #include "kernels/base/host_name.h"
 #include "train/core/config/options.h"
@@ -135,6 +136,29 @@ comm::ProcessGroup& Rank::join(const TrainConfig& config, const WorkerEnvironmen
                        .program = fmt::format("gradring {}, commit {}", GRADRING_VERSION, kCommit)};
   ranks_ = make_group(environment, spec, &compute_);
   return *ranks_.group;
+}
+
+void check_plan(const TrainConfig& config, const Compute& compute, const data::Dataset& train_set,
+                const data::Dataset& evaluated, const WorkerEnvironment& environment) {
+  const MemoryPlanSpec spec = memory_plan_spec(config, *compute.device, train_set, environment.world_size);
+  replica_model(spec.replica, train_set.shape(), train_set.classes());
+  if (compute.device->id().kind != kernels::DeviceKind::cpu) return;  // its layers are planned together (Rank)
+  const MemoryPlanWorld world{.device = *compute.device,
+                              .kernels = compute.kernels,
+                              .backend = *compute.backend,
+                              .train_set = train_set,
+                              .evaluated = evaluated};
+  const ProgramMemories programs = plan_programs(spec, world);
+  std::size_t bytes = plan_memory(spec, world, programs).total();
+  if (config.data_parallel > 1)
+    bytes += static_cast<std::size_t>(config.data_parallel - 1) * plan_further_device(spec, world, programs).total();
+  const int ranks = environment.local_world_size;
+  const std::string lack = lack_of_memory(bytes * static_cast<std::size_t>(ranks));
+  if (lack.empty()) return;
+  throw DeviceError(fmt::format(
+      "the training needs {} on this host, which has {} rank{} of it: choose a smaller --model or --batch-size, fewer "
+      "ranks, or --zero; gradring plan lists what takes the memory",
+      lack, ranks, ranks == 1 ? "" : "s"));
 }
 
 OwnFiles own_files(const TrainConfig& config, const WorkerEnvironment& environment, const Datasets& sets) {

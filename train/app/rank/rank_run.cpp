@@ -202,11 +202,17 @@ struct RankRun::Outputs {
 RankRun::Outputs::Outputs(RankRun& run, const Rank& rank, FoundStart& found, Built& built)
     : resolved(resolved_config(run.config_, rank.compute(), run.environment_)) {
   Trainer& trainer = built.trainer;
-  if (normalizes_by_data(run.config_))
-    resolved.normalize = {
-        .kind = NormalizeOption::Kind::values, .mean = trainer.facts().mean, .std = trainer.facts().std};
   found.output.check_files(built.group);
   Remarks remarks = std::move(found.start.remarks);
+  if (normalizes_by_data(run.config_)) {
+    const std::vector<float>& std = trainer.facts().std;
+    resolved.normalize = {.kind = NormalizeOption::Kind::values, .mean = trainer.facts().mean, .std = std};
+    for (std::size_t c = 0; c < std.size(); ++c)
+      if (std[c] == kBlankStd)
+        remarks.push_back(fmt::format(
+            "channel {} of {} has one value in all training images, so the model learns nothing from it", c + 1,
+            std.size()));
+  }
   std::ranges::move(built.remarks, std::back_inserter(remarks));
   std::ranges::move(found.output.open(resolved, trainer.progress()), std::back_inserter(remarks));
   if (run.leads_) {
@@ -302,6 +308,8 @@ Summary RankRun::train() {
   if (config_.autotune && found.start.resume)
     if (const std::string remark = rank.keep_plans(found.start.resume->checkpoint); !remark.empty())
       found.start.remarks.push_back(remark);
+  const data::Dataset& evaluated = *(found.sets.validation_set ? found.sets.validation_set : found.sets.test_set);
+  check_plan(config_, rank.compute(), *found.sets.train_set, evaluated, environment_);
   Built built(*this, rank, found);
   if (const auto finished = finished_before(found, built)) return *finished;
   const Outputs outputs(*this, rank, found, built);
@@ -388,8 +396,8 @@ void dry_run(const TrainConfig& config, const WorkerEnvironment& environment) {
   PosixFileSystem files;
   if (environment.rank == 0) find_start(config, named_run_dir(config.run_dir), files, environment.restart_count > 0);
   const Datasets sets = open_datasets(config);
-  // Options that can be checked only with device, data and ranks.
-  memory_plan_spec(config, *compute.device, *sets.train_set, environment.world_size);
+  check_plan(config, compute, *sets.train_set, *(sets.validation_set ? sets.validation_set : sets.test_set),
+             environment);
   plan_faults(config.faults, faulted_run(config, environment, *compute.device));
   if (environment.rank != 0) return;
   for (const std::string& remark : sets.remarks) data::print_remark(remark);

@@ -53,8 +53,9 @@ Datasets make_datasets(const TrainConfig& config, std::shared_ptr<const data::Da
 }
 
 DataHashes hashes_of(const Datasets& sets) {
-  return {{kTrainingData, data::to_hex(data::content_hash(sets.whole ? *sets.whole : *sets.train_set))},
-          {kTestData, data::to_hex(data::content_hash(*sets.test_set))}};
+  DataHashes hashes = {{kTrainingData, data::to_hex(data::content_hash(sets.whole ? *sets.whole : *sets.train_set))}};
+  if (sets.test_set) hashes[kTestData] = data::to_hex(data::content_hash(*sets.test_set));
+  return hashes;
 }
 
 Datasets open_train_set(const TrainConfig& config) {
@@ -87,9 +88,10 @@ std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, co
       !held_out.sha256.empty() && hash != held_out.sha256)
     throw data::DataError(
         config.data_dir,
-        fmt::format("{} has other training samples than the training had, of which some may be held out here: their "
-                    "SHA-256 is {:.16}, and was {:.16}",
-                    whole->name(), hash, held_out.sha256),
+        fmt::format(
+            "{} has other training samples than the training had, with the SHA-256 {:.16} instead of {:.16}, so "
+            "that samples it was trained on could be held out here",
+            whole->name(), hash, held_out.sha256),
         fmt::format("use {}", kUseItsFiles));
   const auto split = held_out.stratified ? data::stratified_split : data::random_split;
   return std::move(split(whole, held_out.samples, held_out.seed).held_out);

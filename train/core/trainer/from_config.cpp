@@ -39,6 +39,24 @@ void check_warmup(const TrainConfig& config, std::span<const ParameterGroup> gro
                       warmup, trained, group.epochs));
 }
 
+/// Samples that are normalized together in the last pass of a step.
+std::int64_t samples_of_last_pass(const TrainConfig& config, const StepSizes& sizes, const data::StepShare& step) {
+  const auto last_part = [](std::int64_t samples, std::int64_t part) {
+    return samples % part == 0 ? part : samples % part;
+  };
+  if (sizes.sharded) return last_part(step.samples, config.sync_batchnorm ? sizes.micro_batch : sizes.shard);
+  const std::int64_t of_rank = step.end - step.begin;  // equal on all ranks
+  return last_part(of_rank, sizes.pass) * (config.sync_batchnorm ? step.samples / of_rank : 1);
+}
+
+/// All steps of an epoch but the last are equal.
+SmallestBatch smallest_batch(const TrainConfig& config, const StepSizes& sizes, const data::StepSampler& sampler) {
+  const std::int64_t first = samples_of_last_pass(config, sizes, sampler.step(0));
+  const std::int64_t steps = std::min(total_steps(config, sampler), sampler.steps());
+  const std::int64_t last = samples_of_last_pass(config, sizes, sampler.step(steps - 1));
+  return last < first ? SmallestBatch{last, steps} : SmallestBatch{first, 1};
+}
+
 }  // namespace
 
 StepSizes step_sizes(const TrainConfig& config, int ranks) {
@@ -109,7 +127,7 @@ data::DatasetFacts facts_of(const TrainConfig& config, const data::Dataset& trai
   const data::DatasetStatistics found = data::statistics_of(train_set);
   facts.mean.assign(found.mean.begin(), found.mean.end());
   facts.std.clear();
-  for (const double std : found.std) facts.std.push_back(std > 0 ? static_cast<float>(std) : 1);  // a blank channel
+  for (const double std : found.std) facts.std.push_back(std > 0 ? static_cast<float>(std) : kBlankStd);
   return facts;
 }
 
@@ -210,6 +228,7 @@ ReplicaSpec replica_spec(const TrainConfig& config, const kernels::Device& devic
           .sync_every_pass = config.sync_every_pass,
           .exact_terms = config.reproducible ? sizes.global / sizes.shard : 0,
           .sync_batch_norm = config.sync_batchnorm,
+          .smallest_batch = smallest_batch(config, sizes, sampler),
           .shards = config.reproducible ? sizes.shards_of_pass() : 1,
           .overlap = config.overlap,
           .devices = static_cast<int>(config.data_parallel),

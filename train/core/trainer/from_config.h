@@ -42,6 +42,10 @@ std::unique_ptr<data::StepSampler> make_steps(const TrainConfig& config, const S
 /// ranks with fewer samples run empty batches.
 bool communicates_in_every_pass(const TrainConfig& config);
 
+/// The std by which a channel is normalized that has one value in all images. Others of pixels from 0 to 1 are at most
+/// 0.5.
+inline constexpr float kBlankStd = 1;
+
 /// What is known of the data set that is trained on: config.facts, or those of the samples, with the mean and std of
 /// --normalize.
 ///

@@ -20,20 +20,6 @@ std::unique_ptr<Part> decorated(const std::function<std::unique_ptr<Part>(std::u
   return decorate ? decorate(std::move(part)) : std::move(part);
 }
 
-/// Errors    UsageError if a replica of this kind cannot have the model's buffers.
-nn::Model checked(nn::Model model, const ReplicaSpec& spec) {
-  if (nn::buffers_of(model).empty()) return model;
-  if (spec.exact_terms > 0 && !spec.sync_batch_norm)
-    throw UsageError(
-        "--reproducible with batch normalization requires --sync-batchnorm, without which each rank normalizes its own "
-        "batch: add it, or choose a model without batch normalization");
-  if (spec.devices > 1)
-    throw UsageError(
-        "--data-parallel does not split batch normalization: start a rank for each device, or choose a model without "
-        "batch normalization");
-  return model;
-}
-
 /// The parameters, named as the tensors of a state: "exp_avg.conv1.weight"; without a name where a group has no such
 /// state.
 std::vector<nn::Parameter> named_after(const OptimizerState& state, std::span<const nn::Parameter> parameters,
@@ -73,7 +59,7 @@ Replica::Replica(const ReplicaSpec& spec, const ReplicaWorld& world, const Repli
     : device_(world.device),
       group_(world.group),
       memory_(world.device),
-      model_(checked(replica_model(spec, world.sample, world.classes), spec)),
+      model_(replica_model(spec, world.sample, world.classes)),
       parameters_(nn::parameters_of(model_)),
       groups_(parameter_groups(parameters_, spec.optimizer)),
       layout_(replica_layout(spec, model_, parameters_, world.group.world_size())),

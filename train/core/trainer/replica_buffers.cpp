@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "train/core/trainer/replica_buffers.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "kernels/lib/variant.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -35,6 +38,31 @@ std::unique_ptr<ComputeWeights> make_weights(const ReplicaSpec& spec, const Repl
   return std::make_unique<PrefetchedWeights>(weights, ddp, spec.precision, parts.slots);
 }
 
+/// Errors    UsageError as replica_model.
+void check_batch_norm(const nn::Model& model, const ReplicaSpec& spec) {
+  if (nn::buffers_of(model).empty()) return;
+  if (spec.exact_terms > 0 && !spec.sync_batch_norm)
+    throw UsageError(
+        "--reproducible with batch normalization requires --sync-batchnorm, without which each rank normalizes its own "
+        "batch: add it, or choose a model without batch normalization");
+  if (spec.devices > 1)
+    throw UsageError(
+        "--data-parallel does not split batch normalization: start a rank for each device, or choose a model without "
+        "batch normalization");
+  if (spec.smallest_batch.samples != 1) return;
+  const std::vector<nn::Activations> activations = nn::activations_of(model);
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const nn::Activations& output = activations[i + 1];
+    if (!std::holds_alternative<nn::BatchNorm2d>(model.layers[i].layer) || output.shape.elements() > output.channels)
+      continue;
+    throw UsageError(fmt::format(
+        "batch normalization {} has 1 value per channel in step {} of an epoch, from 1 sample of 1 x 1 pixels; expected "
+        "2 or more, as a single value has no variance: use another --batch-size, {}or a training set with a sample less",
+        model.layers[i].name, spec.smallest_batch.step,
+        spec.sync_batch_norm ? "" : "--sync-batchnorm on several ranks, "));
+  }
+}
+
 }  // namespace
 
 nn::Model replica_model(const ReplicaSpec& spec, const kernels::Shape& sample, std::int64_t classes) {
@@ -44,6 +72,7 @@ nn::Model replica_model(const ReplicaSpec& spec, const kernels::Shape& sample, s
   model.frozen.clear();
   for (std::size_t i = 0; i < parameters.size(); ++i)
     if (groups.of(i).frozen) nn::freeze(model, parameters[i].name);
+  check_batch_norm(model, spec);
   return model;
 }
 

@@ -22,6 +22,12 @@
 
 namespace gradring::train {
 
+/// The fewest samples that batch normalization normalizes together, and the step of an epoch that has them.
+struct SmallestBatch {
+  std::int64_t samples = 0;  ///< 0: unknown
+  std::int64_t step = 0;     ///< from 1
+};
+
 /// What a replica is made of; equal on all ranks except the seed, of which rank 0's counts.
 struct ReplicaSpec {
   nn::ModelText model = "convnet";
@@ -38,6 +44,7 @@ struct ReplicaSpec {
   std::int64_t exact_terms =
       0;  ///< shards of all ranks in a step, for sums with the same bits in any order; 0: f32 sums
   bool sync_batch_norm = false;  ///< batches are normalized by the statistics of all ranks
+  SmallestBatch smallest_batch;
   int shards = 1;                ///< then, of a pass: above 1 with exact sums, which then do not depend on the ranks
   bool overlap = true;           ///< gradients are summed while backward continues
   int devices = 1;               ///< over which this process splits each pass (--data-parallel)
@@ -49,7 +56,7 @@ struct ReplicaSpec {
 
 /// The model of such a replica.
 ///
-/// Errors    InvalidArgument as make_model.
+/// Errors    InvalidArgument as make_model; UsageError if a replica of this kind cannot train its batch normalization.
 nn::Model replica_model(const ReplicaSpec& spec, const kernels::Shape& sample, std::int64_t classes);
 
 /// The layout of such a replica's arenas, on every rank.

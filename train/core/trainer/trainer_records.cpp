@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a trainer tells about its run: header, summary, times of the ranks, values of the parameters.
 #include <algorithm>
+#include <limits>
 #include <string>
 
 #include "train/core/trainer/memory_plan.h"
@@ -109,7 +110,6 @@ void Trainer::describe(RunHeader& header) const {
 
 Summary Trainer::summary_of(const ModelEvaluation& selected, const ModelEvaluation& at_end,
                             const Sha256& weights) const {
-  const auto share = [](double sum, double of) { return of > 0 ? sum / of : 0; };
   const bool validates = selected.split == kValidationSplit;
   return {.accuracy = at_end.weights.accuracy,
           .loss = at_end.weights.loss,
@@ -120,10 +120,12 @@ Summary Trainer::summary_of(const ModelEvaluation& selected, const ModelEvaluati
           .validation_accuracy = validates ? std::optional(selected.weights.accuracy) : std::nullopt,
           .validation_loss = validates ? std::optional(selected.weights.loss) : std::nullopt,
           .classes = class_results(at_end.weights.classes, world_.test_set.class_names()),
-          .train_loss = share(progress_.epoch_loss_sum, static_cast<double>(progress_.epoch_samples)),
+          .train_loss = progress_.epoch_samples > 0
+                            ? progress_.epoch_loss_sum / static_cast<double>(progress_.epoch_samples)
+                            : std::numeric_limits<double>::quiet_NaN(),
           .steps = progress_.steps,
           .seconds = progress_.seconds,
-          .samples_per_second = share(static_cast<double>(progress_.samples), progress_.seconds),
+          .samples_per_second = progress_.seconds > 0 ? static_cast<double>(progress_.samples) / progress_.seconds : 0,
           .world_size = world_.group.world_size(),
           .device = shown_device(world_.device.id().to_string(), config_.simulate_gpu),
           .backend = std::string(world_.backend.name()),

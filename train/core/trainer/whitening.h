@@ -36,6 +36,7 @@ struct WhiteningSpec {
 /// eigenvector v of E[p p^T] over all patches p, in the order of eigenvalues l, v / sqrt(l + eps); then their negatives.
 ///
 /// Returns   [2 * kernel^2 * channels, channels, kernel, kernel].
+/// Errors    UsageError if all patches are multiples of one, as those of images of one colour.
 /// Numerics  in f64; the same bits on the same program and machine.
 /// Cost      images * patches * (kernel^2 * channels)^2 / 2 multiplications.
 /// Source    Keller Jordan, airbench94_muon.py (2025), init_whiten; after tysam-code/hlb-CIFAR10 (2023).

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "train/records/metrics/event_reader.h"
 
@@ -109,7 +111,13 @@ std::optional<Summary> Summary::from_json(std::string_view text) try {
   const Json json = parse_bounded(text, problem).value_or(Json());
   if (json.at("outcome") != name_of(Outcome::finished)) return std::nullopt;
   Summary summary;
-  visit_members(summary, [&](const char* name, auto& value) { json.at(name).get_to(value); });
+  visit_members(summary, [&](const char* name, auto& value) {
+    const Json& found = json.at(name);
+    if constexpr (std::is_same_v<decltype(value), double&>)
+      value = found.is_null() ? std::numeric_limits<double>::quiet_NaN() : found.get<double>();
+    else
+      found.get_to(value);
+  });
   visit_optional(summary, [&](const char* name, auto& value) {
     if (json.contains(name)) value = json.at(name).template get<double>();
   });

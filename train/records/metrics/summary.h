@@ -52,7 +52,8 @@ struct Summary {
   std::optional<double> validation_accuracy{};  ///< on the validation set (--val-split), if any
   std::optional<double> validation_loss{};
   std::vector<ClassResult> classes{};  ///< on the test set
-  double train_loss = 0;               ///< mean over the samples of the last epoch, each before its step's update
+  double train_loss = 0;               ///< mean over the samples of the last epoch, each before its step's update;
+                                       ///< NaN if no step of it had a finite one
   std::int64_t steps = 0;
   double seconds = 0;             ///< training only, without evaluation and start-up
   double samples_per_second = 0;  ///< of all ranks

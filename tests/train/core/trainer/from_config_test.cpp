@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "kernels/host/host_device.h"
 #include "tests/data/support/message_of.h"
 #include "train/options/usage_error.h"
@@ -111,6 +113,85 @@ TEST_F(GroupWarmup, MustFitTheEpochsOfItsParameters) {
   EXPECT_EQ(refusal(config), "");
   config.schedule.warmup_steps = 9;
   EXPECT_THAT(refusal(config), HasSubstr("--warmup-steps 9 is more than the 8 steps of this training"));
+}
+
+/// The refusal of a training on images of 8 x 8 whose batch normalization sees one pixel of each; empty if it may begin.
+std::string refusal_of_points(const TrainConfig& config, std::int64_t samples, int ranks) {
+  const nn::ModelText model{
+      "points.toml",
+      "layers = [{ conv2d = 'conv1', out = 4, kernel = 3 }, { batch_norm2d = 'bn1' }, { global_avg_pool2d = 'pool' },"
+      " { batch_norm2d = 'bn2' }, { flatten = 'flatten' }, { linear = 'fc', out = 'classes' }]"};
+  const StepSizes sizes = step_sizes(config, ranks);
+  const kernels::HostDevice device;
+  ReplicaSpec spec = replica_spec(config, device, sizes, *make_steps(sizes, samples, 0, 0, ranks));
+  spec.model = model;
+  try {
+    replica_model(spec, {8, 8, 1}, 3);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+struct PointsCase {
+  std::int64_t samples, batch_size;
+  int ranks;
+  std::string step;  ///< that has a single sample; empty: no step
+  std::function<void(TrainConfig&)> change = [](TrainConfig&) {};
+};
+
+/// As PyTorch, which rejects the batch when it comes: "Expected more than 1 value per channel when training".
+TEST(BatchNormOfOnePixel, NeedsTwoSamplesInEachPass) {
+  const auto accumulate = [](TrainConfig& c) { c.accumulate = 2; };
+  const auto together = [](TrainConfig& c) { c.sync_batchnorm = true; };
+  const auto shards = [](TrainConfig& c) { c.sampler = Sampler::sharded, c.global_batch = 12; };
+  const auto shards_together = [](TrainConfig& c) {
+    c.sampler = Sampler::sharded, c.sync_batchnorm = true, c.global_batch = 12;
+  };
+  const std::vector<PointsCase> cases = {
+      {12, 1, 1, "1"},
+      {12, 4, 1, ""},
+      {13, 4, 1, "4"},
+      {13, 4, 1, "", [](TrainConfig& c) { c.epochs = 0, c.steps = 3; }},
+      {13, 4, 1, "4", [](TrainConfig& c) { c.epochs = 0, c.steps = 30; }},
+      {14, 4, 1, ""},
+      {18, 4, 2, "3"},  // 9 of each rank
+      {17, 4, 2, "3"},  // with a repeated one
+      {18, 4, 2, "", together},
+      {12, 1, 2, "", together},
+      {13, 4, 1, "4", together},
+      {17, 3, 1, "", accumulate},
+      {7, 3, 1, "2", accumulate},
+      {4, 3, 1, "1", accumulate},
+      {21, 5, 2, "2", accumulate},  // 11 of each rank, in passes of 5 and 1
+      {37, 4, 2, "4", shards},
+      {38, 4, 2, "", shards},
+      {41, 4, 2, "4", shards},
+      {41, 4, 2, "", shards_together},
+      {37, 4, 2, "4", shards_together},
+  };
+  for (const PointsCase& c : cases) {
+    SCOPED_TRACE(::testing::Message() << c.samples << " samples by " << c.batch_size << " on " << c.ranks);
+    TrainConfig config;
+    config.batch_size = c.batch_size;
+    c.change(config);
+    const std::string refusal = refusal_of_points(config, c.samples, c.ranks);
+    if (c.step.empty()) {
+      EXPECT_EQ(refusal, "");
+      continue;
+    }
+    EXPECT_THAT(refusal, AllOf(HasSubstr("batch normalization bn2 has 1 value per channel"),
+                               HasSubstr("in step " + c.step + " of an epoch"), HasSubstr("another --batch-size")));
+    EXPECT_EQ(refusal.find("--sync-batchnorm") == std::string::npos, config.sync_batchnorm);
+  }
+}
+
+/// Frozen parameters do not change how a batch is normalized.
+TEST(BatchNormOfOnePixel, NeedsThemWhereItsParametersAreFrozen) {
+  TrainConfig config;
+  config.batch_size = 1;
+  config.optimizer.groups = {{.pattern = "bn2.*", .frozen = true}};
+  EXPECT_THAT(refusal_of_points(config, 12, 1), HasSubstr("batch normalization bn2"));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include "tests/nn/support/program_rig.h"
 #include "tests/support/safetensors.h"
 #include "tests/train/support/training_run.h"
+#include "train/options/usage_error.h"
 
 namespace gradring::train {
 namespace {
@@ -111,6 +112,15 @@ TEST(NewTraining, WhitensTheImagesOfRank0OnAllRanks) {
   });
   ASSERT_EQ(run.rank0.steps.size(), 2u);
   for (const StepRecord& step : run.rank0.steps) EXPECT_TRUE(std::isfinite(step.loss));
+}
+
+/// Their patches are multiples of one, so nothing but eps bounds most filters.
+TEST(Whitening, RejectsImagesOfOneColour) {
+  std::vector<std::uint8_t> pixels;
+  for (const std::uint8_t grey : {0, 40, 255}) pixels.insert(pixels.end(), 6 * 6 * 3, grey);
+  const data::InMemoryDataset images(
+      {.name = "grey", .shape = {6, 6, 3}, .classes = 2, .pixels = std::move(pixels), .labels = {0, 1, 0}});
+  EXPECT_THROW(whitening_filters(images, {}, {.kernel = 2}), UsageError);
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ struct Observer {
 struct Result {
   double accuracy = 0;    ///< on the test set, 0 .. 1
   double loss = 0;        ///< on the test set, mean
-  double train_loss = 0;  ///< mean over the samples of the last epoch, each before its step's update
+  double train_loss = 0;  ///< mean over the samples of the last epoch, each before its step's update;
+                          ///< NaN if no step of it had a finite one
   std::int64_t steps = 0;
   double seconds = 0;  ///< of training, without evaluation and start-up
   double samples_per_second = 0;
