@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
+#include <string_view>
 
 #include "kernels/base/error.h"
 
@@ -44,9 +45,10 @@ std::optional<double> cosine_of(const std::vector<double>& a, const std::vector<
 
 using Facts = std::map<std::string, std::string>;
 
-const TensorRecord* find(std::span<const TensorRecord> tensors, const std::string& name) {
-  const auto found = std::ranges::find(tensors, name, &TensorRecord::name);
-  return found == tensors.end() ? nullptr : &*found;
+std::map<std::string_view, const TensorRecord*> by_name(std::span<const TensorRecord> tensors) {
+  std::map<std::string_view, const TensorRecord*> all;
+  for (const TensorRecord& tensor : tensors) all.emplace(tensor.name, &tensor);
+  return all;
 }
 
 /// Adds each line "name = value".
@@ -102,9 +104,11 @@ std::optional<TensorDistance> distance_between(const TensorRecord& a, const Tens
 }
 
 std::vector<DifferentTensor> different_tensors(std::span<const TensorRecord> a, std::span<const TensorRecord> b) {
+  const auto in_a = by_name(a), in_b = by_name(b);
   std::vector<DifferentTensor> different;
   for (const TensorRecord& tensor : a) {
-    const TensorRecord* other = find(b, tensor.name);
+    const auto found_in_b = in_b.find(tensor.name);
+    const TensorRecord* other = found_in_b == in_b.end() ? nullptr : found_in_b->second;
     if (other && *other == tensor) continue;
     DifferentTensor found{.name = tensor.name, .a = tensor, .b = std::nullopt, .distance = std::nullopt};
     if (other) found.b = *other;
@@ -112,7 +116,7 @@ std::vector<DifferentTensor> different_tensors(std::span<const TensorRecord> a, 
     different.push_back(std::move(found));
   }
   for (const TensorRecord& tensor : b)
-    if (!find(a, tensor.name))
+    if (!in_a.contains(tensor.name))
       different.push_back({.name = tensor.name, .a = std::nullopt, .b = tensor, .distance = std::nullopt});
   return different;
 }

@@ -17,6 +17,7 @@ using Kind = PickleValue::Kind;
 /// Tensors may be larger than the file, since they may share storages and repeat elements.
 constexpr std::uint64_t kMostTimesTheFile = 4, kMoreBytes = 32u << 20;
 constexpr std::size_t kMostExtents = 64;  // PyTorch's own limit
+constexpr std::size_t kMostFlags = 64;    // keys and values; PyTorch has two flags
 
 constexpr std::string_view kRebuildTensor = "torch._utils._rebuild_tensor";      // until PyTorch 0.4
 constexpr std::string_view kRebuildTensor2 = "torch._utils._rebuild_tensor_v2";  // a storage with a type
@@ -184,6 +185,8 @@ bool PtArchive::has_flag(const Rebuild& rebuild, std::string_view name) const {
   const std::size_t index = rebuild.function == kRebuildTensor3 ? kDtypeArgument + 1 : kDtypeArgument;
   if (rebuild.arguments->size() <= index) return false;
   const PickleValue& metadata = at((*rebuild.arguments)[index]);
+  // Tensors can share a dictionary, which is searched for each of them.
+  if (metadata.items.size() > kMostFlags) refuse("has a tensor with metadata of more than 32 entries");
   const PickleValue* const flag = metadata.kind == Kind::dictionary ? find(metadata, name) : nullptr;
   return flag && flag->kind == Kind::boolean && flag->number != 0;
 }

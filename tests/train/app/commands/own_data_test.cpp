@@ -128,8 +128,10 @@ class ManyChannels : public OwnData {
       pixels.resize(static_cast<std::size_t>(count) * sample_bytes);
       const std::string shape = fmt::format("({}, 20, 17, {})", count, channels);
       place_.folder().write(fmt::format("own/{}_images.npy", split), npy_bytes("|u1", shape, pixels));
+      Bytes labels = {0, 1, 2, 1};
+      labels.resize(static_cast<std::size_t>(count));
       place_.folder().write(fmt::format("own/{}_labels.npy", split),
-                            npy_bytes("|u1", fmt::format("({},)", count), Bytes{0, 1, 2, 1}));
+                            npy_bytes("|u1", fmt::format("({},)", count), labels));
     }
     expect_success({"train", "--dataset", "arrays", "--data-dir", "own", "--model", "lenet5", "--steps", "1",
                     "--batch-size", "2", "--run-dir", "run", "--device", "cpu"});

@@ -120,6 +120,13 @@ TEST(CheckpointDiff, IgnoresOrder) {
   EXPECT_THAT(different_tensors(a, std::vector(a.rbegin(), a.rend())), IsEmpty());
 }
 
+// By quadratic time, this would end after the time limit of a test.
+TEST(CheckpointDiff, TakesLittleTimeForManyTensors) {
+  std::vector<TensorRecord> tensors;
+  for (int i = 0; i < 400'000; ++i) tensors.push_back({{std::to_string(i), TensorType::u8, {0}}, {}});
+  EXPECT_THAT(different_tensors(tensors, std::vector(tensors.rbegin(), tensors.rend())), IsEmpty());
+}
+
 TEST(CheckpointDiff, FindsEveryKindOfDifference) {
   std::vector<TensorRecord> a = {
       counting("same", TensorType::f32, {2}),           counting("bits", TensorType::u8, {3}),

@@ -24,6 +24,7 @@ struct OneTensor {
   std::string type = "FloatStorage";
   std::string dtype;  ///< of _rebuild_tensor_v3, whose storage is untyped
   std::string flag;   ///< in the metadata, the last argument
+  int more_flags = 0;
   std::string record = "0";
   std::size_t data_bytes = 24;
   std::string byteorder = "little";
@@ -58,6 +59,10 @@ inline void write_rebuild(PickleWriter& pickle, const OneTensor& w) {
     pickle.mark();
     pickle.text(w.flag);
     pickle.boolean(true);
+    for (int i = 0; i < w.more_flags; ++i) {
+      pickle.text("flag " + std::to_string(i));
+      pickle.boolean(true);
+    }
     pickle.end_items();
   }
   pickle.end_tuple();

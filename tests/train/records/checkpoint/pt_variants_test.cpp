@@ -66,6 +66,14 @@ TEST(PtVariants, ComputesLazyNegationAndConjugation) {
 }
 
 /// The sign of an integer is no bit of its own, and torch.load rejects conjugates of real numbers.
+// A dictionary that many tensors share would be searched for each of them.
+TEST(PtVariants, MetadataHaveFewEntries) {
+  OneTensor w{.shape = {1}, .strides = {1}, .flag = "neg", .more_flags = 31};
+  EXPECT_THAT(bytes_read(w), ElementsAre(0, 1, 2, 3 | 0x80));
+  w.more_flags = 32;
+  EXPECT_THAT(refusal([&] { tensor_of(w); }), HasSubstr("metadata of more than 32 entries"));
+}
+
 TEST(PtVariants, RejectsFlagsThatTheTypeLacks) {
   const OneTensor w{.storage_elements = 3, .shape = {1}, .strides = {1}, .type = "LongStorage", .flag = "neg"};
   EXPECT_THAT(refusal([&] { tensor_of(w); }), HasSubstr("'w' of type I64 that is to be negated"));
