@@ -49,6 +49,18 @@ Backward backward_of(const std::vector<bool>& frozen, bool reads_gradients) {
   return reads_gradients ? Backward::input : Backward::none;
 }
 
+/// The layer with a stride of at most the side of its padded input. A larger stride gives the same single window, and
+/// overflows the sums of libraries.
+Layer with_bounded_stride(Layer layer, const Shape& input) {
+  std::visit(
+      [&](auto& windows) {
+        if constexpr (requires { windows.stride; })
+          windows.stride = std::min(windows.stride, std::max(input[1], input[2]) + 2 * windows.padding);
+      },
+      layer);
+  return layer;
+}
+
 Nodes nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, bool trains, ReplicaStatistics* replicas) {
   const std::vector<std::vector<std::size_t>> reads = reads_of(model);
   const std::vector<Activations> activations = activations_of(model, batch);
@@ -73,7 +85,7 @@ Nodes nodes_of(const Model& model, std::int64_t batch, kernels::DType dtype, boo
     const Activations& input = activations[reads[i].front()];
     std::vector<bool> frozen = take_frozen(layer, input, parameters);
     const Backward backward = trains ? backward_of(frozen, reads_gradients) : Backward::none;
-    nodes.specs.push_back({.layer = layer,
+    nodes.specs.push_back({.layer = with_bounded_stride(layer, input.shape),
                            .input = input.shape,
                            .output = activations[i + 1].shape,
                            .dtype = dtype,

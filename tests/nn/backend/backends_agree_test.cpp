@@ -2,6 +2,8 @@
 // Every backend against the reference, on models and shapes that the golden values do not cover.
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <limits>
 #include <random>
 #include <string>
 #include <utility>
@@ -48,9 +50,17 @@ std::vector<AgreeCase> cases() {
                    {"b", nn::Flatten{}},
                    {"c", nn::Linear{.in_features = 12, .out_features = 6}},
                    {"d", nn::Scale{.factor = 0.25f}}};
+  constexpr std::int64_t kFar = std::numeric_limits<std::int32_t>::max();  // beside a padding, sums overflow
+  nn::Model far{.name = "far", .sample = {9, 7, 2}, .classes = 3, .layers = {}};
+  far.layers = {{"a", nn::MaxPool2d{.window = 2, .stride = 1}},
+                {"b", nn::Conv2d{.in_channels = 2, .out_channels = 5, .kernel = 3, .stride = kFar, .padding = 1}},
+                {"c", nn::MaxPool2d{.window = 3, .stride = kFar, .padding = 1}},
+                {"d", nn::Flatten{}},
+                {"e", nn::Linear{.in_features = 5, .out_features = 3}}};
   return {{"rgb", nn::convnet({32, 32, 3}, 7), 3},
           {"deep", nn::convnet_deep({9, 13, 2}, 4), 3},
           {"strided", strided, 5},
+          {"far", far, 2},
           {"overlapping", overlapping, 1},
           {"windows", windows, 2},
           {"one layer", alone, 4},

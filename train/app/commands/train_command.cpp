@@ -139,8 +139,8 @@ CommandLine command_line(ParsedTrain& parsed) {
                             "\n" + kExamples};
   line.options.push_back(switch_option("print-config", "list of all options with value and source, without training",
                                        parsed.print_config));
-  line.options.push_back(
-      switch_option("dry-run", "check of options, device and dataset, without training", parsed.dry_run));
+  line.options.push_back(switch_option(
+      "dry-run", "check of options, device, dataset, model and memory, without training", parsed.dry_run));
   for (Option& option : std::span(line.options).last(2)) option.group = "General";
   return line;
 }

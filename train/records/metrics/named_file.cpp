@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <string>
 
+#include "kernels/base/printable.h"
 #include "train/records/metrics/line_file.h"
 
 namespace gradring::train {
@@ -70,7 +71,9 @@ NamedFile::~NamedFile() {
 
 void NamedFile::write(std::string_view part) {
   const NoSigpipe none;
-  if (const int error = write_all(fd_.get(), part)) fail_to_write(path_, error);
+  const bool is_terminal = temporary_.empty() && ::isatty(fd_.get()) != 0;  // /dev/stdout, /dev/tty
+  if (const int error = write_all(fd_.get(), is_terminal ? printable(part, "\n\t") : std::string(part)))
+    fail_to_write(path_, error);
 }
 
 void NamedFile::finish() {

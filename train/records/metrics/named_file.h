@@ -11,7 +11,8 @@ namespace gradring::train {
 
 /// A file that the user named, written in parts: a device or a pipe directly, anything else atomically, through a new
 /// temporary file beside it, with the permissions of the file that it replaces. Follows links. The folder stays open in
-/// the meantime, so that the file gets its name there and in no other folder that has its path later.
+/// the meantime, so that the file gets its name there and in no other folder that has its path later. A terminal gets
+/// escapes in the place of characters that it would obey, as by print_data().
 ///
 /// Threads   one.
 /// Errors    EnvironmentError with path and reason.

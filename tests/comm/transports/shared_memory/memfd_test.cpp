@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "comm/transports/shared_memory/memfd.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstddef>
+#include <string>
 #include <vector>
+
+#include "kernels/base/error.h"
 
 namespace gradring::comm {
 namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
 
 class MemfdRanges : public ::testing::Test {
  protected:
@@ -66,6 +75,26 @@ TEST_F(MemfdRanges, StaysAsLargeAsWhatWasInUseAtOnce) {
     other = allocate(3);
   }
   EXPECT_EQ(size(), 8u);
+}
+
+/// The limit of file sizes keeps a defect from taking the memory of the machine.
+TEST(Memfd, RejectsMoreMemoryThanIsAvailable) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  rlimit small = before;
+  small.rlim_cur = 1 << 20;
+  auto* const handler = ::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string message;
+  try {
+    Memfd::create().allocate(std::size_t{1} << 50);
+  } catch (const DeviceError& error) {
+    message = error.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+  EXPECT_THAT(message, AllOf(HasSubstr("shared memory of 1073741824 MiB of memory, but"),
+                             HasSubstr("MiB are available"), HasSubstr("fewer ranks")));
 }
 
 }  // namespace

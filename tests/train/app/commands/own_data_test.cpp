@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "data/images/image.h"
@@ -21,6 +22,7 @@ using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using tests::Bytes;
 using tests::joined;
 using tests::npy_bytes;
@@ -216,6 +218,36 @@ TEST_F(OwnData, KeepsNormalizationAndClassesInAResume) {
     EXPECT_EQ(end.code, 4);
     EXPECT_THAT(end.err, HasSubstr("class 2 is T-shirt/top, but the data here has 3 classes, of which it is daisy"));
   }
+}
+
+TEST_F(OwnData, OfAChannelWithOneValueIsRemarkedUpon) {
+  std::string images = tests::text_of(place_.path("own/train_images.npy"));
+  for (std::size_t i = images.find('\n') + 3; i < images.size(); i += 3) images[i] = '\xff';  // the third, as an alpha
+  place_.folder().write("own/train_images.npy", Bytes(images.begin(), images.end()));
+  const ProgramEnd end = place_.run(train());
+  EXPECT_EQ(end.code, 0) << end.err;
+  EXPECT_THAT(end.out + end.err, HasSubstr("channel 3 of 3 has one value in all training images"));
+  EXPECT_THAT(end.out + end.err, Not(HasSubstr("channel 1 of 3")));
+}
+
+/// Each way to a training, and the one that only checks.
+TEST_F(OwnData, WithOneValueToNormalizeIsRejectedBeforeTheFirstStep) {
+  std::ofstream(place_.path("points.toml"))
+      << "layers = [{ conv2d = 'conv', out = 4, kernel = 3 }, { global_avg_pool2d = 'pool' }, { batch_norm2d = 'bn' },"
+         " { flatten = 'flatten' }, { linear = 'fc', out = 'classes' }]";
+  const Words last = {"--model", "points.toml", "--batch-size", "59"};  // of 60 samples
+  for (Words words : {train(last), train(joined(last, {"--dry-run"})), train(joined(last, {"--ema", "0.9"}))}) {
+    for (const char* command : {"train", "lr-find", "plan"}) {
+      if (command != std::string("train") && words.back() == "--dry-run") continue;
+      words.front() = command;
+      const ProgramEnd end = place_.run(words);
+      EXPECT_EQ(end.code, 2) << command;
+      EXPECT_THAT(end.err, AllOf(HasSubstr("batch normalization bn has 1 value per channel in step 2 of an epoch"),
+                                 HasSubstr("another --batch-size, --sync-batchnorm on several ranks")));
+    }
+  }
+  EXPECT_FALSE(std::filesystem::exists(run()));
+  expect_success(train({"--model", "points.toml", "--batch-size", "1", "--nprocs", "2", "--sync-batchnorm"}));
 }
 
 TEST_F(OwnData, IsRejectedBeforeAnythingIsWritten) {

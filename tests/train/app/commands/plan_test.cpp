@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <fstream>
 
 #include "tests/support/json.h"
+#include "tests/train/app/commands/support/in_shell.h"
 #include "tests/train/app/commands/support/workplace.h"
 #include "tests/train/support/text_of.h"
 
@@ -71,6 +73,22 @@ TEST(Plan, SaysHowLittleABudgetMustAllow) {
     const ProgramEnd end = place.run(words);
     EXPECT_EQ(end.code, 2);
     EXPECT_THAT(end.err, AllOf(HasSubstr("do not fit the budget of 0.001 MiB"), HasSubstr("lower the batch size")));
+  }
+}
+
+/// Without the check, ulimit -f ends the run before it takes the memory of the machine.
+TEST(Plan, OfMoreMemoryThanTheMachineHasIsRejectedBeforeItIsAllocated) {
+  const Workplace place;
+  std::ofstream(place.path("big.toml")) << "layers = [{ flatten = 'flatten' }, { linear = 'fc1', out = 2000000 },"
+                                           " { linear = 'fc2', out = 2000000 }, { linear = 'fc', out = 'classes' }]";
+  for (const Words& more : std::vector<Words>{{"--dry-run"}, {}, {"--nprocs", "2"}, {"--nprocs", "2", "--dry-run"}}) {
+    const ProgramEnd end = tests::run_program(
+        tests::in_shell(place.gradring(tests::joined(short_training({"--model", "big.toml", "--device", "cpu"}), more)),
+                        "ulimit -c 0; ulimit -f 100000; exec \"$@\""));
+    EXPECT_EQ(end.code, 3) << end.err;
+    EXPECT_THAT(end.err, AllOf(HasSubstr("the training needs"), HasSubstr("MiB of memory, but"),
+                               HasSubstr("MiB are available on this host"),
+                               HasSubstr(more.size() > 1 ? "2 ranks" : "1 rank"), HasSubstr("gradring plan")));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
 
 #include "kernels/base/file.h"
@@ -114,6 +115,20 @@ TEST_F(LineFileTest, NamedFileStaysInItsFolder) {
   EXPECT_EQ(text_of(moved / "a"), "ours");
   EXPECT_EQ(text_of(out / "a"), "theirs");
   EXPECT_EQ(text_of(temporary_of(out / "a")), "half of");
+}
+
+/// As --output /dev/stdout of `runs export`, whose names of columns come from a file.
+TEST_F(LineFileTest, NamedFileSendsATerminalNothingThatItObeys) {
+  const UniqueFd screen(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+  ASSERT_TRUE(screen && ::grantpt(screen.get()) == 0 && ::unlockpt(screen.get()) == 0);
+  const UniqueFd line(::open(::ptsname(screen.get()), O_WRONLY | O_NOCTTY | O_CLOEXEC));
+  NamedFile file(fs::path(::ptsname(screen.get())));
+  file.write("loss,\x1b[2J\xc2\x9b\n");
+  file.finish();
+  char shown[64];
+  const ssize_t size = ::read(screen.get(), shown, sizeof shown);
+  ASSERT_GT(size, 0);
+  EXPECT_EQ(std::string(shown, static_cast<std::size_t>(size)), "loss,\\x1b[2J\\u009b\r\n") << "the terminal adds \\r";
 }
 
 TEST_F(LineFileTest, FailsOnFullDevice) {

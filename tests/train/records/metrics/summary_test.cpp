@@ -4,6 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <limits>
+
 namespace gradring::train {
 namespace {
 
@@ -51,6 +54,16 @@ TEST(SummaryJson, IsReadBack) {
   EXPECT_EQ(read->classes[1].precision, std::nullopt);
   EXPECT_EQ(read->to_json(), summary.to_json());
   EXPECT_EQ(read->peak_memory, summary.peak_memory);
+}
+
+/// An epoch without a finite loss: 0 would be the best of all.
+TEST(SummaryJson, HasNullForALossThatIsMissing) {
+  const Summary summary{.loss = 1.5, .train_loss = std::numeric_limits<double>::quiet_NaN()};
+  EXPECT_TRUE(tests::parse_json(summary.to_json()).at("train_loss").is_null());
+  const auto read = Summary::from_json(summary.to_json());
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(std::isnan(read->train_loss));
+  EXPECT_EQ(read->loss, 1.5);
 }
 
 TEST(UnfinishedRun, HoldsProgressAndReason) {
