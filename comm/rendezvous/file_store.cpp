@@ -78,8 +78,8 @@ void remove_entry(const fs::path& directory, const std::string& file_name) {
   if (::unlink(path.c_str()) != 0 && errno != ENOENT) throw_failed("remove", path);
 }
 
-FileStore::FileStore(fs::path directory, std::chrono::nanoseconds lock_timeout)
-    : directory_(std::move(directory)), lock_timeout_(lock_timeout) {
+FileStore::FileStore(fs::path directory, std::chrono::nanoseconds lock_timeout, std::function<void()> check_alive)
+    : directory_(std::move(directory)), lock_timeout_(lock_timeout), check_alive_(std::move(check_alive)) {
   if (::mkdir(directory_.c_str(), 0700) == 0) return;
   check(errno != ENOENT,
         [&] { return fmt::format("cannot make store directory {}: its parent does not exist", directory_.string()); });
@@ -101,7 +101,10 @@ std::string FileStore::wait(const std::string& key, Deadline deadline) {
   check_key(key);
   const auto began = Deadline::Clock::now();
   std::optional<std::string> value;
-  const auto is_set = [&] { return (value = read(path_of(key))).has_value(); };
+  const auto is_set = [&] {
+    if (!(value = read(path_of(key)))) check_alive_();
+    return value.has_value();
+  };
   if (!poll_until(is_set, deadline, kWaitPace)) throw_missing(key, began);
   return *value;
 }

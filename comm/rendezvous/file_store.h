@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 
 #include "comm/rendezvous/store.h"
 #include "kernels/base/file.h"
@@ -25,10 +26,13 @@ void remove_entry(const std::filesystem::path& directory, const std::string& fil
 /// Errors    as Store; Timeout also if another process holds the lock of add for too long.
 class FileStore final : public Store {
  public:
-  /// Creates the directory with mode 0700 if it is missing. An add waits up to `lock_timeout` for other adds.
+  /// Creates the directory with mode 0700 if it is missing. An add waits up to `lock_timeout` for other adds. A wait
+  /// calls `check_alive` again and again while the key is unset: what it throws ends the wait.
   ///
   /// Errors    InvalidArgument if it cannot be used.
-  explicit FileStore(std::filesystem::path directory, std::chrono::nanoseconds lock_timeout = std::chrono::seconds(30));
+  explicit FileStore(
+      std::filesystem::path directory, std::chrono::nanoseconds lock_timeout = std::chrono::seconds(30),
+      std::function<void()> check_alive = [] {});
 
   void set(const std::string& key, const std::string& value) override;
   std::string wait(const std::string& key, Deadline deadline) override;
@@ -42,6 +46,7 @@ class FileStore final : public Store {
 
   std::filesystem::path directory_;
   std::chrono::nanoseconds lock_timeout_;
+  std::function<void()> check_alive_;
 };
 
 }  // namespace gradring::comm

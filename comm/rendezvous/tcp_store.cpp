@@ -28,8 +28,8 @@ constexpr std::chrono::seconds kAnswerDelay(5);
 constexpr tcp::DialAdvice kAdvice = {
     .closed = "it closed the connection; expected rank 0 of this run, with the same GRADRING_TOKEN and WORLD_SIZE",
     .rejected =
-        "rank 0 of another run, or of one with another GRADRING_TOKEN or world size: give all ranks the same "
-        "token and WORLD_SIZE, and each run a port of its own"};
+        "rank 0 of another run, or of one with another GRADRING_TOKEN, --run-dir or world size: give all ranks the "
+        "same token, --run-dir and WORLD_SIZE, and each run a port of its own"};
 
 constexpr const char* kSilent = "it does not answer, though the connection is open";
 
@@ -94,7 +94,7 @@ tcp::DialledPeer reach_server(const TcpStoreSpec& spec) {
                                 "that the hosts reach each other at this port, or raise the timeout",
                                 spec.self.rank, spec.self.world_size,
                                 std::chrono::duration<double>(spec.timeout).count(), spec.where, tried));
-    sleep_for(deadline.nap(kRetryInterval));
+    spec.pause(deadline.nap(kRetryInterval));
   }
 }
 

@@ -27,6 +27,7 @@ struct TcpStoreSpec {
   std::string where;                                            ///< the same for messages: "node2:29500"
   tcp::Identity self;                                           ///< this rank
   std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< to connect, and for each answer
+  std::function<void(std::chrono::nanoseconds)> pause = sleep_for;  ///< between two tries; what it throws ends them
 };
 
 /// The store of a rank that does not serve it: rank 0 does (TcpStoreServer). Each call takes a connection of its own

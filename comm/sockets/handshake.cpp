@@ -161,7 +161,11 @@ void Handshake::next_step() {
   if (awaited_ == Awaited::nothing) {
     finish(last_);
   } else if (awaited_ == Awaited::hello) {
-    if (!take_hello())
+    const bool is_expected = take_hello();
+    if (!is_expected && dialled_ && theirs_.rank == kStandInRank) {
+      error_number_ = ECONNREFUSED;
+      finish(State::closed);
+    } else if (!is_expected)
       finish(State::refused);
     else if (dialled_)
       send_and_await(proof_of(true), Awaited::proof);

@@ -48,6 +48,9 @@ class RunToken {
   Nonce secret_;
 };
 
+/// The rank of a process that listens in place of rank 0, which is not there yet. Who dials rank 0 tries again.
+constexpr int kStandInRank = -1;
+
 /// A rank and the secret that proves its identity.
 struct Identity {
   int rank = 0;

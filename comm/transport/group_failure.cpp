@@ -16,8 +16,8 @@ std::string operation_of(const PendingOp& op) {
   return op.number ? fmt::format("{} {}", op.operation, op.number) : std::string(op.operation);
 }
 
-/// For example "all_reduce 17, step 3".
-std::string position_of(const PendingOp& op) { return fmt::format("{}, step {}", operation_of(op), op.step); }
+/// For example "all_reduce 17, transfer 3": a user knows the steps of the training.
+std::string position_of(const PendingOp& op) { return fmt::format("{}, transfer {}", operation_of(op), op.step); }
 
 }  // namespace
 

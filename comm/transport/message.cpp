@@ -16,7 +16,7 @@ namespace {
 
 std::string describe(const MessageHeader& header) {
   const std::string root = header.root == kNoRoot ? "" : fmt::format(", root {}", header.root);
-  std::string step = fmt::format("{} {} ({}{}), step {}", header.operation.data(), header.collective,
+  std::string step = fmt::format("{} {} ({}{}), transfer {}", header.operation.data(), header.collective,
                                  name_of(header.algorithm), root, header.step);
   if (header.segment == 0) return step;
   return fmt::format("{}, {} of {} {}{} from element {} of segment {}, at element {}", step, header.elements,

@@ -6,8 +6,10 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstdlib>
 
 #include "kernels/base/nearest_name.h"
+#include "train/options/environment_variable.h"
 #include "train/options/path_value.h"
 #include "train/options/usage_error.h"
 
@@ -27,7 +29,7 @@ void add(CLI::App& app, const Option& option) {
 
 [[noreturn]] void refuse_unknown(const CommandLine& line, const std::string& word) {
   const std::string name = word.substr(0, word.find('='));
-  std::vector<std::string_view> known = {"help"};
+  std::vector<std::string_view> known = {"help", "color"};
   for (const Option& option : line.options) known.push_back(option.name);
   const std::string_view nearest = name.starts_with("--") ? nearest_name(std::string_view(name).substr(2), known) : "";
   throw UsageError(fmt::format("unknown option {}.{} See {} --help", name,
@@ -106,7 +108,9 @@ CommandWords read_command_line(const CommandLine& line, std::span<const std::str
                          if (text != "true") throw UsageError("--help takes no value; see " + line.command + " --help");
                          result.help = true;
                        }};
+  const Option color = color_option();
   add(app, help);
+  add(app, color);
   for (const Option& option : line.options) add(app, option);
 
   Normalizer normalizer(app, line, args);
@@ -144,6 +148,14 @@ Option choice_option(std::string_view names, std::span<const std::string_view> w
                      std::string& value) {
   const auto parse = [words](std::string_view name, std::string_view text) { return parse_word(name, text, words); };
   return value_option(names, fmt::format("{}", fmt::join(words, "|")), std::move(help), parse, value);
+}
+
+Option color_option() {
+  static constexpr std::string_view kWords[] = {"auto", "always", "never"};
+  Option option = bare_option("color", fmt::format("{}", fmt::join(kWords, "|")),
+                              "escape codes in the output; auto: on a terminal (default GRADRING_COLOR, or auto)");
+  option.read = [](std::string_view text) { ::setenv(kColorVariable, parse_word("color", text, kWords).c_str(), 1); };
+  return option;
 }
 
 Option json_switch(bool& on) { return switch_option("json,J", "results on standard output as JSON", on); }

@@ -47,7 +47,7 @@ struct CommandWords {
 
 /// Parses `args` with CLI11 and calls the options' readers in order of appearance: --name VALUE, --name=VALUE, -l
 /// VALUE, -lVALUE; a flag takes no value, or =true, =false, and --no-NAME is --NAME=false. - and _ are the same within a
-/// name. A value that begins with -- must be attached by =. --help and -h belong to every command.
+/// name. A value that begins with -- must be attached by =. --help, -h and --color belong to every command.
 ///
 /// Errors    UsageError: an unknown option (names the nearest), a missing value, an unexpected argument; and what the
 ///           readers throw.
@@ -87,6 +87,8 @@ Option count_option(std::string_view names, std::string help, std::int64_t least
   };
   return value_option(names, "N", std::move(help), parse, value);
 }
+/// --color, of every command: sets GRADRING_COLOR of this process and those that it starts.
+Option color_option();
 /// -J, --json: results on standard output as JSON.
 Option json_switch(bool& on);
 

@@ -18,10 +18,10 @@ namespace {
 constexpr std::size_t kWidth = 80;
 constexpr std::size_t kColumn = 26;  // where explanations begin
 
-const Option& help_option() {
-  static const Option option = {
-      .name = "help", .letter = 'h', .value = {}, .help = "this text", .read = {}, .group = "General"};
-  return option;
+/// The options of every command.
+const std::vector<Option>& common_options() {
+  static const std::vector<Option> all = {color_option(), bare_option("help,h", "", "this text")};
+  return all;
 }
 
 /// "-m, --module", "--lr F"
@@ -79,7 +79,7 @@ std::vector<OptionGroup> groups_of(const CommandLine& line) {
   };
   for (const Option& option : line.options) add(option.group.empty() ? "Options" : option.group, option);
   const bool is_grouped = groups.size() > 1 || (groups.size() == 1 && groups.front().title != "Options");
-  add(is_grouped ? "General" : "Options", help_option());
+  for (const Option& option : common_options()) add(is_grouped ? "General" : "Options", option);
   return groups;
 }
 
@@ -162,7 +162,7 @@ std::string names_of(const CommandLine& line, std::span<const CommandLine> comma
   std::string names;
   for (const CommandLine* child : children_of(line, commands)) names += last_word(*child) + " ";
   for (const Option& option : line.options) names += "--" + option.name + " ";
-  return names + "--help";
+  return names + "--color --help";
 }
 
 /// The case arms that bash and zsh share: from the words so far to a command, and from a command to what may follow.

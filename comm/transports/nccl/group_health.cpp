@@ -137,9 +137,9 @@ void GroupHealth::fail_with(const std::function<void(GroupFailure&)>& raise, con
     reason = error.what();
   }
   failed_.store(true, std::memory_order_release);
-  exit_message_ =
-      fmt::format("rank {} exits: the abort of NCCL did not end within {:.1f} s, in {} {}, step {}; cause: {}", rank_,
-                  std::chrono::duration<double>(abort_timeout_).count(), op.operation, op.number, op.step, reason);
+  exit_message_ = fmt::format(
+      "rank {} exits: the abort of NCCL did not end within {:.1f} s, in {} {}, transfer {}; cause: {}", rank_,
+      std::chrono::duration<double>(abort_timeout_).count(), op.operation, op.number, op.step, reason);
   communicator_.stop(exit_message_);
 }
 

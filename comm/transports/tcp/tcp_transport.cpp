@@ -125,7 +125,7 @@ bool TcpTransport::begin(PendingReceive& receive) {
     if (announced_[static_cast<std::size_t>(move.peer)].count > segments_)
       detector_.failure().throw_desync(
           move.peer,
-          fmt::format("ranks are out of sync: rank {} is in {} {}, step {}, but rank {} allocates "
+          fmt::format("ranks are out of sync: rank {} is in {} {}, transfer {}, but rank {} allocates "
                       "memory; make the same calls in the same order on all ranks",
                       rank_, step_.operation, step_.collective, step_.index, move.peer),
           op_);

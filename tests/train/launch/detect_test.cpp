@@ -244,6 +244,22 @@ TEST(Detect, PrefersSlurmToItsPmi) {
   EXPECT_EQ(read(with(kSlurm, {{"PMI_RANK", "4"}, {"PMI_SIZE", "6"}})).launcher, "srun");
 }
 
+TEST(Detect, TakesTheRankOfTheStepWhereABatchScriptExportsAnother) {
+  const std::pair<Table, Table> steps[] = {
+      {kSlurm, {{"WORLD_SIZE", "6"}}}, {kOpenMpi, {{"WORLD_SIZE", "4"}}}, {kHydra, {{"WORLD_SIZE", "3"}}}};
+  for (const auto& [step, world] : steps) {
+    const WorkerEnvironment alone = read(step);
+    for (const Table& exported :
+         {world, with(world, {{"RANK", "0"}}), Table{{"RANK", "0"}}, Table{{"WORLD_SIZE", "9"}}})
+      EXPECT_EQ(read(with(step, exported)), alone) << alone.launcher;
+  }
+  const WorkerEnvironment own = read(with(kSlurm, {{"RANK", "11"}, {"WORLD_SIZE", "12"}, {"MASTER_ADDR", "a"}}));
+  EXPECT_EQ(own.rank, 11) << "two ranks of each task, started by hand";
+  EXPECT_EQ(read(with(kSlurm, kTorchrun)).launcher, "torchrun") << "an agent for each task";
+  EXPECT_THAT(fault_of({{"WORLD_SIZE", "2"}, {"SLURM_JOB_ID", "7"}}),
+              HasSubstr("WORLD_SIZE is set but RANK is not: unset WORLD_SIZE, which a batch script may have exported"));
+}
+
 TEST(Detect, IgnoresSlurmBatchScripts) {
   Table script = kSlurm;
   script.erase("SLURM_STEP_ID");

@@ -180,7 +180,7 @@ TEST(EarlySignals, NoSuccessWithoutSummaryOfTwoAgents) {
                          fmt::format("--master-port={}", port), "--master-addr=127.0.0.1", "--rdzv-conf=timeout=2"},
                         kTraining);
         };
-        const Workplace::Variables token = {{"GRADRING_TOKEN", "of this test"}};
+        const Workplace::Variables token = {{"GRADRING_TOKEN", "token of this test"}};
         tests::RunningProgram agents[] = {tests::RunningProgram(leader.gradring(agent(0), token)),
                                           tests::RunningProgram(other.gradring(agent(1), token))};
         hit(agents[hit_node].pid(), moment, number);

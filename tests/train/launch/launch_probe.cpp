@@ -92,7 +92,8 @@ void perform(const std::string& verb, const std::string& object, const WorkerEnv
   if (verb == "await")
     while (::access(object.c_str(), F_OK) != 0) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   if (verb == "exit-on") ::signal(std::stoi(object), [](int) { std::_Exit(33); });
-  if (verb == "child" && ::fork() == 0) {  // such as a data loader
+  if ((verb == "child" || verb == "session") && ::fork() == 0) {  // such as a data loader
+    if (verb == "session") ::setsid();
     mark(object, place.rank);
     std::this_thread::sleep_for(kForever);
     std::_Exit(0);

@@ -1,14 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include "kernels/base/error.h"
+#include "tests/support/run_program.h"
+#include "tests/support/temp_folder.h"
 #include "tests/train/launch/launcher_fixture.h"
 #include "train/launch/launcher.h"
+#include "train/launch/workers/reaper.h"
 
 namespace gradring::train {
 namespace {
@@ -135,6 +140,46 @@ TEST_F(Launcher, StopsASuspendedWorker) {
 
 TEST_F(Launcher, KillsTheProcessGroupOfAnEndedWorker) {
   EXPECT_EQ(run({"launch", "--nproc-per-node", "2", "train", "child=child", "await=child.0", "1:exit=4", "sleep"}), 4);
+}
+
+TEST_F(Launcher, KillsSessionsOfWorkersWhenOneFails) {
+  EXPECT_EQ(run({"launch", "--nproc-per-node", "2", "train", "session=child", "await=child.0", "1:exit=4", "sleep"}),
+            4);
+}
+
+TEST_F(Launcher, KillsSessionsOfWorkersWhenItIsKilled) {
+  RunningLauncher launcher(folder_, {"launch", "--nproc-per-node", "2", "train", "session=child", "sleep"});
+  for (const int rank : {0, 1}) launcher.await_mark("child", rank);
+  launcher.send(SIGKILL);
+  EXPECT_EQ(launcher.wait(), -SIGKILL);
+}
+
+/// An orphan whose environment names neither the run nor the test.
+TEST_F(Launcher, KillsOrphansWithoutTheirEnvironment) {
+  EXPECT_EQ(run({"launch", "--", "/bin/sh", "-c",
+                 "setsid env -i sh -c 'echo $$ >orphan; sleep 300' & while ! [ -s orphan ]; do :; done; exit 4"}),
+            4);
+  const pid_t orphan = std::stoi(folder_.text("orphan"));
+  EXPECT_TRUE(eventually([&] { return process_state(orphan).empty(); }));
+}
+
+/// As where no control group can be made: an orphan with the run's variable, and a child of it without.
+TEST(RunProcesses, AreFoundByTheirEnvironmentAndTheirParents) {
+  const tests::TempFolder folder("/tmp");
+  tests::run_program({.command = {"/bin/sh", "-c",
+                                  fmt::format(R"(GRADRING_STORE={}/store setsid sh -c '
+                                    env -i sh -c "echo \$\$ >child; sleep 300" & echo $$ >orphan; wait
+                                  ' >out 2>&1 </dev/null &)",
+                                              folder.path().string())},
+                      .folder = folder.path()});
+  pid_t orphan = 0, child = 0;
+  ASSERT_TRUE(eventually([&] {
+    return std::ifstream(folder.path() / "orphan") >> orphan && std::ifstream(folder.path() / "child") >> child;
+  }));
+  kill_run_processes(folder.path() / "another", std::chrono::seconds(1), 0);
+  for (const pid_t pid : {orphan, child}) EXPECT_THAT(process_state(pid), Not(::testing::AnyOf("", "Z")));
+  kill_run_processes(folder.path(), std::chrono::seconds(20), 0);
+  for (const pid_t pid : {orphan, child}) EXPECT_THAT(process_state(pid), ::testing::AnyOf("", "Z"));
 }
 
 TEST_F(Launcher, PrintsTheWorkersErrorMessageOnceAndLast) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -24,6 +23,7 @@
 #include "train/options/usage_error.h"
 #include "train/records/metrics/byte_text.h"
 #include "train/records/metrics/console.h"
+#include "train/records/metrics/terminal_look.h"
 
 namespace gradring::train {
 namespace {
@@ -44,7 +44,7 @@ constexpr const char* kClearLine = "\r\033[K";
 /// Progress of a fetch: a line for each file and each failed address; on a terminal also a line that is redrawn.
 class FetchProgress final : public data::FetchListener {
  public:
-  explicit FetchProgress(Console& out) : out_(out), terminal_(::isatty(out.fd())) {}
+  explicit FetchProgress(Console& out) : out_(out), terminal_(is_terminal(out.fd())) {}
 
   void already_there(std::string_view file) override { say(fmt::format("{} already exists", file)); }
 

@@ -7,11 +7,11 @@
 #include <thread>
 
 #include "train/app/commands/commands.h"
-#include "train/options/environment_variable.h"
 #include "train/options/exit_code.h"
 #include "train/options/parse_value.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
+#include "train/records/metrics/terminal_look.h"
 #include "train/view/runs/live_frame.h"
 #include "train/view/runs/live_run.h"
 #include "train/view/runs/screen.h"
@@ -51,7 +51,7 @@ CommandLine command_line(TopOptions& options) {
 ///
 /// Returns   whether the run has ended.
 bool watch_on_screen(LiveRun& live, const TopOptions& options) {
-  Screen screen(STDIN_FILENO, STDOUT_FILENO, system_variable("NO_COLOR").value_or("").empty());
+  Screen screen(STDIN_FILENO, STDOUT_FILENO, is_styled(STDOUT_FILENO));
   for (Screen::Wake wake = Screen::Wake::time; wake != Screen::Wake::quit; wake = screen.wait(options.interval)) {
     const double now = wall_time();
     live.poll(now);
@@ -80,7 +80,7 @@ int run(const TopOptions& options, const Words& words) {
   LiveRun live(only_word(words, "gradring top RUN"));
   const auto size = terminal_size(STDOUT_FILENO);
   live.poll(wall_time());
-  const bool is_screen = size && system_variable("TERM").value_or("dumb") != "dumb";
+  const bool is_screen = is_terminal(STDOUT_FILENO);
   if (!options.once && !is_screen) {
     watch_in_lines(live, options);
     return kOk;

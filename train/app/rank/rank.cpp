@@ -104,6 +104,11 @@ std::string kind_of(const TrainOption& option, const TrainConfig& config) {
   return is_word ? value : "a path";
 }
 
+/// What sets apart runs that are started alike.
+std::string run_dir_or_default(const TrainConfig& config) {
+  return named_run_dir(config.run_dir).value_or(kRunsFolder).string();
+}
+
 std::string step_text(std::int64_t step) { return step < 0 ? "missing" : fmt::format("of step {}", step); }
 
 struct NamedSet {
@@ -133,7 +138,8 @@ comm::ProcessGroup& Rank::join(const TrainConfig& config, const WorkerEnvironmen
   const GroupSpec spec{.timeout = config.timeout,
                        .comm = config.allreduce == AllReduce::nccl ? TransportKind::nccl : config.comm,
                        .allow_shared_gpu = config.allow_shared_gpu,
-                       .program = fmt::format("gradring {}, commit {}", GRADRING_VERSION, kCommit)};
+                       .program = fmt::format("gradring {}, commit {}", GRADRING_VERSION, kCommit),
+                       .run_dir = run_dir_or_default(config)};
   ranks_ = make_group(environment, spec, &compute_);
   return *ranks_.group;
 }
@@ -165,6 +171,7 @@ OwnFiles own_files(const TrainConfig& config, const WorkerEnvironment& environme
   OwnFiles own{.hashes = hashes_of(sets)};
   if (environment.world_size == 1) return own;
   own.agreements = same_data(config, sets, own.hashes);
+  own.two_runs = advice_for_two_runs(environment);
   PosixFileSystem files;
   if (resumes_automatically(config)) own.newest_step = newest_step(files, *named_run_dir(config.run_dir));
   return own;
@@ -175,7 +182,7 @@ std::vector<std::string> check_ranks_agree(comm::ProcessGroup& group, const Trai
   std::vector<Agreement> agreements = {same_options(config), same_cpu_level(recorded_cpu_level(*compute.device))};
   std::ranges::copy(own.agreements, std::back_inserter(agreements));
   agreements.push_back(same_paths(config));
-  std::vector<std::string> remarks = agree(group, agreements);
+  std::vector<std::string> remarks = agree(group, agreements, run_dir_or_default(config), own.two_runs);
   if (resumes_automatically(config)) check_no_later_checkpoint(group, own.newest_step, *named_run_dir(config.run_dir));
   return remarks;
 }

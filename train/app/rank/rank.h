@@ -68,6 +68,7 @@ struct OwnFiles {
   DataHashes hashes{};                  ///< hashes_of()
   std::vector<Agreement> agreements{};  ///< same_data(); empty for a single rank
   std::int64_t newest_step = -1;        ///< of the checkpoints in --run-dir, where the run resumes from the newest
+  std::string two_runs{};               ///< advice_for_two_runs()
 };
 
 /// Reads them; before ranks wait for each other.

@@ -48,9 +48,9 @@ toml::table parse(std::string_view text, const std::string& name) {
 
 constexpr std::string_view kPrefix = "GRADRING_";
 /// Variables that are not options: from launcher to worker, and what is read before options are.
-constexpr std::string_view kNoOptions[] = {"GRADRING_STORE",    "GRADRING_PROGRESS_FILE", "GRADRING_NODE_ADDRESS",
-                                           kTokenVariable,      kTokenFileVariable,       kernels::kCpuLevelVariable,
-                                           data::kCacheVariable};
+constexpr std::string_view kNoOptions[] = {
+    "GRADRING_STORE",   "GRADRING_PROGRESS_FILE",   "GRADRING_NODE_ADDRESS", kTokenVariable,
+    kTokenFileVariable, kernels::kCpuLevelVariable, data::kCacheVariable,    kColorVariable};
 
 /// Options that have no variable.
 constexpr std::string_view kCommandLineOnly[] = {"config", "print-config", "dry-run", "help"};

@@ -144,7 +144,7 @@ Finding token(const VariableLookup& environment, bool is_needed) {
     return {"GRADRING_TOKEN", "not set",
             is_needed ? "ranks on several machines need the same one: openssl rand -hex 32 prints one" : ""};
   } catch (const Error& error) {
-    return {"GRADRING_TOKEN", "cannot be read", error.what()};
+    return {"GRADRING_TOKEN", "cannot be used", error.what()};
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include "kernels/base/host_name.h"
 #include "train/core/trainer/replica.h"
+#include "train/launch/workers/run_folder.h"
 
 namespace gradring::train {
 namespace {
@@ -116,16 +117,17 @@ std::vector<RankFacts> gather_facts(comm::ProcessGroup& group, const RankFacts& 
   return ranks;
 }
 
-std::vector<std::string> agree(comm::ProcessGroup& group, std::span<const Agreement> agreements) {
+std::vector<std::string> agree(comm::ProcessGroup& group, std::span<const Agreement> agreements,
+                               const std::string& run_dir, const std::string& two_runs) {
   if (group.world_size() == 1 || all_equal(group, agreements)) return {};
-  RankFacts mine{.rank = group.rank(), .host = host_name()};
+  RankFacts mine{.rank = group.rank(), .host = host_name() + ", " + describe_process(run_dir)};
   for (const Agreement& agreement : agreements) mine.sections.push_back(agreement.mine);
   const std::vector<RankFacts> ranks = gather_facts(group, mine);
   std::vector<std::string> remarks;
   for (std::size_t section = 0; section < agreements.size(); ++section) {
     std::string differences = describe_differences(ranks, section, agreements[section].advice);
     if (differences.empty()) continue;
-    if (agreements[section].is_required) throw_disagreement(differences);
+    if (agreements[section].is_required) throw_disagreement(differences + two_runs);
     remarks.push_back(std::move(differences));
   }
   if (remarks.empty()) throw_disagreement(kOtherVersion);  // other values than this version's

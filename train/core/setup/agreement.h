@@ -63,11 +63,13 @@ std::string describe_differences(std::span<const RankFacts> ranks, std::size_t s
 std::vector<RankFacts> gather_facts(comm::ProcessGroup& group, const RankFacts& mine);
 
 /// Compares the sections of all ranks, in their order: an earlier one may be why a later one differs. Collective.
+/// `run_dir` names this rank's process in messages. `two_runs`: what to do if the ranks are of two runs.
 ///
 /// Returns   remarks.
 /// Errors    ReplicaError with the differences of the first section in which there are any; comm::CommError.
 /// Cost      where all agree, one all-gather of 32 bytes a rank.
-std::vector<std::string> agree(comm::ProcessGroup& group, std::span<const Agreement> agreements);
+std::vector<std::string> agree(comm::ProcessGroup& group, std::span<const Agreement> agreements,
+                               const std::string& run_dir = "", const std::string& two_runs = "");
 
 /// The error of ranks that do not agree. `differences`: describe_differences().
 [[noreturn]] void throw_disagreement(std::string_view differences);

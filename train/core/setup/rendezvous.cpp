@@ -10,6 +10,7 @@
 #include "comm/host_channel.h"
 #include "comm/rendezvous/file_store.h"
 #include "comm/rendezvous/store.h"
+#include "comm/sockets/handshake.h"
 #include "comm/transport/error.h"
 #include "comm/transports/shared_memory/shared_memory.h"
 #include "kernels/base/deadline.h"
@@ -132,7 +133,7 @@ RankFacts facts_of(const WorkerEnvironment& environment, const GroupSpec& spec, 
                                 : uses_tcp      ? "TCP between CPUs"
                                                 : "shared memory between CPUs";
   return {.rank = environment.rank,
-          .host = host_name(),
+          .host = host_name() + ", " + describe_process(spec.run_dir),
           .sections = {{.values = {{"the program", spec.program}}}, {.values = {{"the transport", transport}}}}};
 }
 
@@ -159,7 +160,8 @@ void check_same_start(comm::Store& store, const WorkerEnvironment& environment, 
   constexpr const char* kAdvice[] = {"install the same build on every node",
                                      "give all ranks the same --device and --comm"};
   for (std::size_t section = 0; section < std::size(kAdvice); ++section) {
-    const std::string differences = describe_differences(ranks, section, always(kAdvice[section]));
+    const std::string differences =
+        describe_differences(ranks, section, always(kAdvice[section] + advice_for_two_runs(environment)));
     if (!differences.empty()) throw_disagreement(differences);
   }
 }
@@ -172,13 +174,15 @@ Ranks join(const WorkerEnvironment& environment, const GroupSpec& spec, const Co
   } else if (!environment.store_path.empty()) {
     ranks.store = std::make_unique<comm::FileStore>(environment.store_path, spec.timeout);
   } else if (environment.spans_nodes()) {
-    TcpRendezvous found = join_over_tcp(environment, spec.timeout);
+    TcpRendezvous found = join_over_tcp(environment, spec.timeout, system_variable, spec.run_dir);
     ranks.store = std::move(found.store);
     tcp.address = std::move(found.address);
     tcp.token = std::move(found.token);
   } else {
-    ranks.rendezvous = std::make_unique<RankRendezvous>(environment, Deadline::after(spec.timeout));
-    ranks.store = std::make_unique<comm::FileStore>(ranks.rendezvous->store(), spec.timeout);
+    const std::string run_dir = spec.run_dir.empty() ? "" : fs::absolute(spec.run_dir).lexically_normal().string();
+    ranks.rendezvous = std::make_unique<RankRendezvous>(environment, Deadline::after(spec.timeout),
+                                                        RunKey{given_token(system_variable), run_dir});
+    ranks.store = ranks.rendezvous->open_store(spec.timeout);
   }
   if (environment.world_size > 1) check_same_start(*ranks.store, environment, spec, compute);
   ranks.group = on_gpu(compute) ? join_gpus(*ranks.store, environment, spec, tcp, *compute)
@@ -190,26 +194,68 @@ Ranks join(const WorkerEnvironment& environment, const GroupSpec& spec, const Co
 
 }  // namespace
 
-RankRendezvous::RankRendezvous(const WorkerEnvironment& environment, Deadline deadline, const PrivateFolder& links,
-                               const fs::path& parent) {
+std::string advice_for_two_runs(const WorkerEnvironment& environment) {
+  if (environment.world_size == 1 || !environment.store_path.empty()) return "";
+  return "; if they are of two runs, give each run a GRADRING_RENDEZVOUS_PORT of its own";
+}
+
+RankRendezvous::RankRendezvous(const WorkerEnvironment& environment, Deadline deadline, const RunKey& run,
+                               const PrivateFolder& links, const fs::path& parent)
+    : rank_(environment.rank) {
+  const auto key = comm::tcp::RunToken::from_secret(run.token).derive("gradring meet " + run.run_dir);
   const RunName name{.kind = "meet",
                      .run_id = environment.run_id,
-                     .port = environment.master_port,
-                     .attempt = environment.restart_count};
-  if (environment.rank == 0) {
-    folder_.emplace(parent);
+                     .port = environment.rendezvous_port != 0 ? environment.rendezvous_port : environment.master_port,
+                     .attempt = environment.restart_count,
+                     .key = key.to_text().substr(0, 16)};
+  if (rank_ == 0) {
+    folder_.emplace(parent, run.run_dir);
     link_.emplace(links, name, *folder_);
-    store_ = folder_->store();
+    path_ = folder_->path();
     return;
   }
-  std::optional<fs::path> found;
-  if (!poll_until([&] { return (found = RunLink::follow(links, name)).has_value(); }, deadline, kPace))
-    throw comm::Timeout(
-        {.rank = environment.rank, .peer = 0, .operation = "join"},
-        fmt::format("rank {} of {} waited for rank 0, which did not connect: start it on this machine with the same "
-                    "MASTER_PORT and TORCHELASTIC_RUN_ID, or raise --timeout",
-                    environment.rank, environment.world_size));
-  store_ = *found / "store";
+  fs::path taken;  // a folder in which another process is this rank: that of an earlier start, perhaps
+  const auto joins = [&] {
+    path_ = RunLink::follow(links, name).value_or("");
+    if (path_.empty() || path_ == taken) return false;
+    if (claims_rank()) return true;
+    taken = path_;
+    return false;
+  };
+  if (poll_until([&] { return joins() || !taken.empty(); }, deadline, kPace) && taken.empty()) return;
+  const std::string who = fmt::format("rank {} of {}", rank_, environment.world_size);
+  if (!taken.empty()) {
+    if (poll_until(joins, Deadline::after(kSameRankDelay), kPace)) return;
+    throw EnvironmentError(
+        fmt::format("{} found that another process has joined the run of rank 0 ({}) as this rank: give each run a "
+                    "GRADRING_RENDEZVOUS_PORT of its own, and each process a rank of its own",
+                    who, RunFolder::owner(taken)));
+  }
+  if (const auto others = RunLink::others(links, name); !others.empty())
+    throw EnvironmentError(
+        fmt::format("{} ({}) waited for its rank 0, and found that of another run, or of one with another "
+                    "GRADRING_TOKEN ({}): give all ranks the same token and --run-dir, and each run a "
+                    "GRADRING_RENDEZVOUS_PORT of its own",
+                    who, describe_process(run.run_dir), RunFolder::owner(others.front())));
+  throw comm::Timeout({.rank = rank_, .peer = 0, .operation = "join"},
+                      who +
+                          " waited for rank 0, which did not connect: start it on this machine with the same "
+                          "MASTER_PORT and TORCHELASTIC_RUN_ID, or raise --timeout");
+}
+
+bool RankRendezvous::claims_rank() const try {
+  return claim_rank(*open_store(kSameRankDelay), rank_);
+} catch (const Error&) {  // rank 0 has removed its folder
+  return false;
+}
+
+std::unique_ptr<comm::Store> RankRendezvous::open_store(std::chrono::nanoseconds timeout) const {
+  return std::make_unique<comm::FileStore>(store(), timeout, [rank = rank_, path = path_] {
+    if (rank != 0 && !RunFolder::is_held(path))
+      throw comm::PeerLost(
+          {.rank = rank, .peer = 0, .operation = "join"},
+          fmt::format("rank {} lost rank 0, which ended while the ranks joined: look at its log", rank));
+  });
 }
 
 Ranks make_group(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute) {

@@ -17,23 +17,37 @@
 
 namespace gradring::train {
 
+/// What the ranks of a run have in common, whatever their launcher says.
+struct RunKey {
+  std::string token = {};    ///< given_token()
+  std::string run_dir = {};  ///< absolute; empty: none
+};
+
 /// The rendezvous of ranks of one machine whose launcher provides no store (torchrun, mpirun, srun): rank 0 creates a
-/// folder and a link to it in the user's private folder, under a name derived from TORCHELASTIC_RUN_ID and MASTER_PORT
-/// (RunLink); the others follow the link. Rank 0's destructor removes both.
+/// folder and a link to it in the user's private folder (RunLink), under a name derived from TORCHELASTIC_RUN_ID, the
+/// port (GRADRING_RENDEZVOUS_PORT, else MASTER_PORT), and the RunKey; the others follow the link. Rank 0's destructor
+/// removes both.
 class RankRendezvous {
  public:
   /// Rank 0 returns at once; the others block until rank 0 has joined.
   ///
-  /// Errors    comm::Timeout that names rank 0; DeviceError if the folder or the link cannot be created, if another
-  ///           user owns the private folder's name, or if a running run has the same id and port.
-  RankRendezvous(const WorkerEnvironment& environment, Deadline deadline, const PrivateFolder& links = PrivateFolder(),
+  /// Errors    comm::Timeout that names rank 0; EnvironmentError if there is a rank 0 of another RunKey only, or if
+  ///           another process has joined as this rank; DeviceError if the folder or the link cannot be created, if
+  ///           another user owns the private folder's name, or if a running run has the same name.
+  RankRendezvous(const WorkerEnvironment& environment, Deadline deadline, const RunKey& run = {},
+                 const PrivateFolder& links = PrivateFolder(),
                  const std::filesystem::path& parent = temporary_folder());
 
-  /// The folder of the comm::FileStore, for all ranks.
-  const std::filesystem::path& store() const { return store_; }
+  /// The store of all ranks. Where rank 0 has ended, a wait of the others throws comm::PeerLost.
+  std::unique_ptr<comm::Store> open_store(std::chrono::nanoseconds timeout) const;
+  /// Its folder.
+  std::filesystem::path store() const { return path_ / "store"; }
 
  private:
-  std::filesystem::path store_;
+  bool claims_rank() const;
+
+  int rank_;
+  std::filesystem::path path_;       // of rank 0's folder
   std::optional<RunFolder> folder_;  // rank 0's
   std::optional<RunLink> link_;      // to it; goes before it
 };
@@ -44,6 +58,7 @@ struct GroupSpec {
   TransportKind comm{};
   bool allow_shared_gpu = false;  ///< several ranks on one GPU, for tests
   std::string program{};          ///< name, version and commit
+  std::string run_dir{};          ///< as a user types it; ranks with another one are of another run
 };
 
 /// A rank's process group. On GPUs the store stays: ranks publish their errors there.
@@ -52,6 +67,9 @@ struct Ranks {
   std::unique_ptr<comm::Store> store;
   std::unique_ptr<comm::ProcessGroup> group;
 };
+
+/// What to do about two ranks that differ if they are of two runs; empty under a launcher that separates its runs.
+std::string advice_for_two_runs(const WorkerEnvironment& environment);
 
 /// Joins the ranks of this run: through the launcher's store (GRADRING_STORE), else a RankRendezvous, or on several
 /// machines a store that rank 0 serves (join_over_tcp). Blocks until all have joined. `compute` must outlive the group;

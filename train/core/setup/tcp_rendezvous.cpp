@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <iterator>
@@ -10,6 +11,8 @@
 
 #include "comm/rendezvous/tcp_store.h"
 #include "comm/rendezvous/tcp_store_server.h"
+#include "comm/sockets/acceptor.h"
+#include "comm/sockets/dial.h"
 #include "comm/sockets/handshake.h"
 #include "comm/sockets/resolve.h"
 #include "comm/sockets/socket_address.h"
@@ -29,9 +32,9 @@ namespace tcp = comm::tcp;
 using comm::TcpStore;
 using comm::TcpStoreServer;
 
-constexpr std::chrono::milliseconds kJoinInterval(200);
-/// An earlier attempt of the run may still be closing its port, or not have ended.
-constexpr std::chrono::seconds kPortDelay(2), kSameRankDelay(5);
+constexpr std::chrono::milliseconds kJoinInterval(200), kPortInterval(10);
+/// An earlier attempt of the run may still be closing its port.
+constexpr std::chrono::seconds kPortDelay(2);
 constexpr std::chrono::seconds kScontrolTimeout(10);
 
 bool is_loopback(const std::string& address) { return tcp::SocketAddress(address, 0).is_loopback(); }
@@ -90,21 +93,64 @@ tcp::RunToken secret_of(const WorkerEnvironment& environment, const VariableLook
                                        : ""));
 }
 
-/// Open MPI says where mpirun runs. Rank 0 may have been put on another host, where nobody would look for it.
-void check_rank_0_is_there(const WorkerEnvironment& environment, const StoreEndpoint& endpoint) {
-  if (environment.launcher != "mpirun" || environment.master_source.empty()) return;
-  const auto is_here = [](const std::string& host) {
+/// Whether the ranks look for rank 0 at an address of this host's interfaces.
+bool is_here(const StoreEndpoint& endpoint) {
+  return std::ranges::any_of(endpoint.hosts, [](const std::string& host) {
     try {
       return is_this_host(host);
     } catch (const tcp::UnresolvedName&) {
       return false;
     }
-  };
-  if (std::ranges::any_of(endpoint.hosts, is_here)) return;
+  });
+}
+
+/// Open MPI says where mpirun runs. Rank 0 may have been put on another host, where nobody would look for it.
+void check_rank_0_is_there(const WorkerEnvironment& environment, const StoreEndpoint& endpoint) {
+  if (environment.launcher != "mpirun" || environment.master_source.empty() || is_here(endpoint)) return;
   throw EnvironmentError(
       fmt::format("mpirun runs on {} ({}), but rank 0 on {}: set MASTER_ADDR to an address of that host, mpirun -x "
                   "MASTER_ADDR={}",
                   fmt::join(endpoint.hosts, ","), environment.master_source, host_name(), host_name()));
+}
+
+// Rank 0 may run on another host than MASTER_ADDR says. Only a message from it tells that from a rank 0 that is late. So
+// the first rank of another node that finds itself at MASTER_ADDR stands in: between its tries to reach rank 0, it
+// listens at the port, and rank 0 sends it the name of its own host. They have an Identity for this alone.
+
+constexpr std::chrono::milliseconds kStandInTime(100), kStandInPause(200);  // the pause is for a rank 0 on this host
+
+[[noreturn]] void throw_rank_0_is_elsewhere(const StoreEndpoint& endpoint, const std::string& host) {
+  throw EnvironmentError(
+      fmt::format("rank 0 runs on {}, but MASTER_ADDR is {}, where another rank waits for it: set MASTER_ADDR, for all "
+                  "ranks, to the host of rank 0, or start rank 0 there",
+                  host, fmt::join(endpoint.hosts, ",")));
+}
+
+/// Errors    EnvironmentError if rank 0 says that it runs on another host.
+void stand_in(const StoreEndpoint& endpoint, const tcp::Identity& self) try {
+  constexpr std::size_t kOwnDescriptors = 32, kMaxHostName = 255;
+  constexpr std::chrono::milliseconds kAnswerTime(1000), kNap(5);
+  tcp::Acceptor acceptor("", endpoint.port, self, self.world_size, kOwnDescriptors);
+  for (const Deadline until = Deadline::after(kStandInTime); !until.passed(); sleep_for(kNap))
+    for (const tcp::Admitted& rank_0 : acceptor.admit()) {
+      std::string host(kMaxHostName, '\0');
+      ssize_t size = 0;
+      const auto is_received = [&] { return (size = ::recv(rank_0.socket.get(), host.data(), host.size(), 0)) >= 0; };
+      if (poll_until(is_received, Deadline::after(kAnswerTime)) && size > 0)
+        throw_rank_0_is_elsewhere(endpoint, host.substr(0, static_cast<std::size_t>(size)));
+    }
+} catch (const DeviceError&) {  // another rank stands in, or rank 0 has come
+}
+
+/// Whether a rank that stands in for rank 0 has been told where that runs.
+bool tell_stand_in(const StoreEndpoint& endpoint, const tcp::Identity& self, bool by_slurm) try {
+  tcp::Reasons reasons;
+  const auto peer = tcp::dial_first(HostLookup(endpoint, by_slurm)(), self, tcp::kStandInRank,
+                                    {.closed = "", .rejected = ""}, Deadline::after(kJoinInterval), reasons);
+  const std::string host = host_name();
+  return peer && ::send(peer->socket.get(), host.data(), host.size(), MSG_NOSIGNAL) > 0;
+} catch (const Error&) {  // an unknown name, or the store of a rank 0
+  return false;
 }
 
 std::unique_ptr<TcpStoreServer> serve(const StoreEndpoint& endpoint, const tcp::Identity& self) {
@@ -118,31 +164,37 @@ std::unique_ptr<TcpStoreServer> serve(const StoreEndpoint& endpoint, const tcp::
             fmt::format("rank 0 cannot serve the ranks' store at port {}: {}; set GRADRING_RENDEZVOUS_PORT, for all "
                         "ranks, to a port that is free on {}",
                         endpoint.port, error.what(), host_name()));
-      sleep_for(kJoinInterval);
+      sleep_for(kPortInterval);
     }
 }
 
 /// Errors    EnvironmentError if rank 0 belongs to another run.
 std::unique_ptr<TcpStore> connect(const WorkerEnvironment& environment, const StoreEndpoint& endpoint,
-                                  const tcp::Identity& self, std::chrono::nanoseconds timeout) try {
+                                  const tcp::Identity& self, const tcp::Identity& stands_in,
+                                  std::chrono::nanoseconds timeout) try {
+  const bool may_stand_in = environment.local_rank == 0 && environment.group_rank != 0;
+  const auto pause = [&](std::chrono::nanoseconds time) {
+    if (!may_stand_in || !is_here(endpoint)) return sleep_for(time);
+    stand_in(endpoint, stands_in);
+    sleep_for(kStandInPause);
+  };
   return std::make_unique<TcpStore>(
       comm::TcpStoreSpec{.addresses = HostLookup(endpoint, environment.launcher == "srun"),
                          .where = endpoint.to_string(),
                          .self = self,
-                         .timeout = timeout});
+                         .timeout = timeout,
+                         .pause = pause});
 } catch (const InvalidArgument& error) {
   throw EnvironmentError(error.what());
 }
 
-/// Another run with this token and port, or an earlier attempt that has not ended, may have this rank, too.
-bool is_only_one(comm::Store& store, int rank) { return store.add(fmt::format("process/{}", rank), 1) == 1; }
-
 std::unique_ptr<TcpStore> join_once(const WorkerEnvironment& environment, const StoreEndpoint& endpoint,
-                                    const tcp::Identity& self, std::chrono::nanoseconds timeout) {
+                                    const tcp::Identity& self, const tcp::Identity& stands_in,
+                                    std::chrono::nanoseconds timeout) {
   const Deadline deadline = Deadline::after(kSameRankDelay);
   for (;;) {
-    auto store = connect(environment, endpoint, self, timeout);
-    if (is_only_one(*store, environment.rank)) return store;
+    auto store = connect(environment, endpoint, self, stands_in, timeout);
+    if (claim_rank(*store, environment.rank)) return store;
     if (deadline.passed())
       throw EnvironmentError(
           fmt::format("another process has joined the run of rank 0 at {} as rank {}: give each run a port of its own "
@@ -165,7 +217,23 @@ std::string published_address(comm::Store& store, const WorkerEnvironment& envir
   }
 }
 
+/// For rank 0 on a host without the address MASTER_ADDR. Returns once a rank has connected, or at the deadline.
+///
+/// Errors    EnvironmentError if a rank stands in for it.
+void look_for_stand_in(comm::Store& store, const WorkerEnvironment& environment, const StoreEndpoint& endpoint,
+                       const tcp::Identity& self, Deadline deadline) {
+  while (!deadline.passed()) try {
+      store.wait(TcpStoreServer::kAddressKey, Deadline::after(deadline.nap()));
+      return;
+    } catch (const comm::Timeout&) {
+      if (tell_stand_in(endpoint, self, environment.launcher == "srun"))
+        throw_rank_0_is_elsewhere(endpoint, host_name());
+    }
+}
+
 }  // namespace
+
+bool claim_rank(comm::Store& store, int rank) { return store.add(fmt::format("process/{}", rank), 1) == 1; }
 
 std::string StoreEndpoint::to_string() const {
   return tcp::endpoint_text(fmt::format("{}", fmt::join(hosts, ",")), port);
@@ -193,11 +261,13 @@ StoreEndpoint store_endpoint(const WorkerEnvironment& environment) {
 }
 
 TcpRendezvous join_over_tcp(const WorkerEnvironment& environment, std::chrono::nanoseconds timeout,
-                            const VariableLookup& lookup) {
+                            const VariableLookup& lookup, const std::string& run_dir) {
   const Deadline deadline = Deadline::after(timeout);
   const StoreEndpoint endpoint = store_endpoint(environment);
   const tcp::RunToken secret = secret_of(environment, lookup);
-  const tcp::Identity self{environment.rank, environment.world_size, secret};
+  const tcp::Identity self{environment.rank, environment.world_size, secret.derive("run directory " + run_dir)};
+  const tcp::Identity stands_in{environment.rank == 0 ? 0 : tcp::kStandInRank, environment.world_size,
+                                secret.derive("stand-in for rank 0")};
   TcpRendezvous rendezvous{.address = environment.node_address, .token = secret.derive("gradring ranks").to_text()};
   std::string where = endpoint.to_string();
   if (environment.rank == 0) {
@@ -205,8 +275,13 @@ TcpRendezvous join_over_tcp(const WorkerEnvironment& environment, std::chrono::n
     auto server = serve(endpoint, self);
     where = server->where();
     rendezvous.store = std::move(server);
+    if (!is_here(endpoint)) {
+      where += fmt::format(" on {}, though MASTER_ADDR={} is no address of its interfaces", host_name(),
+                           fmt::join(endpoint.hosts, ","));
+      look_for_stand_in(*rendezvous.store, environment, endpoint, stands_in, deadline);
+    }
   } else {
-    auto store = join_once(environment, endpoint, self, timeout);
+    auto store = join_once(environment, endpoint, self, stands_in, timeout);
     where = store->where();
     // Ranks on the host of rank 0 may know it by its own name, 127.0.1.1 in /etc/hosts.
     if (rendezvous.address.empty() && !is_loopback(store->own_address())) rendezvous.address = store->own_address();

@@ -37,12 +37,18 @@ struct TcpRendezvous {
   std::string token;                   ///< by which the ranks authenticate each other (comm::TcpGroupOptions)
 };
 
-/// Rank 0 returns once a rank of another machine has connected, the others once rank 0 has accepted them.
+/// Rank 0 returns once a rank of another machine has connected, the others once rank 0 has accepted them. Ranks with
+/// another `run_dir` are of another run.
 ///
 /// Errors    EnvironmentError as store_endpoint; without a token (GRADRING_TOKEN, GRADRING_TOKEN_FILE), for a port in
-///           use, if rank 0 belongs to another run, or if another process has joined as this rank; comm::Timeout that
+///           use, if rank 0 belongs to another run or runs on another host than MASTER_ADDR says, or if another process has joined as this rank; comm::Timeout that
 ///           names rank 0; InvalidArgument for a token file that cannot be used.
 TcpRendezvous join_over_tcp(const WorkerEnvironment& environment, std::chrono::nanoseconds timeout,
-                            const VariableLookup& lookup = system_variable);
+                            const VariableLookup& lookup = system_variable, const std::string& run_dir = "");
+
+/// Whether no other process has joined as `rank` through this store.
+bool claim_rank(comm::Store& store, int rank);
+/// How long a rank waits for another store if that is not so: rank 0 of an earlier attempt may not have ended.
+inline constexpr std::chrono::seconds kSameRankDelay(5);
 
 }  // namespace gradring::train

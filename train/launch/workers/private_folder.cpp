@@ -21,7 +21,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxTemporaryPath = 40;  // a socket path has at most 107 characters, our part takes about 30
-constexpr std::size_t kMaxSecretBytes = 4096;
+constexpr std::size_t kMaxSecretBytes = 4096, kMinTokenLength = 16;
 constexpr auto kLockTimeout = std::chrono::seconds(10);
 constexpr PollPace kPace = {
     .spins = 0, .first_nap = std::chrono::milliseconds(1), .longest_nap = std::chrono::milliseconds(20)};
@@ -142,15 +142,24 @@ std::string read_private_file(const fs::path& path) {
   return text;
 }
 
-std::string given_token(const VariableLookup& lookup) try {
-  const std::string token = lookup(kTokenVariable).value_or("");
+std::string given_token(const VariableLookup& lookup) {
   const std::string file = lookup(kTokenFileVariable).value_or("");
-  if (!token.empty() && !file.empty()) throw InvalidArgument("GRADRING_TOKEN is also set: unset one of them");
-  return file.empty() ? token : read_private_file(file);
-} catch (const InvalidArgument& error) {
-  throw InvalidArgument(fmt::format("{}: {}", kTokenFileVariable, error.what()));
-} catch (const DeviceError& error) {
-  throw DeviceError(fmt::format("{}: {}", kTokenFileVariable, error.what()));
+  const char* const source = file.empty() ? kTokenVariable : kTokenFileVariable;
+  std::string token = lookup(kTokenVariable).value_or("");
+  try {
+    if (!token.empty() && !file.empty()) throw InvalidArgument("GRADRING_TOKEN is also set: unset one of them");
+    if (!file.empty()) token = read_private_file(file);
+    if (!token.empty() && token.size() < kMinTokenLength)
+      throw InvalidArgument(
+          fmt::format("the token has {} characters, expected {} or more, so that nobody guesses it: "
+                      "take one that `openssl rand -hex 32` has printed",
+                      token.size(), kMinTokenLength));
+    return token;
+  } catch (const InvalidArgument& error) {
+    throw InvalidArgument(fmt::format("{}: {}", source, error.what()));
+  } catch (const DeviceError& error) {
+    throw DeviceError(fmt::format("{}: {}", source, error.what()));
+  }
 }
 
 }  // namespace gradring::train

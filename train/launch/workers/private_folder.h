@@ -62,7 +62,7 @@ std::string read_private_file(const std::filesystem::path& path);
 /// The secret of a run over several nodes: GRADRING_TOKEN, or what the file GRADRING_TOKEN_FILE holds. Empty if neither
 /// is set.
 ///
-/// Errors    InvalidArgument if both are set; as read_private_file.
+/// Errors    InvalidArgument if both are set, or the secret is shorter than 16 characters; as read_private_file.
 std::string given_token(const VariableLookup& lookup);
 
 }  // namespace gradring::train

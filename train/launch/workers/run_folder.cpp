@@ -78,10 +78,13 @@ UniqueFd lock_folder(const fs::path& path) {
   return folder;
 }
 
-std::string file_name(const RunName& name) {
+/// The file name of a link, without its key.
+std::string stem_of(const RunName& name) {
   const std::string run = fmt::format("{}:{}:{}", name.run_id, name.port, name.attempt);
   return fmt::format("{}{}-{}-{:016x}", kLinkPrefix, name.kind, ::geteuid(), std::hash<std::string>()(run));
 }
+
+std::string file_name(const RunName& name) { return stem_of(name) + (name.key.empty() ? "" : "-" + name.key); }
 
 /// The target of a link; empty if it is missing.
 fs::path read_link(const UniqueFd& folder, const std::string& name) {
@@ -120,6 +123,16 @@ std::error_code remove_run_folder(const fs::path& path) {
   return error;
 }
 
+std::string describe_process(const std::string& run_dir) {
+  return fmt::format("process {}{}{}", ::getpid(), run_dir.empty() ? "" : ", run directory ", run_dir);
+}
+
+std::string RunFolder::owner(const fs::path& path) try {
+  return read_private_file(path / kMarker);
+} catch (const Error&) {
+  return "unknown process";
+}
+
 bool RunFolder::is_held(const fs::path& path) {
   const UniqueFd folder = open_folder(path);
   return folder && is_ours(folder) && ::flock(folder.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
@@ -138,15 +151,16 @@ void RunFolder::remove_stale(const fs::path& parent) {
   }
 }
 
-RunFolder::RunFolder(const fs::path& parent) {
+RunFolder::RunFolder(const fs::path& parent, const std::string& run_dir) {
   remove_stale(parent);
   do {
     path_ = create_folder(parent);
     lock_ = lock_folder(path_);
   } while (!lock_);
   const UniqueFd marker(::openat(lock_.get(), kMarker, O_WRONLY | O_CREAT | O_CLOEXEC, S_IRUSR));
-  if (!marker || ::mkdir(store().c_str(), S_IRWXU) != 0) {
-    const std::string reason = std::strerror(errno);
+  const int error = marker ? write_all(marker.get(), describe_process(run_dir)) : errno;
+  if (error != 0 || ::mkdir(store().c_str(), S_IRWXU) != 0) {
+    const std::string reason = std::strerror(error != 0 ? error : errno);
     std::error_code ignored;
     fs::remove(path_ / kMarker, ignored);
     give_up(path_, reason);
@@ -188,9 +202,9 @@ RunLink::RunLink(PrivateFolder links, const RunName& name, const RunFolder& fold
   };
   if (!poll_until(is_created, Deadline::after(kLinkTimeout), kLinkPace))
     throw DeviceError(
-        fmt::format("another run on this host uses the run id '{}' and the port {}: give this one another id "
-                    "(--rdzv-id, TORCHELASTIC_RUN_ID) or port (--master-port, MASTER_PORT)",
-                    name.run_id, name.port));
+        fmt::format("another run on this host ({}) uses the run id '{}' and the port {}: give this one another id "
+                    "(--rdzv-id, TORCHELASTIC_RUN_ID) or port (--master-port, GRADRING_RENDEZVOUS_PORT)",
+                    RunFolder::owner(read_link(links_.open(), name_)), name.run_id, name.port));
 }
 
 RunLink::~RunLink() {
@@ -218,6 +232,18 @@ std::optional<fs::path> RunLink::follow(const PrivateFolder& links, const RunNam
   fs::path target = read_link(folder, file_name(name));
   if (target.empty() || !RunFolder::is_held(target)) return std::nullopt;
   return target;
+}
+
+std::vector<fs::path> RunLink::others(const PrivateFolder& links, const RunName& name) {
+  std::vector<fs::path> found;
+  const UniqueFd folder = links.open();
+  std::error_code ignored;
+  for (const auto& entry : fs::directory_iterator(links.path(), ignored)) {
+    const std::string file = entry.path().filename();
+    if (!folder || !file.starts_with(stem_of(name)) || file == file_name(name)) continue;
+    if (fs::path target = read_link(folder, file); RunFolder::is_held(target)) found.push_back(std::move(target));
+  }
+  return found;
 }
 
 }  // namespace gradring::train

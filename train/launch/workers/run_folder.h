@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include "kernels/base/file.h"
 #include "train/launch/workers/private_folder.h"
@@ -18,6 +19,9 @@ namespace gradring::train {
 /// Returns   the first error, if the folder still exists.
 std::error_code remove_run_folder(const std::filesystem::path& path);
 
+/// "process 4711", "process 4711, run directory /runs/a": this process, for messages that tell two runs apart.
+std::string describe_process(const std::string& run_dir);
+
 /// A private folder for one run, mode 0700, in $TMPDIR or /tmp (not $XDG_RUNTIME_DIR, which vanishes at logout while
 /// background runs continue). Holds store/ (by which ranks find each other), error_<local rank>.json and
 /// progress_<local rank>. The destructor removes it.
@@ -26,10 +30,12 @@ std::error_code remove_run_folder(const std::filesystem::path& path);
 /// once, the folder stays without a lock; the next RunFolder removes it, by its name and the marker file inside.
 /// systemd-tmpfiles also leaves locked folders alone.
 ///
+/// `run_dir`: the directory of results, for messages to other processes.
+///
 /// Errors    DeviceError that says where and why, if the folder cannot be created and locked.
 class RunFolder {
  public:
-  explicit RunFolder(const std::filesystem::path& parent = temporary_folder());
+  explicit RunFolder(const std::filesystem::path& parent = temporary_folder(), const std::string& run_dir = "");
   ~RunFolder();
   RunFolder(const RunFolder&) = delete;
   RunFolder& operator=(const RunFolder&) = delete;
@@ -44,6 +50,8 @@ class RunFolder {
   static std::filesystem::path run_directory_file(const std::filesystem::path& path);
   /// Prepares another attempt: an empty store, no error files. Keeps the token, the progress and the run directory.
   void renew();
+  /// Whose the run folder `path` is: describe_process() of its creator; "unknown process" if it is gone.
+  static std::string owner(const std::filesystem::path& path);
   /// The descriptor that holds the lock.
   int lock() const { return lock_.get(); }
 
@@ -64,6 +72,7 @@ struct RunName {
   std::string run_id;
   int port = 0;
   int attempt = 0;
+  std::string key = {};  ///< hexadecimal digits that set apart runs with equal id, port and attempt; may be empty
 };
 
 /// Makes a run folder known to other processes of this user: a symbolic link in the user's private folder. It is
@@ -82,6 +91,11 @@ class RunLink {
   ///
   /// Errors    DeviceError if the private folder belongs to another user, or is accessible to others.
   static std::optional<std::filesystem::path> follow(const PrivateFolder& links, const RunName& name);
+
+  /// The run folders that live processes gave names which differ from `name` in their key only.
+  ///
+  /// Errors    as follow.
+  static std::vector<std::filesystem::path> others(const PrivateFolder& links, const RunName& name);
 
   /// Removes the links of ended runs. Failures are left to the next run.
   static void remove_stale(const PrivateFolder& links) noexcept;

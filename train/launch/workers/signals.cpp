@@ -2,6 +2,7 @@
 #include "train/launch/workers/signals.h"
 
 #include <fmt/format.h>
+#include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -38,10 +39,7 @@ bool is_ignored(int signal) {
 
 bool signal_group(pid_t group, int number) noexcept { return group > 1 && ::kill(-group, number) == 0; }
 
-bool adopts_children() { return ::getpid() == 1; }
-
 void reap_adopted_children(const std::function<bool(pid_t)>& is_own) {
-  if (!adopts_children()) return;
   while (true) {
     siginfo_t info{};  // WNOWAIT: the zombie of a worker holds its group number until the launcher has killed the group
     if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0 || is_own(info.si_pid)) return;
@@ -54,7 +52,8 @@ SignalScope::SignalScope(std::span<const int> stopping) {
   for (const int number : kAlwaysTaken) ::sigaddset(&taken_, number);
   for (const int number : stopping)
     if (number != SIGHUP || !is_ignored(SIGHUP)) ::sigaddset(&taken_, number);
-  if (adopts_children()) ::sigaddset(&taken_, SIGCHLD);  // wakes poll()
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  ::sigaddset(&taken_, SIGCHLD);  // wakes poll()
   events_ = UniqueFd(::signalfd(-1, &taken_, SFD_CLOEXEC | SFD_NONBLOCK));
   if (!events_)
     throw DeviceError(std::string("cannot create a signal descriptor: ") + std::strerror(errno) + "; raise ulimit -n");
@@ -69,6 +68,7 @@ SignalScope::SignalScope(std::span<const int> stopping) {
 SignalScope::~SignalScope() {
   while (take() != 0) {  // a late third Ctrl-C must not end the process that called launch()
   }
+  ::prctl(PR_SET_CHILD_SUBREAPER, 0);
   ::sigaction(SIGCHLD, &child_before_, nullptr);
   ::sigprocmask(SIG_SETMASK, &mask_before_, nullptr);
 }

@@ -31,14 +31,12 @@ bool is_ignored(int signal);
 /// Errors    none: may be called between fork and exec, and in destructors.
 bool signal_group(pid_t group, int number) noexcept;
 
-/// Whether this process is the first of its PID namespace, as in a container: it adopts every orphan.
-bool adopts_children();
-
 /// Reaps adopted children that have ended, so that no zombies remain. Does not wait. `is_own` tells whether a pid is
 /// reaped elsewhere; those behind it are found once that has happened.
 void reap_adopted_children(const std::function<bool(pid_t)>& is_own);
 
-/// While it lives, the launcher's signals arrive as readable events of a descriptor for poll(). SIGHUP stays ignored if
+/// While it lives, the launcher's signals arrive as readable events of a descriptor for poll(), and this process adopts
+/// the orphans of its descendants (PR_SET_CHILD_SUBREAPER). SIGHUP stays ignored if
 /// it was (nohup). SIGINT does not: a launcher in the background of a script, where the shell ignores it, still stops
 /// after kill -INT.
 ///

@@ -52,7 +52,7 @@ class VariableReader {
     if (!rank_text && !size_text) return false;
     if (!rank_text || !size_text)
       throw InvalidArgument(
-          fmt::format("{0} is set but {1} is not: set both, or neither, or start the workers with `gradring launch`",
+          fmt::format("{0} is set but {1} is not: unset {0}, which a batch script may have exported, or set both",
                       rank_text ? rank_name : size_name, rank_text ? size_name : rank_name));
     size = parse_number(size_name, *size_text, 1, kLargestWorld);
     rank = parse_number(rank_name, *rank_text, 0, INT_MAX);
@@ -282,11 +282,22 @@ std::optional<WorkerEnvironment> detect_slurm(const VariableReader& variables) {
   return it;
 }
 
+/// A rank of mpirun or srun, unless RANK and WORLD_SIZE describe one of another world, or LOCAL_RANK is set, too. Batch
+/// scripts for PyTorch export WORLD_SIZE, and even RANK=0, to all ranks.
+std::optional<WorkerEnvironment> detect_with_exported_rank(const VariableReader& variables) {
+  if (variables.has("LOCAL_RANK")) return std::nullopt;
+  const bool is_whole = variables.has("RANK") && variables.has("WORLD_SIZE");
+  for (const auto detect : {detect_mpirun, detect_slurm})
+    if (auto it = detect(variables))
+      if (!is_whole || variables.text("WORLD_SIZE", "") == std::to_string(it->world_size)) return it;
+  return std::nullopt;
+}
+
 }  // namespace
 
 std::optional<WorkerEnvironment> detect_environment(const VariableLookup& lookup) {
   const VariableReader variables(lookup);
-  for (const auto detect : {detect_torchrun, detect_mpirun, detect_slurm})
+  for (const auto detect : {detect_with_exported_rank, detect_torchrun, detect_mpirun, detect_slurm})
     if (auto environment = detect(variables)) return environment;
   return detect_pytorch_job(lookup);
 }

@@ -89,6 +89,9 @@ Variables default_variables(int local_world_size, int processors);
 /// * a job step of Slurm, but not a batch script, which also has SLURM_PROCID, and not a step of one task;
 /// * a pod of a PyTorchJob.
 ///
+/// Without LOCAL_RANK, the second and third come first if RANK or WORLD_SIZE is missing, or WORLD_SIZE is the number of
+/// their ranks: then a batch script has exported what it says of a rank to all of them.
+///
 /// Errors    InvalidArgument that names the invalid variable: "RANK=4 is outside WORLD_SIZE=4: ranks go from 0 to 3".
 std::optional<WorkerEnvironment> detect_environment(const VariableLookup& lookup);
 

@@ -181,10 +181,14 @@ WorkerGroup::WorkerGroup(const LaunchOptions& options, Terminals& terminals)
   constexpr std::size_t kLeastOfAWorker = 3, kOfTheAgent = 24;
   require_descriptors(kOfTheAgent + kLeastOfAWorker * static_cast<std::size_t>(options.nproc_per_node),
                       fmt::format("the launcher of {} processes", options.nproc_per_node));
+  state_.control_group = make_control_group(folder_.path());
   reaper_.remove_on_death(folder_);
 }
 
-WorkerGroup::~WorkerGroup() { kill_all(); }
+WorkerGroup::~WorkerGroup() {
+  kill_all();
+  remove_control_group(folder_.path());
+}
 
 void WorkerGroup::start(int attempt) try {
   prepare(attempt);
@@ -197,6 +201,7 @@ void WorkerGroup::start(int attempt) try {
 
 void WorkerGroup::prepare(int attempt) {
   workers_.clear();
+  leaves_daemons_ = true;
   if (std::exchange(prepared_for_, attempt) != attempt) folder_.renew();
 }
 
@@ -223,16 +228,18 @@ void WorkerGroup::start_worker(int local_rank, int attempt) {
   workers_.push_back({std::move(process), std::move(out), std::move(err), environment.error_file});
 }
 
-/// For the destructor and a failed start: allocates nothing, reads no error files, and does not wait for processes that
-/// are blocked in the kernel.
+/// For the end of an attempt, the destructor and a failed start: reads no error files, and does not wait for processes
+/// that are blocked in the kernel.
 void WorkerGroup::kill_all() noexcept {
   send(SIGKILL);
   const auto deadline = Deadline::after(kWaitAfterKill);
   for (Worker& worker : workers_) {
     WorkerProcess& process = worker.process;
     if (!process.running()) continue;
+    leaves_daemons_ = false;
     if (poll_until([&] { return process.ended(); }, deadline)) reaper_.forget(process.reap().pid);
   }
+  if (!leaves_daemons_) kill_run_processes(folder_.path(), kWaitAfterKill, ::getpid());
 }
 
 bool WorkerGroup::running() const {
@@ -275,6 +282,7 @@ WorkerEvents WorkerGroup::wait(std::optional<Deadline> deadline, const std::vect
     if (ended) events.exits.push_back(reap(worker));
     source += 3;
   }
+  if (!events.exits.empty() && !running()) kill_all();
   reap_adopted();
   events.signal = state_.signals.take();
   return events;
@@ -290,6 +298,7 @@ void WorkerGroup::reap_adopted() {
 
 WorkerExit WorkerGroup::reap(Worker& worker) {
   WorkerExit exit = worker.process.reap();
+  if (exit.failed() || exit.was_asked_to_end()) leaves_daemons_ = false;
   reaper_.forget(exit.pid);
   worker.out.finish();
   worker.err.finish();

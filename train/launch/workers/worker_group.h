@@ -2,6 +2,7 @@
 #pragma once
 
 #include <poll.h>
+#include <unistd.h>
 
 #include <bitset>
 #include <filesystem>
@@ -33,9 +34,11 @@ struct WorkerCommand {
 struct ProcessState {
   SignalScope signals;
   DescriptorLimit descriptors{};
+  UniqueFd control_group{};  ///< make_control_group(), which workers enter
 
   /// Between fork and exec.
   void restore_in_child() const {
+    if (control_group) static_cast<void>(!::write(control_group.get(), "0", 1));
     signals.restore_in_child();
     descriptors.restore_in_child();
   }
@@ -77,7 +80,8 @@ class WorkerProcess {
 };
 
 /// The workers of this node as processes, with their run folder and their reaper: the mechanism of the launcher,
-/// without its policy. The destructor kills running workers.
+/// without its policy. The destructor kills running workers. If a worker fails or is asked to end, all that the workers
+/// of the attempt have started is killed with the last of them; otherwise their daemons go on.
 class WorkerGroup final : public Workers {
  public:
   /// Starts the reaper and no worker yet. The terminals must outlive it.
@@ -130,6 +134,7 @@ class WorkerGroup final : public Workers {
   NodeAssignment assignment_;
   std::string address_;
   int prepared_for_ = 0;
+  bool leaves_daemons_ = true;  // no worker of this attempt has failed or was asked to end
   std::vector<Worker> workers_;
 };
 

@@ -7,6 +7,8 @@
 
 #include <cstdlib>
 
+#include "train/options/environment_variable.h"
+
 namespace gradring::train {
 namespace {
 
@@ -19,7 +21,12 @@ std::string_view variable(const char* name) {
 
 bool is_terminal(int fd) {
   const std::string_view kind = variable("TERM");
-  return !kind.empty() && kind != "dumb" && ::isatty(fd);
+  return !kind.empty() && kind != "dumb" && ::isatty(fd) && variable(kColorVariable) != "never" &&
+         variable("OMPI_COMM_WORLD_RANK").empty();
+}
+
+bool is_styled(int fd) {
+  return variable(kColorVariable) == "always" || (is_terminal(fd) && variable("NO_COLOR").empty());
 }
 
 std::optional<TerminalSize> terminal_size(int fd) {
@@ -29,7 +36,7 @@ std::optional<TerminalSize> terminal_size(int fd) {
   return TerminalSize{.rows = size.ws_row, .columns = size.ws_col};
 }
 
-TextLook::TextLook(int fd) : on_(is_terminal(fd) && variable("NO_COLOR").empty()) {}
+TextLook::TextLook(int fd) : on_(is_styled(fd)) {}
 
 std::string TextLook::dim(std::string_view text) const {
   return on_ ? fmt::format("\033[2m{}\033[0m", text) : std::string(text);

@@ -59,7 +59,7 @@ TEST(TcpFailure, AnIncompleteHeaderIsATimeout) {
       },
       kShortWait);
   EXPECT_EQ(error.peer(), 1);
-  EXPECT_THAT(error.what(), HasSubstr("in test 1, step 0"));
+  EXPECT_THAT(error.what(), HasSubstr("in test 1, transfer 0"));
   const std::string sent = peers.receive(4096);
   ASSERT_GE(sent.size(), sizeof(Frame));
   Frame goodbye;

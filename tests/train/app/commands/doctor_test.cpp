@@ -73,8 +73,8 @@ TEST(Doctor, NamesTheLauncherAndTheRendezvousButNotTheToken) {
   EXPECT_THAT(without, AllOf(HasSubstr("srun: rank 1 of 2, of 1 on this machine"),
                              HasSubstr("rank 0 serves a store at n7:20510, a host that SLURM_STEP_NODELIST names"),
                              HasSubstr("not set")));
-  variables.emplace_back("GRADRING_TOKEN", "of-a-test");
-  EXPECT_THAT(place.run({"doctor"}, variables).out, Not(HasSubstr("of-a-test")));
+  variables.emplace_back("GRADRING_TOKEN", "token-of-this-test");
+  EXPECT_THAT(place.run({"doctor"}, variables).out, Not(HasSubstr("token-of-this-test")));
 }
 
 TEST(Doctor, RejectsWhatItDoesNotKnow) {

@@ -107,8 +107,9 @@ class GpuNodes : public ::testing::Test {
     return summary.is_object() ? summary.at("parameters_sha256").get<std::string>() : "no summary";
   }
   static Workplace::Variables variables(const std::string& gpus) {
-    return {
-        {"GRADRING_TOKEN", "of a test"}, {"CUDA_VISIBLE_DEVICES", gpus}, {"LD_LIBRARY_PATH", GRADRING_STAND_IN_FOLDER}};
+    return {{"GRADRING_TOKEN", "token of this test"},
+            {"CUDA_VISIBLE_DEVICES", gpus},
+            {"LD_LIBRARY_PATH", GRADRING_STAND_IN_FOLDER}};
   }
 
   Workplace one_, nodes_[kNodes];

@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <unistd.h>
+
 #include <optional>
 #include <thread>
 
@@ -12,6 +14,7 @@
 #include "kernels/base/error.h"
 #include "tests/data/support/message_of.h"
 #include "tests/support/temp_folder.h"
+#include "train/records/metrics/environment_error.h"
 
 namespace gradring::train {
 namespace {
@@ -25,8 +28,9 @@ constexpr auto kShort = 30ms;
 class RendezvousTest : public ::testing::Test {
  protected:
   static WorkerEnvironment rank(int rank) { return {.rank = rank, .world_size = 3}; }
-  std::unique_ptr<RankRendezvous> join(const WorkerEnvironment& place, std::chrono::milliseconds patience) const {
-    return std::make_unique<RankRendezvous>(place, Deadline::after(patience), PrivateFolder(folder_.path()),
+  std::unique_ptr<RankRendezvous> join(const WorkerEnvironment& place, std::chrono::milliseconds patience,
+                                       const RunKey& run = {}) const {
+    return std::make_unique<RankRendezvous>(place, Deadline::after(patience), run, PrivateFolder(folder_.path()),
                                             folder_.path());
   }
 
@@ -103,7 +107,7 @@ TEST_F(RendezvousTest, RejectsFoldersThatOthersCanWriteTo) {
   fs::create_directory(links.path());  // as another user would, in a shared /tmp
   fs::permissions(links.path(), fs::perms::all);
   for (const int number : {0, 1})
-    EXPECT_THROW(RankRendezvous(rank(number), Deadline::after(kLong), links, folder_.path()), DeviceError);
+    EXPECT_THROW(RankRendezvous(rank(number), Deadline::after(kLong), {}, links, folder_.path()), DeviceError);
   EXPECT_TRUE(fs::is_empty(links.path()));
   EXPECT_TRUE(fs::is_empty(folder_.path()));
 }
@@ -122,9 +126,42 @@ TEST_F(RendezvousTest, SeparatesRunsByIdPortAndAttempt) {
   other = rank(1);
   other.master_port = 1;
   EXPECT_THROW(join(other, kShort), comm::Timeout);
+  other.master_port = rank(1).master_port;
+  other.rendezvous_port = 1;
+  EXPECT_THROW(join(other, kShort), comm::Timeout);
   other = rank(1);
   other.restart_count = 1;
   EXPECT_THROW(join(other, kShort), comm::Timeout);
+}
+
+TEST_F(RendezvousTest, SeparatesRunsByTokenAndRunDirectory) {
+  const RunKey mine{.token = "a", .run_dir = "/runs/a"};
+  const auto first = join(rank(0), kLong, mine);
+  for (const RunKey& other : {RunKey{.token = "b", .run_dir = "/runs/a"}, RunKey{.token = "a", .run_dir = "/runs/b"}})
+    EXPECT_THAT(tests::message_of<EnvironmentError>([&] { join(rank(1), kShort, other); }),
+                ::testing::AllOf(::testing::HasSubstr(fmt::format("process {}, run directory /runs/a", ::getpid())),
+                                 ::testing::HasSubstr("run directory " + other.run_dir),
+                                 ::testing::HasSubstr("GRADRING_RENDEZVOUS_PORT")));
+  const auto second = join(rank(0), kLong, {.token = "b"});
+  EXPECT_NE(second->store(), first->store());
+  EXPECT_EQ(join(rank(1), kLong, mine)->store(), first->store());
+  EXPECT_EQ(join(rank(1), kLong, {.token = "b"})->store(), second->store());
+}
+
+TEST_F(RendezvousTest, RejectsASecondProcessOfOneRank) {
+  const auto first = join(rank(0), kLong), second = join(rank(1), kLong);
+  EXPECT_THAT(
+      tests::message_of<EnvironmentError>([&] { join(rank(1), kLong); }),
+      ::testing::HasSubstr(fmt::format("another process has joined the run of rank 0 (process {}", ::getpid())));
+}
+
+TEST_F(RendezvousTest, WaitsEndWithRankZero) {
+  auto first = join(rank(0), kLong);
+  const auto store = join(rank(1), kLong)->open_store(kLong);
+  first->open_store(kLong)->set("key", "value");
+  EXPECT_EQ(store->wait("key", Deadline::after(kLong)), "value");
+  first.reset();
+  EXPECT_THROW(store->wait("another", Deadline::after(kLong)), comm::PeerLost);
 }
 
 }  // namespace

@@ -71,7 +71,7 @@ class TcpRendezvousTest : public ::testing::Test {
   }
   std::future<TcpRendezvous> join(const WorkerEnvironment& environment,
                                   std::chrono::milliseconds timeout = kJoinTimeout,
-                                  const std::string& token = "secret") const {
+                                  const std::string& token = "the token of these ranks") const {
     return std::async(std::launch::async, [=] { return join_over_tcp(environment, timeout, with_token(token)); });
   }
 
@@ -114,13 +114,38 @@ TEST_F(TcpRendezvousTest, RejectsAnotherTokenRunOrWorldSize) {
   auto first = join(rank(0), 3s);
   WorkerEnvironment other_run = rank(1);
   other_run.run_id = "another";
-  auto token = join(rank(1), 1s, "another"), run = join(other_run, 1s), world = join(rank(1, 3), 1s);
+  auto token = join(rank(1), 1s, "the token of another run"), run = join(other_run, 1s), world = join(rank(1, 3), 1s);
   for (auto* one : {&token, &run})
     EXPECT_THAT(tests::message_of<EnvironmentError>([&] { one->get(); }), HasSubstr("rank 0 of another run"));
   EXPECT_THAT(tests::message_of<comm::Timeout>([&] { world.get(); }),
               HasSubstr("expected rank 0 of this run, with the same GRADRING_TOKEN and WORLD_SIZE"));
   EXPECT_THAT(tests::message_of<comm::Timeout>([&] { first.get(); }),
               HasSubstr("rank 0 of 2 waited for a rank of another machine to connect to rank 0 at 0.0.0.0:"));
+}
+
+TEST_F(TcpRendezvousTest, SeparatesRunsByRunDirectory) {
+  const auto join_in = [this](int number, const std::string& run_dir, std::chrono::milliseconds timeout) {
+    return std::async(std::launch::async, [=, this] {
+      return join_over_tcp(rank(number), timeout, with_token("the token of both runs"), run_dir);
+    });
+  };
+  auto first = join_in(0, "runs/a", kJoinTimeout);
+  EXPECT_THAT(tests::message_of<EnvironmentError>([&] { join_in(1, "runs/b", 1s).get(); }),
+              HasSubstr("rank 0 of another run, or of one with another GRADRING_TOKEN, --run-dir"));
+  EXPECT_NO_THROW(join_in(1, "runs/a", kJoinTimeout).get());
+  EXPECT_NO_THROW(first.get());
+}
+
+TEST_F(TcpRendezvousTest, WaitsForARankZeroThatIsLateOnItsHost) {
+  const auto on_own_node = [this](int number) {
+    WorkerEnvironment environment = rank(number, 3);
+    environment.group_rank = number;
+    return environment;
+  };
+  auto second = join(on_own_node(1)), third = join(on_own_node(2));
+  std::this_thread::sleep_for(1s);  // they stand in for it by turns
+  auto first = join(rank(0, 3));
+  for (auto* one : {&first, &second, &third}) EXPECT_NO_THROW(one->get());
 }
 
 TEST_F(TcpRendezvousTest, RejectsASecondProcessOfOneRank) {

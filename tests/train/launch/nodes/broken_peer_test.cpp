@@ -32,7 +32,7 @@ class BrokenAgent : public LauncherFixture {
                                  fmt::format("--rdzv-endpoint=127.0.0.1:{}", port_), "--rdzv-id=broken",
                                  "--max-restarts=0", "--rdzv-conf=last_call_timeout=0.2,join_timeout=900", "train",
                                  "@0:mark=first", "@0:" + work, "mark=second"},
-        std::vector<int>{}, std::vector<std::string>{"GRADRING_TOKEN=of this test"});
+        std::vector<int>{}, std::vector<std::string>{"GRADRING_TOKEN=token of this test"});
   }
   /// An authenticated link to the leader.
   NodeLink link() const {
@@ -126,7 +126,7 @@ class BrokenLeader : public LauncherFixture {
         folder_,
         std::vector<std::string>{"launch", "--nnodes=2", "--node-rank=1", "--nproc-per-node=2",
                                  "--master-addr=127.0.0.1", fmt::format("--master-port={}", port_), "train", "exit=0"},
-        std::vector<int>{}, std::vector<std::string>{"GRADRING_TOKEN=of this test"});
+        std::vector<int>{}, std::vector<std::string>{"GRADRING_TOKEN=token of this test"});
   }
   std::list<NodeLink> admitted() {
     std::list<NodeLink> links;

@@ -75,7 +75,7 @@ rejects 'the launcher of 40 processes' "$gradring" launch --nproc-per-node 40 --
 (
   cd "$folder"
   ulimit -n 16
-  RANK=0 WORLD_SIZE=2 MASTER_ADDR=192.0.2.1 MASTER_PORT=29500 GRADRING_TOKEN=token exec "$gradring" train --dataset digits
+  RANK=0 WORLD_SIZE=2 MASTER_ADDR=192.0.2.1 MASTER_PORT=29500 GRADRING_TOKEN=secret-of-the-world exec "$gradring" train --dataset digits
 ) >"$folder/store.out" 2>"$folder/store.err" &
 expect 3 "$!" 'rank 0 with 16 files'
 says store.err 'raise it to '

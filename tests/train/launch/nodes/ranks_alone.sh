@@ -13,37 +13,6 @@ export GRADRING_TOKEN=00112233445566778899aabbccddeeff MASTER_PORT=29500 WORLD_S
 training=(train --dataset digits --steps 12 --global-batch 32 --shard-size 8 --reproducible --seed 3 --device cpu --threads 1
   --progress none --timeout 30s)
 
-# start HOST RANK WORDS...: a rank; the pid of its process is in $started. Its errors are in $LOG, or rankRANK.err.
-start() {
-  local host=$1 rank=$2 log=${LOG-rank$2.err}
-  shift 2
-  (
-    export RANK=$rank MASTER_ADDR=${MASTER_ADDR-a}
-    enter_host "$host" "$gradring" "${training[@]}" --run-dir "$folder/run" "$@"
-  ) >"$folder/$log" 2>&1 &
-  started=$!
-}
-
-# case WHAT: begins one.
-begin() {
-  what=$1
-  rm -rf "$folder/run" "$folder"/*.err
-  began=$EPOCHREALTIME
-}
-
-# ends CODE PID CODE PID...: the exit codes of ranks.
-ends() {
-  local codes=
-  while (($# > 0)); do
-    expect "$1" "$2" "a rank ($what)"
-    codes+=" $1"
-    shift 2
-  done
-  awk -v a="$began" -v b="$EPOCHREALTIME" -v what="$what" -v codes="$codes" \
-    'BEGIN {printf "%-40s exit codes%-9s %5.1f s\n", what, codes, b - a}'
-}
-pause() { sleep "$delay"; }
-
 # wait_for STATE: a socket of the store on host a is in that state: listening or established. 10 s at most.
 wait_for() {
   local i
@@ -81,7 +50,7 @@ says rank1.err 'GRADRING_TOKEN is not set'
 
 begin 'another token'
 start a 0 --timeout 7s; zero=$started
-GRADRING_TOKEN=another start b 1; one=$started
+GRADRING_TOKEN=another-token-of-tests start b 1; one=$started
 ends 3 "$one" 162 "$zero"
 says rank1.err '10.77.0.1:29500 is rank 0 of another run, or of one with another GRADRING_TOKEN'
 says rank0.err 'waited for a rank of another machine to connect to rank 0 at 0.0.0.0:29500'
@@ -91,6 +60,24 @@ start b 1; one=$started
 pause
 start a 0; zero=$started
 ends 0 "$zero" 0 "$one"
+
+begin 'late rank 0 beside another rank'
+WORLD_SIZE=3 start a 1; one=$started
+WORLD_SIZE=3 start b 2; two=$started
+pause
+WORLD_SIZE=3 start a 0; zero=$started
+ends 0 "$zero" 0 "$one" 0 "$two"
+
+begin 'rank 0 on another host'
+start b 0; zero=$started
+start a 1; one=$started
+ends 3 "$zero" 3 "$one"
+for rank in 0 1; do says "rank$rank.err" 'rank 0 runs on b, but MASTER_ADDR is a, where another rank waits for it'; done
+
+begin 'rank 0 on another host, alone'
+start b 0 --timeout 2s; zero=$started
+ends 162 "$zero"
+says rank0.err 'on b, though MASTER_ADDR=a is no address of its interfaces'
 
 begin 'name that resolves late'
 cp "$folder/hosts.b" "$folder/hosts.all"
@@ -181,10 +168,17 @@ configure_host 1
 begin 'taken port, and a second job'
 LOG=first.err WORLD_SIZE=3 start a 0 --timeout 9s; zero=$started
 wait_for listening
-GRADRING_TOKEN=another start a 0; second=$started
-GRADRING_TOKEN=another WORLD_SIZE=3 start b 1; one=$started
+GRADRING_TOKEN=another-token-of-tests start a 0; second=$started
+GRADRING_TOKEN=another-token-of-tests WORLD_SIZE=3 start b 1; one=$started
 ends 3 "$second" 3 "$one" 162 "$zero"
 says rank0.err 'set GRADRING_RENDEZVOUS_PORT, for all ranks, to a port that is free on a'
+
+begin 'two jobs with one token and one port'
+LOG=second.err start b 1 --run-dir "$folder/second" --timeout 7s; second=$started
+start a 0; zero=$started
+sleep 1
+start b 1; one=$started
+ends 0 "$zero" 0 "$one" 3 "$second"
 
 begin 'ports of their own'
 start a 0; zero=$started
@@ -192,5 +186,16 @@ LOG=second0.err GRADRING_RENDEZVOUS_PORT=29501 start a 0 --run-dir "$folder/seco
 LOG=second1.err GRADRING_RENDEZVOUS_PORT=29501 start b 1 --run-dir "$folder/second"; second_one=$started
 start b 1; one=$started
 ends 0 "$zero" 0 "$one" 0 "$second_zero" 0 "$second_one"
+
+begin 'pods of docs/pytorchjob.yaml'
+read -ra training <<<"$(sed -n 's/.*command: \[gradring, \(.*\)\].*/\1/p' "$here/../../../../docs/pytorchjob.yaml" | tr -d ',"')"
+((${#training[@]} > 5)) || { echo "found no command in docs/pytorchjob.yaml" >&2; exit 1; }
+export KUBERNETES_SERVICE_HOST=10.0.0.1 WORLD_SIZE=4 MASTER_PORT=23456
+start a 0; zero=$started
+start b 1; one=$started
+start c 2; two=$started
+start c 3; three=$started
+ends 0 "$zero" 0 "$one" 0 "$two" 0 "$three"
+grep -q '"ranks":4' "$folder/run/metrics.jsonl"
 
 [[ -z $(ss -Hltn) ]] || { ss -ltn >&2; exit 1; }

@@ -115,20 +115,20 @@ TEST_F(Token, IsRequiredIfTheLeaderIsAnotherHost) {
 }
 
 TEST_F(Token, WithAnotherValueIsRejected) {
-  start(0, 2, 1, {"exit=0"}, {}, {"GRADRING_TOKEN=one"});
+  start(0, 2, 1, {"exit=0"}, {}, {"GRADRING_TOKEN=one of sixteen characters"});
   ASSERT_TRUE(waits(0));
-  Agent& other = start(1, 2, 1, {"exit=0"}, {}, {"GRADRING_TOKEN=another"});
+  Agent& other = start(1, 2, 1, {"exit=0"}, {}, {"GRADRING_TOKEN=another of sixteen characters"});
   EXPECT_EQ(other.launcher->wait(), 2);
   EXPECT_THAT(other.errors(), HasSubstr("GRADRING_TOKEN must be the same on all nodes"));
-  Agent& same = start(1, 2, 1, {"exit=0"}, {}, {"GRADRING_TOKEN=one"});
+  Agent& same = start(1, 2, 1, {"exit=0"}, {}, {"GRADRING_TOKEN=one of sixteen characters"});
   EXPECT_EQ(same.launcher->wait(), 0) << same.errors();
   EXPECT_EQ(agent(0).launcher->wait(), 0);
 }
 
 TEST_F(Token, CanBeReadFromAFile) {
   const std::filesystem::path file = runtime_.path() / "mine";
-  std::ofstream(file) << "one\n";
-  start(0, 2, 1, {"exit=0"}, {}, {"GRADRING_TOKEN=one"});
+  std::ofstream(file) << "one of sixteen characters\n";
+  start(0, 2, 1, {"exit=0"}, {}, {"GRADRING_TOKEN=one of sixteen characters"});
   ASSERT_EQ(::chmod(file.c_str(), 0644), 0);
   Agent& open = start(1, 2, 1, {"exit=0"}, {}, {"GRADRING_TOKEN_FILE=" + file.string()});
   EXPECT_EQ(open.launcher->wait(), 2);
@@ -139,25 +139,37 @@ TEST_F(Token, CanBeReadFromAFile) {
   EXPECT_EQ(agent(0).launcher->wait(), 0);
 }
 
+TEST_F(Token, IsRejectedIfItIsShort) {
+  const std::filesystem::path file = runtime_.path() / "mine";
+  std::ofstream(file) << "fifteen letters\n";
+  ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
+  for (const std::string& token :
+       {std::string("GRADRING_TOKEN=fifteen letters"), "GRADRING_TOKEN_FILE=" + file.string()}) {
+    Agent& agent = start(0, 2, 1, {"exit=0"}, {}, {token});
+    EXPECT_EQ(agent.launcher->wait(), 2);
+    EXPECT_THAT(agent.errors(), HasSubstr(token.substr(0, token.find('=')) + ": the token has 15 characters"));
+  }
+}
+
 TEST_F(Token, IsHiddenFromWorkers) {
   const std::filesystem::path file = runtime_.path() / "mine";
-  std::ofstream(file) << "secret\n";
+  std::ofstream(file) << "secret of these tests\n";
   ASSERT_EQ(::chmod(file.c_str(), 0600), 0);
-  start(0, 2, 1, {"dump=env"}, {}, {"GRADRING_TOKEN=secret"});
+  start(0, 2, 1, {"dump=env"}, {}, {"GRADRING_TOKEN=secret of these tests"});
   start(1, 2, 1, {"dump=env"}, {}, {"GRADRING_TOKEN_FILE=" + file.string()});
   EXPECT_THAT(codes(), Each(0)) << said();
   for (const std::size_t node : {0u, 1u}) {
     const std::string environment = agent(node).folder.text(fmt::format("env.{}", node));
-    EXPECT_THAT(environment,
-                AllOf(HasSubstr("WORLD_SIZE=2\n"), Not(HasSubstr("GRADRING_TOKEN")), Not(HasSubstr("secret"))));
+    EXPECT_THAT(environment, AllOf(HasSubstr("WORLD_SIZE=2\n"), Not(HasSubstr("GRADRING_TOKEN")),
+                                   Not(HasSubstr("secret of these tests"))));
   }
 }
 
 TEST_F(Token, OfTheRanksIsNewInEachAttemptAndNeverSent) {
   tests::RecordingProxy proxy(port_);
   const Words work = {"@0:token=first", "@1:token=second", "@0:0:exit=7", "@0:sleep"};
-  start(0, 2, 1, work, {"--max-restarts=1", "--backoff=0"}, {"GRADRING_TOKEN=secret"});
-  start(1, 2, 1, work, {fmt::format("--master-port={}", proxy.port())}, {"GRADRING_TOKEN=secret"});
+  start(0, 2, 1, work, {"--max-restarts=1", "--backoff=0"}, {"GRADRING_TOKEN=secret of these tests"});
+  start(1, 2, 1, work, {fmt::format("--master-port={}", proxy.port())}, {"GRADRING_TOKEN=secret of these tests"});
   EXPECT_THAT(codes(), Each(0)) << said();
 
   const std::string first = agent(0).folder.text("first.0"), second = agent(0).folder.text("second.0");
@@ -167,8 +179,9 @@ TEST_F(Token, OfTheRanksIsNewInEachAttemptAndNeverSent) {
 
   const std::string sent = proxy.bytes();
   EXPECT_THAT(sent, HasSubstr("\"nonce\""));
-  const LaunchOptions options{.token = "secret"};
-  for (const std::string& secret : {first, second, std::string("secret"), agents_secret(options).to_text()}) {
+  const LaunchOptions options{.token = "secret of these tests"};
+  for (const std::string& secret :
+       {first, second, std::string("secret of these tests"), agents_secret(options).to_text()}) {
     EXPECT_THAT(sent, Not(HasSubstr(secret)));
     if (secret.size() != 64) continue;
     std::string bytes;

@@ -222,7 +222,7 @@ TEST(ParseLaunch, APodIsANode) {
 TEST(ParseLaunch, SeveralNodesHaveAnEndpointAndDeadlines) {
   const auto options = parse({"--nnodes=2:4", "--rdzv-backend=c10d", "--rdzv-endpoint=host",
                               "--rdzv-conf=join_timeout=5,last_call_timeout=2", "--local-addr=10.0.0.7", "train"},
-                             {{"GRADRING_TOKEN", "t"}});
+                             {{"GRADRING_TOKEN", "sixteen letters."}});
   EXPECT_EQ(options.nnodes.least, 2);
   EXPECT_EQ(options.nnodes.most, 4);
   EXPECT_EQ(options.master_addr, "host");
@@ -230,7 +230,7 @@ TEST(ParseLaunch, SeveralNodesHaveAnEndpointAndDeadlines) {
   EXPECT_EQ(options.join_timeout, std::chrono::seconds(5));
   EXPECT_EQ(options.last_call, std::chrono::seconds(2));
   EXPECT_EQ(options.local_addr, "10.0.0.7");
-  EXPECT_EQ(options.token, "t");
+  EXPECT_EQ(options.token, "sixteen letters.");
 }
 
 TEST(ParseLaunch, AnEndpointOfIpv6NeedsBracketsOnlyBeforeAPort) {

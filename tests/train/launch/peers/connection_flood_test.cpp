@@ -40,7 +40,7 @@ using tests::RunningProgram;
 using tests::Words;
 using tests::Workplace;
 
-const Workplace::Variables kFloodToken = {{"GRADRING_TOKEN", "of a test"}};
+const Workplace::Variables kFloodToken = {{"GRADRING_TOKEN", "token of this test"}};
 constexpr std::int64_t kMostGrowthKb = (simt::detail::kAddressSanitizer ? 128 : 16) * 1024;  // ASan keeps freed memory
 
 constexpr int kPatienceMs = 5000;

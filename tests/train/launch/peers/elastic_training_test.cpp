@@ -49,7 +49,7 @@ class ElasticTraining : public ::testing::Test {
                 fmt::format("--rdzv-endpoint=127.0.0.1:{}", port_), "--rdzv-id=elastic-training",
                 "--rdzv-conf=last_call_timeout=2,join_timeout=60", "--max-restarts=0", "--kill-grace=5"},
                training),
-        {{"GRADRING_TOKEN", "of a test"}}));
+        {{"GRADRING_TOKEN", "token of this test"}}));
   }
   /// The first agent that listens leads.
   static bool listens(const RunningProgram& agent) {

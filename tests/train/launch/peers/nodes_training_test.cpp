@@ -21,7 +21,7 @@ using tests::joined;
 using tests::Words;
 using tests::Workplace;
 
-const Workplace::Variables kToken = {{"GRADRING_TOKEN", "of a test"}};
+const Workplace::Variables kToken = {{"GRADRING_TOKEN", "token of this test"}};
 const Words kNodesTraining = tests::short_training({"--threads", "1", "--steps", "4"});
 
 std::string weights_of_run(const Workplace& place) {

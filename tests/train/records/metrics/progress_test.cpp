@@ -213,6 +213,17 @@ TEST(ProgressBar, IsForTerminalsThatMoveTheirCursor) {
   EXPECT_EQ(TextLook(pty.fd()).dim("a"), "a");
   ::unsetenv("NO_COLOR");
   EXPECT_EQ(TextLook(-1).dim("a"), "a");
+  ::setenv("GRADRING_COLOR", "always", 1);
+  EXPECT_EQ(TextLook(-1).dim("a"), "\033[2ma\033[0m");
+  // --color never, and Open MPI, which gives ranks a terminal even where mpirun writes to a file.
+  for (const auto& [name, value] : {std::pair("GRADRING_COLOR", "never"), {"OMPI_COMM_WORLD_RANK", "0"}}) {
+    ::setenv(name, value, 1);
+    EXPECT_EQ(TextLook(pty.fd()).dim("a"), "a") << name;
+    Console out(pty.fd());
+    make_progress(ProgressStyle::automatic, out)->event(last_step());
+    EXPECT_THAT(pty.take(), StartsWith("Train: 12 ")) << name;
+    ::unsetenv(name);
+  }
   ::setenv("TERM", before.c_str(), 1);
 }
 
