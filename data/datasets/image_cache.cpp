@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -24,24 +25,23 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::steady_clock;
 
-constexpr std::size_t kKeyDigits = 32;
 constexpr std::size_t kIdDigits = 16;
 constexpr std::size_t kMostListBytes = 4096;
 
-[[noreturn]] void throw_cache_error(const fs::path& path, const char* what) {
+[[noreturn]] void throw_cache_error(const fs::path& path, const char* what, const char* advice = "set ") {
   throw std::system_error(errno, std::generic_category(),
-                          path.string() + ": " + what + "; set " + kCacheVariable + " to another folder");
+                          path.string() + ": " + what + "; " + advice + kCacheVariable + " to another folder");
+}
+
+constexpr const char* kRemoveIt = "remove it, or set ";
+
+void rename_over(const fs::path& from, const fs::path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) throw_cache_error(to, "cannot be replaced", kRemoveIt);
 }
 
 void add(Sha256Sum& sum, std::string_view text) {
   sum.add(std::as_bytes(std::span(text)));
   sum.add(std::as_bytes(std::span("", 1)));
-}
-
-/// The name of a file of packed images: other decoders may decode other pixels.
-std::string file_key(const Sha256& content) {
-  return to_hex(sha256_of(to_hex(content) + " libpng " + png_library() + " libjpeg-turbo " + jpeg_library()))
-      .substr(0, kKeyDigits);
 }
 
 /// Of a folder and settings: names the list, the lock and the part.
@@ -124,8 +124,8 @@ class ImageCache::Lock {
  private:
   /// Whether this is the file that has the path: another process may have removed it before it was locked.
   bool try_lock() {
-    if (!file_ || !is_at(path_, file_)) file_ = open_file(path_, O_RDWR | O_CREAT);
-    if (!file_) throw_cache_error(path_, "cannot be opened");
+    if (!file_ || !is_at(path_, file_)) file_ = open_file(path_, O_RDWR | O_CREAT | O_NOFOLLOW);
+    if (!file_) throw_cache_error(path_, "cannot be opened", kRemoveIt);
     if (::flock(file_.get(), LOCK_EX | LOCK_NB) == 0) return is_at(path_, file_);
     if (errno != EWOULDBLOCK && errno != EINTR) throw_cache_error(path_, "cannot be locked");
     return false;
@@ -135,12 +135,17 @@ class ImageCache::Lock {
   UniqueFd file_;
 };
 
-std::unique_ptr<PackedImages> ImageCache::find(const fs::path& list, const std::string& stamp) const {
+std::unique_ptr<PackedImages> ImageCache::find(const ImageListing& listing, const ImageSettings& settings,
+                                               const fs::path& list, const std::string& stamp) const {
   const auto text = read_regular_file(list, kMostListBytes);
-  if (!text || text->size() != stamp.size() + 1 + kKeyDigits || !text->starts_with(stamp)) return nullptr;
+  if (!text || text->size() <= stamp.size() || !text->starts_with(stamp)) return nullptr;
   const fs::path path = folder_ / (text->substr(stamp.size() + 1) + ".images");
   try {
     auto images = std::make_unique<PackedImages>(path);
+    const PackedFacts& facts = images->facts();
+    if (facts.settings != settings.text() || facts.decoders != decoder_versions() || facts.classes != listing.classes ||
+        !std::ranges::equal(facts.labels, listing.files, {}, {}, &ImageFile::label))
+      return nullptr;
     ::utimensat(AT_FDCWD, path.c_str(), nullptr, 0);  // last used
     return images;
   } catch (const DataError&) {  // missing or damaged
@@ -150,14 +155,14 @@ std::unique_ptr<PackedImages> ImageCache::find(const fs::path& list, const std::
 
 std::unique_ptr<PackedImages> ImageCache::open(const ImageListing& listing, const ImageSettings& settings) {
   const std::string id = id_of(listing, settings), stamp = stamp_of(listing);
-  if (auto images = find(folder_ / (id + ".list"), stamp)) return images;
-  std::error_code error;
-  fs::create_directories(folder_, error);
-  if (error)
-    throw std::system_error(error, folder_.string() + ": cannot be made, and decoded images are kept there; set " +
-                                       kCacheVariable + " to another folder");
+  const fs::path list = folder_ / (id + ".list");
+  if (auto images = find(listing, settings, list, stamp)) return images;
+  std::error_code ignored;
+  fs::create_directories(folder_.parent_path(), ignored);
+  if (::mkdir(folder_.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+    throw_cache_error(folder_, "cannot be made, and decoded images are kept there");
   const Lock lock(folder_ / (id + ".lock"), say_);
-  if (auto images = find(folder_ / (id + ".list"), stamp)) return images;
+  if (auto images = find(listing, settings, list, stamp)) return images;
   return make(listing, settings, lock, id, stamp);
 }
 
@@ -169,7 +174,7 @@ std::unique_ptr<PackedImages> ImageCache::make(const ImageListing& listing, cons
   Reporter hashing(total, lock.file(), say_, "reading the images of " + listing.folder.string());
   const std::vector<Sha256> hashes = hash_images(listing, threads, std::ref(hashing));
   const Sha256 content = content_key(listing, hashes, settings);
-  const std::string key = file_key(content);
+  const std::string key = packed_key(content, decoder_versions());
   const fs::path path = folder_ / (key + ".images"), part = folder_ / (id + ".part");
   std::unique_ptr<PackedImages> images;
   try {
@@ -180,7 +185,7 @@ std::unique_ptr<PackedImages> ImageCache::make(const ImageListing& listing, cons
          (threads == 1 ? " thread" : " threads"));
     try {
       pack_images(listing, hashes, settings, content, threads, part, std::ref(packing));
-      fs::rename(part, path);
+      rename_over(part, path);
     } catch (...) {
       std::error_code ignored;
       fs::remove(part, ignored);
@@ -194,13 +199,20 @@ std::unique_ptr<PackedImages> ImageCache::make(const ImageListing& listing, cons
     return image.reason.starts_with("cannot be opened") || image.reason.starts_with("cannot be read (");
   });
   if (all_read) {
-    const fs::path list = folder_ / (id + ".list"), fresh = folder_ / (id + ".part");
-    const UniqueFd file = open_file(fresh, O_WRONLY | O_CREAT | O_TRUNC);
-    errno = file ? write_all(file.get(), stamp + "\n" + key) : errno;
-    if (errno != 0) throw_cache_error(fresh, "cannot be written");
-    fs::rename(fresh, list);
+    errno = write_all(create_anew(part).get(), stamp + "\n" + key);
+    if (errno != 0) throw_cache_error(part, "cannot be written");
+    rename_over(part, folder_ / (id + ".list"));
   }
   return images;
+}
+
+std::string writers_of(const fs::path& folder) {
+  struct stat facts {};
+  if (::stat(folder.c_str(), &facts) != 0) return "";
+  const bool is_ours = facts.st_uid == ::geteuid() || facts.st_uid == 0;
+  if (is_ours && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0) return "";
+  return folder.string() + ": other users may write to this cache, and so change what is trained; " +
+         (is_ours ? "chmod 700 it, or set " : "set ") + kCacheVariable + " to a folder of your own";
 }
 
 fs::path default_image_cache() {
@@ -242,7 +254,8 @@ std::vector<CachedImages> cached_images(const fs::path& folder) {
 
 void remove_cached(const fs::path& folder, const std::string& key) {
   if (!key.empty()) {
-    if (!fs::remove(folder / (key + ".images"))) throw std::system_error(ENOENT, std::generic_category(), key);
+    const fs::path file = folder / (key + ".images");
+    if (::unlink(file.c_str()) != 0) throw_cache_error(file, "cannot be removed");
     return;
   }
   int error = 0;

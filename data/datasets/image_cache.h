@@ -26,7 +26,7 @@ class ImageCache {
   /// Receives lines for the user: what is made, and how long it takes.
   using Say = std::function<void(const std::string&)>;
 
-  /// Errors    none: `folder` is made when it is needed.
+  /// Errors    none: `folder` is made when it is needed, with mode 0700.
   ImageCache(std::filesystem::path folder, Say say) : folder_(std::move(folder)), say_(std::move(say)) {}
 
   /// The packed images of a split, made by all processors if they are missing or damaged. While another process makes
@@ -41,7 +41,8 @@ class ImageCache {
  private:
   class Lock;
 
-  std::unique_ptr<PackedImages> find(const std::filesystem::path& list, const std::string& stamp) const;
+  std::unique_ptr<PackedImages> find(const ImageListing& listing, const ImageSettings& settings,
+                                     const std::filesystem::path& list, const std::string& stamp) const;
   std::unique_ptr<PackedImages> make(const ImageListing& listing, const ImageSettings& settings, const Lock& lock,
                                      const std::string& id, const std::string& stamp);
 
@@ -57,6 +58,9 @@ inline constexpr const char* kCacheVariable = "GRADRING_CACHE_DIR";
 ///
 /// Errors    InvalidArgument if none is set.
 std::filesystem::path default_image_cache();
+
+/// A remark if users other than this one and root may write to the folder of a cache; else empty.
+std::string writers_of(const std::filesystem::path& folder);
 
 /// A file of an image cache.
 struct CachedImages {

@@ -15,6 +15,9 @@ struct ImageSettings {
   std::string text() const;
 };
 
+/// How they are resized, for those who use a model elsewhere.
+inline constexpr const char* kInterpolation = "bilinear with antialiasing, as Pillow's BILINEAR";
+
 /// What is done about images that cannot be read.
 enum class OnBroken : std::uint8_t { fail, skip };
 

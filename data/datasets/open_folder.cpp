@@ -70,6 +70,7 @@ std::unique_ptr<Dataset> open_folder(const FolderSpec& spec, Split split) {
   if (listing.others > 0)
     spec.say(folder.string() + ": " + describe_others(listing) + " in the folder of a class");
   std::unique_ptr<PackedImages> images = ImageCache(spec.cache, spec.progress).open(listing, spec.settings);
+  if (const std::string remark = writers_of(spec.cache); !remark.empty()) spec.say(remark);
   if (!images->facts().broken.empty()) {
     const std::string text = describe(images->facts());
     if (spec.on_broken == OnBroken::fail)

@@ -146,11 +146,13 @@ void pack_images(const ImageListing& listing, std::span<const Sha256> hashes, co
                  const Sha256& key, int threads, const fs::path& file, const Progress& progress) {
   PackedFacts facts{.source = fs::absolute(listing.folder).lexically_normal().string(),
                     .settings = settings.text(),
+                    .decoders = decoder_versions(),
                     .size = settings.size,
                     .classes = listing.classes,
                     .labels = {},
                     .broken = {},
-                    .content = key};
+                    .content = key,
+                    .checksums = std::vector<std::uint32_t>(listing.files.size())};
   for (const ImageFile& each : listing.files) facts.labels.push_back(each.label);
   const PackedFile packed_file(file, facts);
   std::mutex mutex;
@@ -158,7 +160,11 @@ void pack_images(const ImageListing& listing, std::span<const Sha256> hashes, co
     const auto slot = static_cast<std::uint64_t>(i);
     const std::string& path = listing.files[slot].path;
     Packed packed = pack(listing.folder / path, hashes[slot], settings);
-    if (packed.broken.empty()) return packed_file.write(packed.pixels, slot);
+    if (packed.broken.empty()) {
+      facts.checksums[slot] = checksum_of(packed.pixels);
+      packed_file.write(packed.pixels, slot);
+      return;
+    }
     const std::lock_guard lock(mutex);
     facts.broken.push_back({.slot = slot, .path = path, .reason = std::move(packed.broken)});
   });

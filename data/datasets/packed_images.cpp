@@ -2,14 +2,18 @@
 #include "data/datasets/packed_images.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cerrno>
 #include <cstring>
+#include <mutex>
 #include <system_error>
 #include <utility>
 
@@ -79,6 +83,7 @@ std::string to_bytes(const PackedFacts& facts) {
   Writer writer;
   writer.text(facts.source);
   writer.text(facts.settings);
+  writer.text(facts.decoders);
   writer.number(static_cast<std::uint64_t>(facts.size));
   writer.number(facts.classes.size());
   for (const std::string& name : facts.classes) writer.text(name);
@@ -90,6 +95,7 @@ std::string to_bytes(const PackedFacts& facts) {
     writer.text(image.reason);
   }
   writer.text({reinterpret_cast<const char*>(facts.content.data()), facts.content.size()});
+  writer.text({reinterpret_cast<const char*>(facts.checksums.data()), facts.checksums.size() * sizeof(std::uint32_t)});
   return writer.bytes();
 }
 
@@ -98,12 +104,15 @@ PackedFacts facts_of(std::string_view bytes) {
   PackedFacts facts;
   facts.source = reader.text();
   facts.settings = reader.text();
+  facts.decoders = reader.text();
   facts.size = static_cast<std::int64_t>(reader.number());
   for (std::uint64_t left = reader.count(8); left > 0; --left) facts.classes.push_back(reader.text());
-  const std::string labels = reader.text();
-  facts.labels.resize(labels.size() / sizeof(std::int32_t));
-  if (!facts.labels.empty())
-    std::memcpy(facts.labels.data(), labels.data(), facts.labels.size() * sizeof(std::int32_t));
+  const auto read = [&reader](auto& values) {
+    const std::string text = reader.text();
+    values.resize(text.size() / sizeof values[0]);
+    if (!values.empty()) std::memcpy(values.data(), text.data(), values.size() * sizeof values[0]);
+  };
+  read(facts.labels);
   for (std::uint64_t left = reader.count(24); left > 0; --left) {
     BrokenImage& image = facts.broken.emplace_back();
     image.slot = reader.number();
@@ -112,6 +121,7 @@ PackedFacts facts_of(std::string_view bytes) {
   }
   const std::string content = reader.text();
   std::memcpy(facts.content.data(), content.data(), std::min(content.size(), facts.content.size()));
+  read(facts.checksums);
   return facts;
 }
 
@@ -145,14 +155,77 @@ bool is_consistent(const PackedFacts& facts, std::uint64_t facts_at) {
   return facts.size > 0 && facts.size < (1 << 15) && std::ssize(facts.labels) < INT32_MAX && facts_at == facts.end() &&
          std::ranges::all_of(facts.labels, [classes](std::int32_t label) { return label >= 0 && label < classes; }) &&
          std::ranges::all_of(facts.broken, [&](const BrokenImage& each) { return each.slot < facts.labels.size(); }) &&
-         std::ranges::is_sorted(facts.broken, {}, &BrokenImage::slot);
+         std::ranges::is_sorted(facts.broken, {}, &BrokenImage::slot) && facts.checksums.size() == facts.labels.size();
 }
 
 }  // namespace
 
+/// A range of memory that is mapped to a file. The handler of SIGBUS looks the address up among all that exist: a page
+/// that the file no longer has raises the signal.
+class PackedImages::MappedRange {
+ public:
+  MappedRange(const fs::path& path, const std::uint8_t* start, std::size_t bytes)
+      : start_(reinterpret_cast<std::uintptr_t>(start)),
+        bytes_(bytes),
+        message_("gradring: " + path.string() +
+                 ": has become shorter while it was in use, or its disk fails; start again: a damaged file of the "
+                 "cache is made anew\n") {
+    static std::once_flag installed;
+    std::call_once(installed, install_handler);
+    for (auto& each : all_)
+      if (const MappedRange* none = nullptr; each.compare_exchange_strong(none, this)) break;
+  }
+  ~MappedRange() {
+    for (auto& each : all_)
+      if (const MappedRange* self = this; each.compare_exchange_strong(self, nullptr)) break;
+  }
+  MappedRange(const MappedRange&) = delete;
+  MappedRange& operator=(const MappedRange&) = delete;
+
+ private:
+  static void install_handler() {
+    struct sigaction action {};
+    action.sa_sigaction = &on_bus_error;
+    action.sa_flags = SA_SIGINFO | SA_ONSTACK;
+    ::sigaction(SIGBUS, &action, &action_before_);
+  }
+
+  static void on_bus_error(int, siginfo_t* info, void*) {
+    const auto address = reinterpret_cast<std::uintptr_t>(info->si_addr);
+    for (const auto& each : all_)
+      if (const MappedRange* const range = each.load(); range && address - range->start_ < range->bytes_) {
+        print_to_stderr(range->message_);
+        ::_exit(kBadData);
+      }
+    ::sigaction(SIGBUS, &action_before_, nullptr);  // The access is repeated, and goes to the handler before.
+  }
+
+  static inline std::array<std::atomic<const MappedRange*>, 64> all_;
+  static inline struct sigaction action_before_;
+
+  const std::uintptr_t start_;
+  const std::size_t bytes_;
+  const std::string message_;
+};
+
+std::uint32_t checksum_of(std::span<const std::uint8_t> pixels) {
+  return static_cast<std::uint32_t>(::crc32_z(0, pixels.data(), pixels.size()));
+}
+
+std::string packed_key(const Sha256& content, const std::string& decoders) {
+  return to_hex(sha256_of(to_hex(content) + decoders)).substr(0, 32);
+}
+
+UniqueFd create_anew(const fs::path& path) {
+  std::error_code ignored;
+  fs::remove(path, ignored);
+  UniqueFd file = open_file(path, O_RDWR | O_CREAT | O_EXCL);
+  if (!file) throw_write_error(path, errno == EEXIST ? "cannot be replaced; remove it" : "cannot be created", errno);
+  return file;
+}
+
 PackedFile::PackedFile(fs::path path, const PackedFacts& facts)
-    : path_(std::move(path)), facts_(facts), file_(open_file(path_, O_RDWR | O_CREAT | O_TRUNC)) {
-  if (!file_) throw_write_error(path_, "cannot be created", errno);
+    : path_(std::move(path)), facts_(facts), file_(create_anew(path_)) {
   const int error = ::posix_fallocate(file_.get(), 0, static_cast<off_t>(facts_.end()));
   if (error != 0) throw_write_error(path_, "cannot be written", error);
 }
@@ -180,7 +253,7 @@ void PackedFile::write_at(std::string_view bytes, std::uint64_t at) const {
 }
 
 PackedFacts read_packed_facts(const fs::path& path) {
-  const UniqueFd file = open_file(path, O_RDONLY);
+  const UniqueFd file = open_file(path, O_RDONLY | O_NONBLOCK);
   struct stat about {};
   if (!file || ::fstat(file.get(), &about) != 0)
     throw DataError(path, std::string("cannot be opened (") + std::strerror(errno) + ")", kMakeAgain);
@@ -198,10 +271,13 @@ PackedFacts read_packed_facts(const fs::path& path) {
   PackedFacts facts = facts_of(text);
   if (sha256_of(text) != start.facts_hash || !is_consistent(facts, start.facts_at))
     throw DataError(path, "is damaged", kMakeAgain);
+  if (const std::string key = packed_key(facts.content, facts.decoders); path.stem() != key)
+    throw DataError(path, "holds the images of another key, " + key, kMakeAgain);
   return facts;
 }
 
-PackedImages::PackedImages(const fs::path& path) : facts_(read_packed_facts(path)) {
+PackedImages::PackedImages(const fs::path& path)
+    : path_(path), facts_(read_packed_facts(path)), verified_(facts_.labels.size()) {
   auto broken = facts_.broken.begin();
   for (std::uint32_t slot = 0; slot < facts_.labels.size(); ++slot)
     if (broken != facts_.broken.end() && broken->slot == slot)
@@ -214,6 +290,7 @@ PackedImages::PackedImages(const fs::path& path) : facts_(read_packed_facts(path
   void* const at = ::mmap(nullptr, mapped_bytes_, PROT_READ, MAP_SHARED, file.get(), 0);
   if (at == MAP_FAILED) throw_errno(path, "cannot be mapped into memory");
   start_ = static_cast<const std::uint8_t*>(at);
+  range_ = std::make_unique<MappedRange>(path, start_, mapped_bytes_);
   exceeds_memory_ = mapped_bytes_ > available_memory();
   if (exceeds_memory_) ::madvise(at, mapped_bytes_, MADV_RANDOM);  // otherwise each fault reads 128 KiB
 }
@@ -235,8 +312,14 @@ void PackedImages::read_ahead(std::span<const std::uint8_t> bytes) const {
 }
 
 std::span<const std::uint8_t> PackedImages::pixels(std::int64_t index) const {
-  const std::span pixels(start_ + facts_.start_of(slot_of(index)), facts_.slot_bytes());
+  const std::size_t slot = slot_of(index);
+  const std::span pixels(start_ + facts_.start_of(slot), facts_.slot_bytes());
   if (exceeds_memory_) read_ahead(pixels);
+  if (verified_[slot].load(std::memory_order_relaxed)) return pixels;
+  if (checksum_of(pixels) != facts_.checksums[slot])
+    throw DataError(path_, "is damaged: the pixels of image " + std::to_string(slot) + " have another checksum",
+                    kMakeAgain);
+  verified_[slot].store(true, std::memory_order_relaxed);
   return pixels;
 }
 

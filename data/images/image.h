@@ -62,6 +62,9 @@ std::string png_library();
 /// "2.1.5" of libjpeg-turbo; empty if this build has none.
 std::string jpeg_library();
 
+/// "libpng 1.6.39 and libjpeg-turbo 2.1.5": equal versions decode equal pixels.
+std::string decoder_versions();
+
 /// Resizes each axis by itself: shrinking averages the covered area, growing interpolates linearly between pixel
 /// centres.
 ///

@@ -63,4 +63,6 @@ void check_size(const std::filesystem::path& path, std::int64_t height, std::int
                     "make it smaller: the limit is " + std::to_string(kMostPixels));
 }
 
+std::string decoder_versions() { return "libpng " + png_library() + " and libjpeg-turbo " + jpeg_library(); }
+
 }  // namespace gradring::data

@@ -1,19 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nn/backend/cuda/plan_cache.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
+
+#include "kernels/base/directory.h"
 
 namespace gradring::nn {
 namespace {
 
 using Machines = std::map<std::string, std::map<std::string, std::string>>;
 
+constexpr std::size_t kMaxBytes = 16u << 20;
+
 Machines read(const std::filesystem::path& file) {
   try {
-    return nlohmann::json::parse(std::ifstream(file)).get<Machines>();
+    return nlohmann::json::parse(read_regular_file(file, kMaxBytes).value_or("")).get<Machines>();
   } catch (const nlohmann::json::exception&) {
     return {};
   }
@@ -23,9 +27,8 @@ void write(const std::filesystem::path& file, const Machines& machines) {
   std::error_code ignored;
   if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), ignored);
   const std::filesystem::path unfinished = file.string() + "." + std::to_string(::getpid());
-  const bool written = static_cast<bool>(std::ofstream(unfinished) << nlohmann::json(machines).dump(1) << "\n"
-                                                                   << std::flush);
-  if (written)
+  const UniqueFd opened = open_file(unfinished, O_WRONLY | O_CREAT | O_EXCL);
+  if (opened && write_all(opened.get(), nlohmann::json(machines).dump(1) + "\n") == 0)
     std::filesystem::rename(unfinished, file, ignored);
   else
     std::filesystem::remove(unfinished, ignored);

@@ -41,6 +41,19 @@ class OpenFolder : public testing::Test {
     for (const auto& entry : fs::directory_iterator(folder_.cache())) count += entry.path().extension() == suffix;
     return count;
   }
+  static std::string key_of(const Dataset& images) {
+    const PackedFacts& facts = dynamic_cast<const PackedImages&>(images).facts();
+    return packed_key(facts.content, facts.decoders);
+  }
+  /// Removes the packed images, with what led to them. Returns the path of the training set's ID with `suffix`.
+  fs::path without_images(const std::string& suffix) {
+    folder_.open();
+    fs::path id;
+    for (const auto& entry : fs::directory_iterator(folder_.cache()))
+      if (entry.path().extension() == ".list") id = entry.path();
+    for (const auto& entry : fs::directory_iterator(folder_.cache())) fs::remove(entry.path());
+    return id.replace_extension(suffix);
+  }
 
   tests::ImageFolder folder_;
 };
@@ -130,6 +143,93 @@ TEST_F(OpenFolder, MakesADamagedFileAgain) {
         << '\xee';
     EXPECT_EQ(folder_.open()->size(), 4) << at;
   }
+}
+
+TEST_F(OpenFolder, TakesNoFileOfAnotherKey) {
+  folder_.add_cats_and_dogs();
+  for (const char* path : {"test/cat/1.png", "test/cat/2.png", "test/dog/1.png"}) folder_.add(path, 99);
+  const fs::path train = folder_.cache() / (key_of(*folder_.open()) + ".images");
+  const fs::path test = folder_.cache() / (key_of(*folder_.open(Split::test)) + ".images");
+  fs::copy_file(test, train, fs::copy_options::overwrite_existing);
+  for (const CachedImages& each : cached_images(folder_.cache()))
+    EXPECT_EQ(each.damage.empty(), each.path == test) << each.damage;
+  EXPECT_EQ(folder_.open()->pixels(0)[0], 10);
+  folder_.add("test/cat/3.png", 99);
+  fs::remove(folder_.path() / "test/dog/1.png");  // as many files of other classes
+  const std::string other = key_of(*folder_.open(Split::test));
+  for (const auto& entry : fs::directory_iterator(folder_.cache()))
+    if (entry.path().extension() == ".list") {
+      std::fstream list(entry.path(), std::ios::in | std::ios::out | std::ios::binary);
+      list.seekp(65) << other;
+    }
+  EXPECT_EQ(folder_.open()->pixels(0)[0], 10) << "settings, classes and labels are compared, too";
+}
+
+TEST_F(OpenFolder, RejectsDamagedPixels) {
+  folder_.add_cats_and_dogs();
+  const fs::path file = folder_.cache() / (key_of(*folder_.open()) + ".images");
+  std::fstream(file, std::ios::in | std::ios::out | std::ios::binary).seekp(kPackedStart + 4 * 4 * 3 + 5) << '\x01';
+  const auto set = folder_.open();
+  EXPECT_EQ(set->pixels(0)[0], 10);
+  EXPECT_THAT(tests::message_of<DataError>([&] { set->pixels(1); }),
+              AllOf(HasSubstr(file.string()), HasSubstr("is damaged: the pixels of image 1"), HasSubstr("cache rm")));
+}
+
+TEST_F(OpenFolder, EndsWithAMessageIfTheFileShrinks) {
+  folder_.add_cats_and_dogs();
+  const auto set = folder_.open();
+  const fs::path file = folder_.cache() / (key_of(*set) + ".images");
+  EXPECT_EXIT(
+      {
+        fs::resize_file(file, 0);
+        set->pixels(3);
+      },
+      testing::ExitedWithCode(4), key_of(*set) + ".images: has become shorter while it was in use");
+}
+
+TEST_F(OpenFolder, WritesThroughNoLink) {
+  folder_.add_cats_and_dogs();
+  folder_.open();
+  const fs::path victim = folder_.add("victim", Bytes{'m', 'i', 'n', 'e'});
+  for (const char* suffix : {".part", ".lock"}) {
+    SCOPED_TRACE(suffix);
+    const fs::path planted = without_images(suffix);
+    fs::create_symlink(victim, planted);
+    if (suffix == std::string(".lock"))
+      EXPECT_THROW(folder_.open(), std::system_error);
+    else
+      EXPECT_EQ(folder_.open()->size(), 4);
+    EXPECT_EQ(fs::file_size(victim), 4u);
+  }
+}
+
+TEST_F(OpenFolder, WaitsForNoFifoAndNamesAFolder) {
+  folder_.add_cats_and_dogs();
+  const std::string key = key_of(*folder_.open());
+  for (const char* suffix : {".part", ".lock", ".list", ".images"}) {
+    SCOPED_TRACE(suffix);
+    fs::path planted = without_images(suffix);
+    if (suffix == std::string(".images")) planted = folder_.cache() / (key + suffix);
+    ASSERT_EQ(::mkfifo(planted.c_str(), 0600), 0);
+    EXPECT_EQ(folder_.open()->size(), 4);
+    without_images(suffix);
+    fs::remove(planted);
+    fs::create_directories(planted / "in_it");
+    EXPECT_THAT(tests::message_of<std::system_error>([&] { folder_.open(); }),
+                AllOf(HasSubstr(planted.string()), HasSubstr("remove it"), Not(HasSubstr("filesystem error"))));
+    fs::remove_all(planted);
+  }
+}
+
+TEST_F(OpenFolder, WarnsOfACacheOfOthers) {
+  folder_.add_cats_and_dogs();
+  folder_.open();
+  EXPECT_EQ(fs::status(folder_.cache()).permissions(), fs::perms::owner_all);
+  EXPECT_THAT(folder_.said(), Not(HasSubstr("other users")));
+  fs::permissions(folder_.cache(), fs::perms::group_write, fs::perm_options::add);
+  folder_.open();
+  EXPECT_THAT(folder_.said(),
+              AllOf(HasSubstr(folder_.cache().string()), HasSubstr("other users may write"), HasSubstr("chmod 700")));
 }
 
 TEST_F(OpenFolder, NamesBrokenImagesOrSkipsThem) {

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "data/datasets/image_settings.h"
 #include "nn/models/model.h"
 #include "train/core/setup/start.h"
 #include "train/records/checkpoint/tensor_record.h"
@@ -21,9 +22,10 @@ namespace gradring::train {
 struct ModelFacts {
   nn::Model model;
   std::string dataset;
-  std::vector<std::string> labels;   ///< of the logits, in order
-  std::vector<float> mean, std;      ///< of each channel, of pixels in 0 .. 1
-  std::optional<std::int64_t> step;  ///< of the checkpoint
+  std::vector<std::string> labels;            ///< of the logits, in order
+  std::vector<float> mean, std;               ///< of each channel, of pixels in 0 .. 1
+  std::optional<data::ImageSettings> images;  ///< how image files became the samples; nothing without such files
+  std::optional<std::int64_t> step;           ///< of the checkpoint
 };
 
 /// The facts of a checkpoint, from its settings; `model` and `dataset` come before these if not empty. Nothing
@@ -39,7 +41,8 @@ enum class ModelInput : std::uint8_t {
   bytes,   ///< raw pixels, uint8 [N, H, W, C]: a graph with its preprocessing
 };
 
-/// made_by, model, dataset, step, input_shape, input_layout, input_type, preprocessing, mean, std, labels.
+/// made_by, model, dataset, step, input_shape, input_layout, input_type, preprocessing, mean, std, labels; for a model of
+/// an image folder also resize, interpolation, center_crop and color.
 nlohmann::ordered_json to_json(const ModelFacts& facts, ModelInput input);
 
 /// The same for formats whose metadata is text: lists as JSON.

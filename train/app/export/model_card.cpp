@@ -40,14 +40,20 @@ std::string input_section(const ModelFacts& facts) {
   std::string labels;
   for (std::size_t i = 0; i < facts.labels.size(); ++i)
     labels += fmt::format("{}{}: {}", i > 0 ? ", " : "", i, plain(facts.labels[i]));
+  std::string from_files;
+  if (facts.images)
+    from_files = fmt::format(
+        "* From an image file: the orientation in EXIF is applied, the image converted to RGB, its shorter side\n"
+        "  resized to {} pixels ({}), and the middle {} x {} cut out.\n",
+        facts.images->resize, data::kInterpolation, facts.images->size, facts.images->size);
   return fmt::format(
       "## Input and output\n\n"
-      "* Images of {} x {} pixels with {} channel{}, values 0 to 255.\n"
+      "* Images of {} x {} pixels with {} channel{}, values 0 to 255.\n{}"
       "* Preprocessing: `(pixels / 255 - mean) / std`, mean {}, std {}, one value per channel. The ONNX\n"
       "  export contains it and takes uint8 [N, {}, {}, {}]; the weights alone expect its result, float32\n"
       "  [N, {}, {}, {}]. Other constants change the results.\n"
       "* Output: {} logits, in the order of the labels ({}).\n\n",
-      sample[0], sample[1], sample[2], sample[2] == 1 ? "" : "s", fmt::join(facts.mean, ", "),
+      sample[0], sample[1], sample[2], sample[2] == 1 ? "" : "s", from_files, fmt::join(facts.mean, ", "),
       fmt::join(facts.std, ", "), sample[0], sample[1], sample[2], sample[2], sample[0], sample[1], facts.labels.size(),
       labels);
 }

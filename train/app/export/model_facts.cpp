@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "data/datasets/known_datasets.h"
+#include "data/datasets/open_folder.h"
 #include "data/loader/normalize.h"
 #include "kernels/base/nearest_name.h"
 #include "train/core/config/resolve.h"
@@ -41,6 +42,12 @@ std::optional<data::DatasetFacts> dataset_of(const NamedTensors& named, const st
   return known ? std::optional(*known) : std::nullopt;
 }
 
+/// How the images of a folder became the samples of `set`.
+std::optional<data::ImageSettings> images_of(const NamedTensors& named, const data::DatasetFacts& set) {
+  if (set.name != data::kFolder) return std::nullopt;
+  return dataset_spec(saved_config(named.contents, named.from)).images;
+}
+
 }  // namespace
 
 std::optional<ModelFacts> find_facts(const NamedTensors& named, const std::string& model, const std::string& dataset) {
@@ -54,6 +61,7 @@ std::optional<ModelFacts> find_facts(const NamedTensors& named, const std::strin
                    .labels = set->class_names,
                    .mean = data::for_channels(set->mean, set->shape[2]),
                    .std = data::for_channels(set->std, set->shape[2]),
+                   .images = images_of(named, *set),
                    .step = std::nullopt};
   if (!named.is_file) facts.step = named.contents.step;
   return facts;
@@ -69,7 +77,15 @@ nlohmann::ordered_json to_json(const ModelFacts& facts, ModelInput input) {
       raw ? std::vector{sample[0], sample[1], sample[2]} : std::vector{sample[2], sample[0], sample[1]};
   json["input_layout"] = raw ? "NHWC" : "NCHW";
   json["input_type"] = raw ? "uint8" : "float32";
-  json["preprocessing"] = raw ? "none: the graph computes (pixels / 255 - mean) / std" : "(pixels / 255 - mean) / std";
+  const std::string before = facts.images ? "resize, center_crop" : "";
+  json["preprocessing"] = raw ? (before.empty() ? "none" : before) + ": the graph computes (pixels / 255 - mean) / std"
+                              : before + (before.empty() ? "" : ", ") + "(pixels / 255 - mean) / std";
+  if (facts.images) {
+    json["resize"] = facts.images->resize;
+    json["interpolation"] = data::kInterpolation;
+    json["center_crop"] = {facts.images->size, facts.images->size};
+    json["color"] = "RGB";
+  }
   json["mean"] = facts.mean;
   json["std"] = facts.std;
   json["labels"] = facts.labels;

@@ -252,8 +252,7 @@ std::vector<Agreement> same_data(const TrainConfig& config, const Datasets& sets
   for (const auto& [name, hash] : hashes)
     contents.mine.values.push_back({fmt::format("the SHA-256 of the {} set's samples", name), hash.substr(0, kDigits)});
   if (config.dataset == data::kFolder)  // whose files are hashed, not their pixels
-    contents.mine.values.push_back({"the decoders of images", fmt::format("libpng {} and libjpeg-turbo {}",
-                                                                          data::png_library(), data::jpeg_library())});
+    contents.mine.values.push_back({"the decoders of images", data::decoder_versions()});
   return {std::move(sizes), std::move(contents)};
 }
 

@@ -21,7 +21,9 @@ RunName name_of(const LaunchOptions& options) {
   return {.kind = "token", .run_id = options.run_id, .port = options.master_port};
 }
 
-UniqueFd open_file(const std::filesystem::path& path) { return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC)); }
+UniqueFd open_file(const std::filesystem::path& path) {
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
 
 /// Writes the token, and locks its file.
 UniqueFd locked_file(const std::filesystem::path& path, const std::string& token) {

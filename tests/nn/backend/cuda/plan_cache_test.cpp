@@ -2,6 +2,7 @@
 #include "nn/backend/cuda/plan_cache.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <string_view>
 
@@ -44,6 +45,15 @@ TEST(PlanCache, TakesAFileOfSomethingElseAsEmpty) {
     cache.store("forward", "engine 3");
     EXPECT_EQ(PlanCache(file, "H200").find("forward"), "engine 3") << text;
   }
+}
+
+TEST(PlanCache, WaitsForNoFifo) {
+  const tests::TempFolder folder;
+  const auto file = folder.path() / "plans.json";
+  ASSERT_EQ(::mkfifo(file.c_str(), 0600), 0);
+  PlanCache cache(file, "H200");
+  cache.store("forward", "engine 3");
+  EXPECT_EQ(PlanCache(file, "H200").find("forward"), "engine 3");
 }
 
 TEST(PlanCache, KeepsTheOldFileOnAFullDisk) {

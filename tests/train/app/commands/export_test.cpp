@@ -62,6 +62,7 @@ TEST_F(Export, SafetensorsCarryPreprocessingAndLabels) {
   EXPECT_EQ(about["step"], "40");
   EXPECT_EQ(about["input_layout"], "NCHW");
   EXPECT_EQ(about["preprocessing"], "(pixels / 255 - mean) / std");
+  EXPECT_FALSE(about.contains("resize")) << "these samples are not made of image files";
   EXPECT_EQ(tests::parse_json(about["input_shape"].get<std::string>()), json({1, 28, 28}));
   EXPECT_EQ(tests::parse_json(about["std"].get<std::string>()), json({0.5}));
   EXPECT_EQ(tests::parse_json(about["labels"].get<std::string>()).size(), 10u);

@@ -91,6 +91,28 @@ TEST_F(ImageFolders, IsResumedEvaluatedAndRecognized) {
   EXPECT_EQ(run_it({"export", "run", "--output", "model.onnx"}).code, 0);
 }
 
+/// Whoever leaves the resize out feeds the model other pixels than it was trained on.
+TEST_F(ImageFolders, ExportsRecordHowImagesWereResized) {
+  add_photos();
+  for (const auto& [run, resize] : {std::pair("run", "31"), std::pair("plain", "0")}) {
+    ASSERT_EQ(train({"--batch-size", "4", "--steps", "1", "--resize", resize}, run).code, 0);
+    const std::string shorter = resize == std::string("0") ? "28" : resize;
+    for (const char* extension : {".safetensors", ".pt", ".onnx"}) {
+      const std::string file = run + std::string(extension), card = file + ".md";
+      const ProgramEnd end = run_it({"export", run, "--output", file, "--card", card});
+      ASSERT_EQ(end.code, 0) << end.err;
+      std::string text = tests::text_of(place_.path(file));
+      std::erase_if(text, [](char c) { return c == ' ' || c == '\n' || c == '"' || c == '\\'; });
+      EXPECT_THAT(text, AllOf(HasSubstr("resize"), HasSubstr("bilinearwithantialiasing,asPillow'sBILINEAR"),
+                              HasSubstr("center_crop"), HasSubstr("[28,28]"), HasSubstr("resize,center_crop"),
+                              HasSubstr("RGB")));
+      if (extension != std::string(".onnx")) EXPECT_THAT(text, HasSubstr("resize:" + shorter));
+      EXPECT_THAT(tests::text_of(place_.path(card)),
+                  AllOf(HasSubstr("resized to " + shorter + " pixels (bilinear"), HasSubstr("middle 28 x 28 cut out")));
+    }
+  }
+}
+
 TEST_F(ImageFolders, IsEvaluatedOnTheValidationSetWithoutTestImages) {
   add_photos();
   fs::remove_all(place_.path("photos/test"));

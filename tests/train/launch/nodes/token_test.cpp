@@ -69,6 +69,17 @@ TEST_F(Token, IsGeneratedInAPrivateFile) {
   EXPECT_EQ(agent(0).launcher->wait(), 130);
 }
 
+TEST_F(Token, ThatIsAFifoIsNotWaitedFor) {
+  start(0, 2, 1, {"exit=0"});
+  ASSERT_TRUE(waits(0));
+  const std::filesystem::path link = std::filesystem::directory_iterator(runtime_.path())->path();
+  std::filesystem::remove(link / "token");
+  ASSERT_EQ(::mkfifo((link / "token").c_str(), 0600), 0);
+  EXPECT_FALSE(SharedToken::find({.master_port = port_}, PrivateFolder(runtime_.path())));
+  agent(0).launcher->send(SIGINT);
+  EXPECT_EQ(agent(0).launcher->wait(), 130);
+}
+
 TEST_F(Token, OfAKilledLeaderIsNotUsedForTheNext) {
   start(0, 2, 1, {"exit=0"});
   ASSERT_TRUE(waits(0));
