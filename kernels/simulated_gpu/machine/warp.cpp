@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "kernels/simulated_gpu/machine/block.h"
+#include "kernels/simulated_gpu/machine/cluster.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
 
 namespace gradring::simulated_gpu {
@@ -114,6 +115,17 @@ Warp::Stop Warp::execute(std::uint64_t quantum) {
   }
   executed_ = quantum;
   return Stop::quantum_over;
+}
+
+/// Threads of the warp have ended, and others live: instructions and barriers that count non-exited threads alone may
+/// be complete without them.
+void Warp::note_end(Mask ended) {
+  for (Fragment& fragment : others_)
+    if (fragment.state == Fragment::State::at_collective && (fragment.members & ended) != 0) {
+      fragment.waited = 0;
+      limit_ = 0;
+    }
+  block_.cluster().release_if_complete();
 }
 
 void Warp::poll_again(Mask active) {

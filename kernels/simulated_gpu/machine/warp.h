@@ -32,7 +32,7 @@ struct Fragment {
   std::size_t position = 0;
   Mask lanes = 0;
   State state = State::ready;
-  Mask waited = 0;   ///< at_collective: the lanes that have waited already; with more, it is tried again
+  Mask waited = 0;   ///< at_collective: the lanes that have waited already; with others, it is tried again
   Mask members = 0;  ///< at_collective: who has to come; at_barrier: who was past the barrier when the others came
   bool has_given_way = false;    ///< ready, but others of the warp go first
   std::uint32_t turns = 0;       ///< that it had while others had given way
@@ -152,6 +152,8 @@ class Warp {
     living_ &= ~active;
     lanes_ &= ~active;
     if (lanes_ == 0) limit_ = 0;
+    if (living_ != 0) [[unlikely]]
+      note_end(active);
   }
   /// `passed`: lanes that are behind the barrier without having executed it.
   void wait_at_barrier(Mask active, Mask passed) {
@@ -223,6 +225,7 @@ class Warp {
     lanes_ &= ~fragment.lanes;
     limit_ = 0;
   }
+  void note_end(Mask ended);
   Stop execute(std::uint64_t quantum);
   void fill_special(const SpecialRow& row);
   bool regroup();

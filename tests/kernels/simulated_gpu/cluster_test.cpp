@@ -193,6 +193,20 @@ TEST(Cluster, LanesThatWaitAreCountedOnce) {
   }
 }
 
+/// PTX ISA, barrier.cluster: a wait is for the non-exited threads of the cluster. Half of each warp ends while the other
+/// half waits, by a branch, or by a predicate after all have arrived.
+TEST(Cluster, BarrierCountsThreadsThatHaveNotEnded) {
+  const std::string begin =
+      ".reg .b32 %thread; .reg .pred %q<9>; mov.u32 %thread, %tid.x; setp.ge.u32 %q1, %thread, 16;\n";
+  for (const std::string body : {"@%q1 bra $end; barrier.cluster.arrive; barrier.cluster.wait; $end: ret;",
+                                 "@!%q1 barrier.cluster.arrive; @%q1 ret; barrier.cluster.wait;"})
+    for (std::uint64_t seed = 0; seed < 8; ++seed) {
+      GlobalMemory memory;
+      const TestKernel kernel(begin + body, 0, ".explicitcluster\n.reqnctapercluster 4, 1, 1");
+      EXPECT_EQ(fault_of([&] { kernel.run(memory, {}, {4}, {32}, {.seed = seed}); }), "") << body;
+    }
+}
+
 /// Each block stores its rank in the next one's shared memory, and reads what the one behind the next has there.
 TEST(Cluster, BlocksAccessEachOthersSharedMemory) {
   for (std::uint64_t seed = 0; seed < 10; ++seed) {

@@ -241,6 +241,42 @@ TEST(WarpOperation, IsAFaultIfALaneNeverComes) {
   EXPECT_NE(text.find("never come"), text.npos) << text;
 }
 
+/// PTX ISA, shfl.sync, vote.sync, match.sync, redux.sync, elect.sync: a thread waits for the non-exited threads of its
+/// mask. Lanes 0 to 15 come first, and lanes 16 to 31 end without them.
+TEST(WarpOperation, CountsThreadsThatHaveNotEnded) {
+  const auto read = [](const std::string& instruction, const std::string& end) {
+    return words_of("mov.u32 %r1, 9; setp.ge.u32 %q1, %thread, 16; @%q1 bra $end;" + instruction +
+                        "st.global.u32 [%address], %r1; ret; $end:" + end + "st.global.u32 [%address], %r1;",
+                    32);
+  };
+  std::vector<U32> expected(32, 9);
+  for (U32 lane = 0; lane < 16; ++lane) expected[lane] = 15 - lane;
+  EXPECT_EQ(read("shfl.sync.bfly.b32 %r1, %thread, 15, 31, -1;", ""), expected);
+  const auto expect = [&](const std::string& instruction, U32 value) {
+    std::ranges::fill(expected.begin(), expected.begin() + 16, value);
+    EXPECT_EQ(read(instruction, ""), expected) << instruction;
+    const std::string spins = "mov.u32 %r3, 0; $more: add.u32 %r3, %r3, 1; setp.lt.u32 %q5, %r3, 3000; @%q5 bra $more;";
+    EXPECT_EQ(read(instruction, spins), expected) << instruction;
+  };
+  expect("vote.sync.ballot.b32 %r1, 1, -1;", 0xffff);
+  expect("vote.sync.all.pred %q2, %q1, -1; selp.u32 %r1, 5, 6, %q2;", 6);
+  expect("mov.u32 %r2, 3; match.any.sync.b32 %r1, %r2, -1;", 0xffff);
+  expect("mov.u32 %r2, 3; match.all.sync.b32 %r1|%q2, %r2, -1;", 0xffff);
+  expect("redux.sync.add.u32 %r1, %thread, -1;", 120);
+  expect("elect.sync %r1|%q2, -1;", 0);
+  expect("bar.warp.sync -1; mov.u32 %r1, 4;", 4);
+}
+
+/// Lanes leave a loop one after another, and those that remain vote.
+TEST(WarpOperation, GoesOnWithoutLanesThatEndOneByOne) {
+  const std::vector<U32> words = words_of(
+      "mov.u32 %r1, 0; $next: vote.sync.ballot.b32 %r2, 1, -1; popc.b32 %r2, %r2;\n"
+      "setp.ge.u32 %q1, %r1, %thread; @%q1 bra $done; add.u32 %r1, %r1, 1; bra.uni $next;\n"
+      "$done: st.global.u32 [%address], %r2;",
+      32);
+  for (U32 lane = 0; lane < 32; ++lane) EXPECT_EQ(words[lane], 32 - lane);
+}
+
 TEST(WarpOperation, BarriersWithTheSameMaskAreOne) {
   const auto body = [](const std::string& masks) {
     return ".shared .align 4 .b32 word; setp.ge.u32 %q1, %thread, 8; @%q1 bra $wait; setp.eq.u32 %q2, %thread, 3;"
