@@ -102,8 +102,8 @@ Executable::~Executable() = default;
 
 const ptx::Kernel& Executable::kernel() const { return *program_->kernel; }
 
-std::string Executable::describe(std::size_t position) const {
-  return kernel_label(kernel()) + ", " + describe_instruction(*program_, position);
+CodeLocation Executable::location_of(std::size_t position) const {
+  return simulated_gpu::location_of(*program_, position);
 }
 
 Counters& Counters::operator+=(const Counters& other) {

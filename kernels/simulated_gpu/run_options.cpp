@@ -25,6 +25,7 @@ void for_each_option(Options& options, const Visit& visit) {
   visit("kernel", options.kernel);
   visit("time_limit_s", options.time_limit_s);
   visit("json", options.json);
+  visit("record", options.record);
   visit("error_exitcode", options.error_exitcode);
   visit("suppressions", options.suppressions);
   visit("formal", options.formal);

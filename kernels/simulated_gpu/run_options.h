@@ -19,7 +19,10 @@ struct RunOptions {
   std::string kernel;
   std::optional<double> time_limit_s;  ///< after which the program ends with kTimeLimitExitCode
   std::string json;                    ///< path of the report, as JSON; empty: none
-  /// The exit code of a program with findings that itself ends with 0; without it, the program's own stays.
+  /// Path of a file to which each process appends its findings and its report as lines of JSON, instead of `json`, for
+  /// the process that watches; empty: none.
+  std::string record;
+  /// The exit code of a program with errors that itself ends with 0; without it, the program's own stays.
   std::optional<int> error_exitcode;
   std::string suppressions;  ///< path of the file; empty: none
   bool formal = false;       ///< also findings that no hardware shows

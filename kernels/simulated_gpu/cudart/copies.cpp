@@ -35,9 +35,17 @@ std::size_t offset_in(const Pitch& pitch, std::size_t row, std::size_t slice) {
 }
 
 /// From the first byte to the end of the last row.
+///
+/// Errors    Misuse if a size_t does not hold it.
 std::size_t extent_of(const CopyShape& shape, const Pitch& pitch) {
   if (shape.is_empty()) return 0;
-  return offset_in(pitch, shape.rows - 1, shape.slices - 1) + shape.bytes;
+  std::size_t rows = 0, slices = 0, extent = 0;
+  if (__builtin_mul_overflow(shape.rows - 1, pitch.row, &rows) ||
+      __builtin_mul_overflow(shape.slices - 1, pitch.slice, &slices) || __builtin_add_overflow(rows, slices, &extent) ||
+      __builtin_add_overflow(extent, shape.bytes, &extent))
+    throw Misuse{cudaErrorInvalidValue, joined(shape.bytes, " x ", shape.rows, " x ", shape.slices,
+                                               " bytes with a pitch of ", pitch.row, ", which are too many")};
+  return extent;
 }
 
 std::size_t bytes_of(const CopyShape& shape) { return shape.bytes * shape.rows * shape.slices; }

@@ -165,7 +165,7 @@ double execute(Runtime& rt, const Launch& launch, const Card& card, CountedWork*
                                 &accesses);
   rt.running = nullptr;
   rt.memory.note_kernel(
-      accesses, [executable = code.executable](std::uint32_t position) { return executable->describe(position); });
+      accesses, [executable = code.executable](std::uint32_t position) { return executable->location_of(position); });
   if (counted) {
     counted->name = simt::short_name_of(simt::demangled(std::string(code.kernel.name).c_str()));
     counted->launch = summary_of({.module = code.module,

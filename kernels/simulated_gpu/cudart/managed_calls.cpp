@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <limits>
 
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
@@ -13,7 +14,14 @@ namespace {
 /// Of an H100.
 constexpr std::size_t kPitchAlignment = 512;
 
-std::size_t pitched(std::size_t width) { return (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment; }
+constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
+
+std::size_t pitched(std::size_t width) {
+  return width > kMost - kPitchAlignment ? kMost : (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
+}
+
+/// The product, or kMost, which is more than any device has.
+std::size_t product(std::size_t a, std::size_t b) { return b != 0 && a > kMost / b ? kMost : a * b; }
 
 /// Advice has no effect, but must be of managed memory.
 cudaError_t advised(const char* name, const void* data) {
@@ -77,9 +85,11 @@ cudaError_t cudaHostRegister(void* data, std::size_t bytes, unsigned) {
     if (!data || bytes == 0) throw Misuse{cudaErrorInvalidValue, "no bytes"};
     if (const Allocation* const known = call.rt.allocation_of(data); known && !known->is_freed)
       throw Misuse{cudaErrorHostMemoryAlreadyRegistered, "memory that CUDA knows already"};
+    if (bytes > kMost - reinterpret_cast<std::uintptr_t>(data))
+      throw Misuse{cudaErrorInvalidValue, joined(bytes, " bytes, which go beyond the last address")};
+    call.rt.memory.add(data, bytes, device, true);
     call.rt.allocations.insert_or_assign(
         data, Allocation{.bytes = bytes, .device = device, .kind = Allocation::Kind::registered});
-    call.rt.memory.add(data, bytes, device, true);
   });
 }
 
@@ -139,11 +149,11 @@ cudaError_t cudaPointerGetAttributes(cudaPointerAttributes* attributes, const vo
 
 cudaError_t cudaMallocPitch(void** data, std::size_t* pitch, std::size_t width, std::size_t height) {
   *pitch = pitched(width);
-  return cudaMalloc(data, *pitch * height);
+  return cudaMalloc(data, product(*pitch, height));
 }
 
 cudaError_t cudaMalloc3D(cudaPitchedPtr* data, cudaExtent extent) {
   *data = {nullptr, pitched(extent.width), extent.width, extent.height};
-  return cudaMalloc(&data->ptr, data->pitch * extent.height * extent.depth);
+  return cudaMalloc(&data->ptr, product(product(data->pitch, extent.height), extent.depth));
 }
 }

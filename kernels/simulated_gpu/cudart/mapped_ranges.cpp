@@ -7,20 +7,22 @@
 #include <cstdint>
 #include <cstdio>
 #include <iterator>
+#include <limits>
 
 namespace gradring::simulated_gpu {
 
 void* MappedRanges::map(std::size_t bytes) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  if (bytes > std::numeric_limits<std::size_t>::max() - 2 * page) return nullptr;
   const std::size_t pages = (bytes + page - 1) / page * page;
-  void* const data = ::mmap(nullptr, pages + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const data =
+      ::mmap(nullptr, pages + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) return nullptr;
-  if (::mprotect(data, pages, PROT_READ | PROT_WRITE) != 0) {
-    ::munmap(data, pages + page);
-    return nullptr;
-  }
   const std::lock_guard lock(mutex_);
-  ranges_[reinterpret_cast<std::uintptr_t>(data)] = {.bytes = pages + page};
+  const bool is_guarded =
+      guarded_ < kMostGuarded && ::mprotect(static_cast<std::byte*>(data) + pages, page, PROT_NONE) == 0;
+  guarded_ += is_guarded ? 1 : 0;
+  ranges_[reinterpret_cast<std::uintptr_t>(data)] = {.bytes = pages + page, .is_guarded = is_guarded};
   return data;
 }
 
@@ -28,6 +30,11 @@ void MappedRanges::release(void* data) {
   const std::lock_guard lock(mutex_);
   Range& range = ranges_.at(reinterpret_cast<std::uintptr_t>(data));
   range.live = false;
+  if (!range.is_guarded) {
+    ::madvise(data, range.bytes, MADV_DONTNEED);
+    return;
+  }
+  --guarded_;
   // Instead of the pages: their memory is given back, their addresses are not.
   ::mmap(data, range.bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

@@ -10,7 +10,8 @@ namespace gradring::simulated_gpu {
 
 /// Addresses for memory of devices and pinned memory: pages of the process. No address is given twice, and what was
 /// given back cannot be accessed any more, so a use after free is always seen. Behind each range is a page that is no
-/// memory.
+/// memory. Of more than kMostGuarded live ranges, that is true for kernels and copies alone, as the system allows a
+/// process 65,530 parts of memory that differ (vm.max_map_count): the host may access what was given back.
 ///
 /// Threads   any.
 class MappedRanges {
@@ -43,7 +44,9 @@ class MappedRanges {
   struct Range {
     std::size_t bytes = 0;  // with that page
     bool live = true;
+    bool is_guarded = true;
   };
+  static constexpr std::size_t kMostGuarded = 24576;
 
   using Ranges = std::map<std::uintptr_t, Range>;
   /// The end without such a range.
@@ -51,6 +54,7 @@ class MappedRanges {
 
   mutable std::mutex mutex_;
   Ranges ranges_;  // by their begin
+  std::size_t guarded_ = 0;
 };
 
 }  // namespace gradring::simulated_gpu

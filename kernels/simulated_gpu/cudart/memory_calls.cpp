@@ -28,6 +28,7 @@ std::size_t reserved_on(Runtime& rt, int device) {
 
 /// Takes the bytes; what was freed before is used again first.
 bool take(Runtime& rt, PoolUse& use, int device, std::size_t bytes) {
+  if (bytes > rt.device(device).card().memory_bytes) return false;
   const std::uint64_t used = use.used + bytes;
   const std::uint64_t more = used > use.reserved ? used - use.reserved : 0;
   if (more > rt.device(device).card().memory_bytes - reserved_on(rt, device)) return false;

@@ -25,6 +25,7 @@ struct Process {
   SimulationOptions options;
   Runtime* runtime = nullptr;
   bool ends_by_itself = true;
+  bool is_left_to_parent = false;
   std::atomic<std::uint64_t> restarts{0};
 };
 
@@ -95,12 +96,23 @@ Runtime::Runtime(const SimulationOptions& wanted)
   limits[cudaLimitMaxL2FetchGranularity] = 64;
   limits[cudaLimitPersistingL2CacheSize] = 0;
   if (faults.goes_on())
-    memory.report_races([this](const std::string& users, const std::string& text) {
-      const FindingKey key{.kind = FindingKind::stream_race, .detail = users};
-      if (faults.is_new(key)) faults.add(key, {.kind = key.kind, .severity = severity_of(key.kind), .text = text});
-    });
+    memory.report_races(
+        [this](const std::string& users, const std::string& text, const CodeLocation& before, const CodeLocation& now) {
+          const FindingKey key{.kind = FindingKind::stream_race, .detail = users};
+          const auto& [one, other] = now.kernel.empty() ? std::tie(before, now) : std::tie(now, before);
+          if (faults.is_new(key))
+            faults.add(key, {.kind = key.kind,
+                             .severity = severity_of(key.kind),
+                             .kernel = one.kernel,
+                             .file = one.file,
+                             .line = one.line,
+                             .instruction = one.instruction,
+                             .other = other,
+                             .text = text});
+        });
   for (const int number : visible(options.devices))
     devices.emplace_back(card, static_cast<int>(devices.size()), number, faults);
+  if (options.on_finding != nullptr) faults.record(options.on_finding);
   if (options.counts) counting.begin();
   if (options.is_strict) {  // other programs may give such memory to system calls
     memory.watch_pinned(
@@ -154,12 +166,20 @@ Runtime* end_of_process() {
     if (!own.runtime) return nullptr;
   }
   Runtime& rt = *own.runtime;
+  if (this_thread().in_host_function) {  // which the work that this thread performs would have to end first
+    rt.faults.add(FindingKind::misuse, "exit: a call by a function that cudaLaunchHostFunc enqueued");
+    return &rt;
+  }
   if (!rt.options.is_strict) rt.scheduler.wait_for_all();  // a GPU would have begun what is enqueued
   rt.scheduler.stop(kPatience);
   const std::lock_guard lock(rt.mutex);
   rt.report_leaks();
   return &rt;
 }
+
+bool leave_to_parent() { return process().is_left_to_parent = process().runtime != nullptr; }
+
+bool is_left_to_parent() { return process().is_left_to_parent; }
 
 void leave_end_to_caller() {
   Process& own = process();
@@ -291,70 +311,17 @@ void Runtime::report_leaks(const char* when, std::optional<int> device) {
   report_memory(Allocation::Kind::managed, "cudaMallocManaged");
 }
 
-void Call::open_context(int index) {
-  HostThread& thread = this_thread();
-  if (!rt.has_device(thread.device)) throw Refusal{cudaErrorNoDevice};
-  thread.has_context = true;
-  Device& current = rt.device(thread.device);
-  if (std::exchange(current.has_context, true)) return;
-  if (!rt.options.is_strict) return;
-  if (index != thread.device) {
-    report(joined("for an object of cuda:", index, ", opens a context on ", current.name(),
-                  ", the current device of this thread, which takes about 0.5 GB there: call cudaSetDevice(", index,
-                  ") first"));
-    return;
+cudaError_t misused_after_fork(const char* name) {
+  const Finding finding{
+      .kind = FindingKind::misuse,
+      .text = joined(name, ": a call in a child process, forked after CUDA was used, which CUDA forbids (",
+                     error_name(cudaErrorInitializationError), ")")};
+  static std::atomic<bool> is_known{false};
+  if (!is_known.exchange(true)) {
+    print(finding);
+    if (const auto on_finding = process().options.on_finding) on_finding(json_of(finding));
   }
-  if (thread.has_selected) return;
-  for (const Device& other : rt.devices)
-    if (other.index() != thread.device && other.has_context)
-      return report("opens a context on " + current.name() + " besides that on " + other.name() +
-                    ", by a thread that selected no device: call cudaSetDevice first");
-}
-
-Device& Call::on(int index) {
-  open_context(index);
-  Device& device = rt.device(index);
-  if (device.failure() != cudaSuccess) throw Refusal{device.failure()};
-  return device;
-}
-
-void Call::refuse_in_captures() {
-  const char* refused = nullptr;
-  for (const auto& capture : rt.captures)
-    if (capture->forbids_this_thread()) {
-      capture->invalidate(name_);
-      refused = capture->is_global()
-                    ? "a call that CUDA forbids all threads during a capture in cudaStreamCaptureModeGlobal"
-                    : "a call that CUDA forbids while this thread captures a stream";
-    }
-  if (refused) throw Misuse{cudaErrorStreamCaptureUnsupported, refused};
-}
-
-Stream& Call::stream(cudaStream_t handle) {
-  if (!DefaultStreams::is_default(handle)) return rt.streams.at(handle);
-  if (rt.options.is_strict)
-    throw Misuse{cudaErrorNotSupported, "the default stream, which is not simulated: create a stream"};
-  if (!rt.has_device(this_thread().device)) throw Refusal{cudaErrorNoDevice};
-  return rt.default_streams.at(handle, this_thread().device, rt.scheduler);
-}
-
-// NOLINTNEXTLINE(performance-unnecessary-value-param): without the lock, another thread may change the caller's
-void Call::wait_for(Scheduler::WorkPtr work, int device) {
-  lock.unlock();
-  rt.scheduler.wait(work);
-  rt.print_device_output();
-  lock.lock();
-  on(device);
-}
-
-cudaError_t noted(cudaError_t result) {
-  if (result != cudaErrorNotReady) this_thread().last_error = result;
-  return result;
-}
-
-cudaError_t misused(const char* name, const Misuse& misuse) {
-  runtime().faults.add(FindingKind::misuse, joined(name, ": ", misuse.text, " (", error_name(misuse.error), ")"));
-  return noted(misuse.error);
+  return noted(cudaErrorInitializationError);
 }
 
 }  // namespace gradring::simulated_gpu

@@ -160,6 +160,11 @@ void leave_end_to_caller();
 /// Forgets everything but the kernels that were registered; for tests. No other thread may use the runtime.
 void restart(const SimulationOptions& options);
 
+/// Ends the use of CUDA in this process, a copy by fork of one that used it: its calls fail, as CUDA's do then.
+///
+/// Returns   whether CUDA was used before the fork; if not, this process may use it.
+bool leave_to_parent();
+
 /// One call of CUDA's: holds the runtime's lock.
 class Call {
  public:
@@ -215,11 +220,16 @@ StreamWork host_function_work(const char* who, cudaHostFn_t function, void* argu
 cudaError_t noted(cudaError_t result);
 /// Reports what broke a rule.
 cudaError_t misused(const char* name, const Misuse& misuse);
+/// Whether leave_to_parent() has ended the use of CUDA: no lock may be taken then.
+bool is_left_to_parent();
+/// Reports a call after that.
+cudaError_t misused_after_fork(const char* name);
 
 /// Calls `body` with a Call, and returns what CUDA would. A body returns nothing, or a result that is no error and thus
 /// no exception.
 template <class Body>
 cudaError_t call(const char* name, const Body& body) noexcept try {
+  if (is_left_to_parent()) return misused_after_fork(name);
   if (this_thread().in_host_function)
     return misused(name, {cudaErrorNotPermitted, "a call by a function that cudaLaunchHostFunc enqueued"});
   Call begun(name);

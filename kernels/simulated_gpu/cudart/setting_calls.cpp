@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/simulated_gpu/cudart/runtime.h"
 
@@ -18,6 +19,18 @@ cudaError_t accepted(const char* name) {
 
 void require_device(Call& call, int device) {
   if (!call.rt.has_device(device)) throw Misuse{cudaErrorInvalidDevice, joined("device ", device)};
+}
+
+/// CUDA C++ Programming Guide, compute capabilities: local memory of a thread, which has its stack; the description of
+/// cudaLimitMaxL2FetchGranularity. Buffers are in the memory of the device.
+std::size_t most_of(cudaLimit limit, const Card& card) {
+  switch (limit) {
+    case cudaLimitStackSize: return std::size_t{512} << 10;
+    case cudaLimitMaxL2FetchGranularity: return 128;
+    case cudaLimitPrintfFifoSize:
+    case cudaLimitMallocHeapSize: return card.memory_bytes;
+    default: return std::numeric_limits<std::size_t>::max();
+  }
 }
 
 }  // namespace
@@ -72,6 +85,9 @@ cudaError_t cudaDeviceSetLimit(cudaLimit limit, std::size_t value) {
     call.on_current();
     const auto found = call.rt.limits.find(limit);
     if (found == call.rt.limits.end()) throw Misuse{cudaErrorUnsupportedLimit, joined("limit ", limit)};
+    const std::size_t most = most_of(limit, call.rt.card);
+    if (value > most)
+      throw Misuse{cudaErrorInvalidValue, joined("limit ", limit, " is ", value, "; expected at most ", most)};
     found->second = value;
   });
 }

@@ -27,6 +27,8 @@ struct SimulationOptions {
   /// that a thread opens by chance.
   bool is_strict = true;
   bool counts = false;  ///< from the begin, as begin_counting()
+  /// Called with the JSON of each finding that is new, also of those that are suppressed; null: nobody asks.
+  void (*on_finding)(const std::string& json) = nullptr;
   /// How long enqueued work waits for a call that asks for it, before it runs all the same.
   std::chrono::milliseconds hold{20};
   /// Memory of the host that kernels may use though it was not given to CUDA; null: a fault, as on most machines.
@@ -42,7 +44,7 @@ struct WatchedWrites {
 
 /// Raise it with every change of SimulatedGpu, SimulationOptions or CountedWork: program and module have their own
 /// copy.
-inline constexpr int kSimulatedGpuVersion = 10;
+inline constexpr int kSimulatedGpuVersion = 11;
 
 /// What libgradring_simulated_gpu.so exports besides the entry of the CUDA module: this stand-in for the CUDA runtime.
 struct SimulatedGpu {

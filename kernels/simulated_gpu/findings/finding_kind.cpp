@@ -33,7 +33,7 @@ constexpr std::array<Kind, kFindingKinds> kKinds = {{
     {"divergent-barrier", Severity::error},
     {"early-exit", Severity::formal},
     {"same-value", Severity::formal},
-    {"leak", Severity::error},
+    {"leak", Severity::warning},
     {"misuse", Severity::error},
     {"mistake", Severity::warning},
 }};

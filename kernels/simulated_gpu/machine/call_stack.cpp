@@ -38,6 +38,7 @@ CallStack::CallStack(const Program& program)
 }
 
 void CallStack::clear() {
+  if (program_.kernel->functions.empty()) return;
   for (Lane& lane : lanes_) {
     lane.activations.clear();
     lane.saved.clear();
@@ -61,6 +62,7 @@ bool CallStack::enter(Warp& warp, unsigned lane, const CallDetails& details, con
   for (const FunctionRows::LocalAddress& local : rows.local)
     warp.row<std::uint64_t>(local.row.slot)[lane] =
         kFirstLocalAddress + program_.stack_begin + own.local_bytes + local.offset;
+  std::fill_n(warp.local_written(lane) + program_.stack_begin + own.local_bytes, function.local_bytes, std::uint8_t{0});
   own.local_bytes += function.local_bytes;
   return true;
 }

@@ -49,6 +49,11 @@ class CallStack {
   bool is_used() const {
     return std::ranges::any_of(lanes_, [](const Lane& lane) { return !lane.activations.empty(); });
   }
+  /// Where the local memory of the kernel, and of the functions that a thread is in, ends: behind it are the frames of
+  /// functions that have returned.
+  std::uint64_t local_end(unsigned lane) const {
+    return program_.stack_bytes == 0 ? program_.local_bytes : program_.stack_begin + lanes_[lane].local_bytes;
+  }
   /// Where it will return to, the innermost function first.
   std::vector<std::size_t> return_positions(unsigned lane) const;
   std::size_t next_position(unsigned lane) const { return lanes_[lane].activations.back().position; }

@@ -42,19 +42,17 @@ std::size_t position_in(const Warp& warp, const Operation& operation) {
 
 Finding finding_of_launch(const Program& program, int device, FindingKind kind, std::size_t position,
                           std::string text) {
+  const CodeLocation at = location_of(program, position);
   Finding finding{.kind = kind,
                   .severity = severity_of(kind),
                   .device = device,
-                  .kernel = kernel_label(*program.kernel),
-                  .instruction = instruction_text(program, position),
+                  .kernel = at.kernel,
+                  .file = at.file,
+                  .line = at.line,
+                  .instruction = at.instruction,
                   .text = std::move(text)};
-  if (position >= program.kernel->code.size() || program.module == nullptr) return finding;
-  const ptx::Instruction& instruction = program.kernel->code[position];
-  if (instruction.source.line != 0 && instruction.source.file < program.module->files().size()) {
-    finding.file = path_in_repository(program.module->files()[instruction.source.file]);
-    finding.line = static_cast<unsigned>(instruction.source.line);
-  }
-  finding.called_from = line_of(program, instruction.called_from);
+  if (position < program.kernel->code.size())
+    finding.called_from = line_of(program, program.kernel->code[position].called_from);
   return finding;
 }
 
@@ -101,6 +99,18 @@ std::string function_label(const ptx::Function& function) {
 std::string describe_instruction(const Program& program, std::size_t position) {
   const std::string line = source_line(program, position);
   return (line.empty() ? "" : line + ": ") + instruction_text(program, position);
+}
+
+CodeLocation location_of(const Program& program, std::size_t position) {
+  CodeLocation location{.kernel = kernel_label(*program.kernel),
+                        .instruction = instruction_text(program, position),
+                        .text = kernel_label(*program.kernel) + ", " + describe_instruction(program, position)};
+  if (position >= program.kernel->code.size() || program.module == nullptr) return location;
+  const ptx::Source& source = program.kernel->code[position].source;
+  if (source.line == 0 || source.file >= program.module->files().size()) return location;
+  location.file = path_in_repository(program.module->files()[source.file]);
+  location.line = static_cast<unsigned>(source.line);
+  return location;
 }
 
 std::string describe_thread_of_block(const Warp& warp, unsigned thread) {

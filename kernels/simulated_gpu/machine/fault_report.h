@@ -42,6 +42,7 @@ std::string kernel_label(const ptx::Kernel& kernel);
 std::string function_label(const ptx::Function& function);
 /// "kernels/ops/gemm/7_mma.cu:118: bar.sync 0;"
 std::string describe_instruction(const Program& program, std::size_t position);
+CodeLocation location_of(const Program& program, std::size_t position);
 /// "thread (3, 0, 0)", by its index in the block
 std::string describe_thread_of_block(const Warp& warp, unsigned thread);
 

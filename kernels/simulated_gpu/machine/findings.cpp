@@ -58,20 +58,16 @@ std::string numbers(const std::optional<Extent>& at) {
   return at ? joined("[", at->x, ", ", at->y, ", ", at->z, "]") : "null";
 }
 
+std::string json_of(const std::optional<CodeLocation>& side) {
+  if (!side) return "null";
+  return joined("{\"kernel\": ", quoted(side->kernel), ", \"file\": ", quoted(side->file), ", \"line\": ", side->line,
+                ", \"instruction\": ", quoted(side->instruction), "}");
+}
+
 std::string list_of(const std::vector<std::string>& texts) {
   std::string list;
   for (const std::string& text : texts) list += (list.empty() ? "" : ", ") + quoted(text);
   return list;
-}
-
-std::string json_of(const Finding& finding) {
-  return joined("{\"kind\": ", quoted(name_of(finding.kind)), ", \"severity\": ", quoted(name_of(finding.severity)),
-                ", \"count\": ", finding.count, ", \"suppressed\": ", finding.is_suppressed ? "true" : "false",
-                ", \"device\": ", finding.device, ", \"kernel\": ", quoted(finding.kernel),
-                ", \"file\": ", quoted(finding.file), ", \"line\": ", finding.line,
-                ", \"called_from\": ", quoted(finding.called_from), ", \"instruction\": ", quoted(finding.instruction),
-                ", \"thread\": ", numbers(finding.thread), ", \"block\": ", numbers(finding.block),
-                ", \"text\": ", quoted(finding.text), ", \"host_stack\": [", list_of(finding.host_stack), "]}");
 }
 
 std::string counted(std::size_t count, const std::string& what) {
@@ -85,6 +81,17 @@ std::string text_of(const Finding& finding) {
          (finding.device < 0 ? "" : joined("cuda:", finding.device, ": ")) + finding.text;
 }
 
+std::string json_of(const Finding& finding) {
+  return joined("{\"kind\": ", quoted(name_of(finding.kind)), ", \"severity\": ", quoted(name_of(finding.severity)),
+                ", \"count\": ", finding.count, ", \"suppressed\": ", finding.is_suppressed ? "true" : "false",
+                ", \"device\": ", finding.device, ", \"kernel\": ", quoted(finding.kernel),
+                ", \"file\": ", quoted(finding.file), ", \"line\": ", finding.line,
+                ", \"called_from\": ", quoted(finding.called_from), ", \"instruction\": ", quoted(finding.instruction),
+                ", \"other\": ", json_of(finding.other), ", \"thread\": ", numbers(finding.thread),
+                ", \"block\": ", numbers(finding.block), ", \"text\": ", quoted(finding.text), ", \"host_stack\": [",
+                list_of(finding.host_stack), "]}");
+}
+
 FindingLog::FindingLog(const FindingOptions& options, Show show)
     : goes_on_(options.goes_on),
       formal_(options.formal),
@@ -93,7 +100,9 @@ FindingLog::FindingLog(const FindingOptions& options, Show show)
 
 bool FindingLog::is_suppressed(const Finding& finding) const {
   return std::ranges::any_of(suppressions_, [&](const Suppression& one) {
-    return one.matches(finding.kind, finding.kernel, finding.file, finding.line);
+    return one.matches(finding.kind, finding.kernel, finding.file, finding.line) ||
+           (finding.other &&
+            one.matches(finding.kind, finding.other->kernel, finding.other->file, finding.other->line));
   });
 }
 
@@ -117,6 +126,7 @@ void FindingLog::add(const FindingKey& key, Finding finding) {
   }
   if (host_stack_) finding.host_stack = host_stack_(finding);  // it takes time: once for each
   if (!finding.is_suppressed && show_) show_(finding);
+  if (record_) record_(json_of(finding));
   findings_.push_back(std::move(finding));
 }
 

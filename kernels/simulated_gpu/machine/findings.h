@@ -22,12 +22,13 @@ namespace gradring::simulated_gpu {
 struct Finding {
   FindingKind kind = FindingKind::fault;
   Severity severity = Severity::error;
-  int device = -1;          ///< -1: of no GPU
-  std::string kernel;       ///< "gemm_run_kernel<float>"; empty: no kernel
-  std::string file;         ///< of the instruction; empty: not known
-  unsigned line = 0;        ///< 0: not known
-  std::string called_from;  ///< "file:line"; empty: the kernel itself
-  std::string instruction;  ///< PTX
+  int device = -1;                      ///< -1: of no GPU
+  std::string kernel;                   ///< "gemm_run_kernel<float>"; empty: no kernel
+  std::string file;                     ///< of the instruction; empty: not known
+  unsigned line = 0;                    ///< 0: not known
+  std::string called_from;              ///< "file:line"; empty: the kernel itself
+  std::string instruction;              ///< PTX
+  std::optional<CodeLocation> other{};  ///< the other side of a race between blocks or streams
   std::optional<Extent> thread;
   std::optional<Extent> block;
   std::string text;  ///< the whole message, several lines
@@ -39,6 +40,8 @@ struct Finding {
 
 /// "cuda:0: race in shared memory: ..."; of warnings and formal findings the severity stands in front.
 std::string text_of(const Finding& finding);
+/// {"kind": "shared-race", ...}: docs/cuda.schema.json.
+std::string json_of(const Finding& finding);
 
 /// What is one finding, however often it happens.
 struct FindingKey {
@@ -65,6 +68,9 @@ class FindingLog {
   void ask_host_stack(std::function<std::vector<std::string>(const Finding&)> host_stack) {
     host_stack_ = std::move(host_stack);
   }
+
+  /// From now on, `record` gets the JSON of each new finding, also of those that are suppressed.
+  void record(std::function<void(const std::string& json)> record) { record_ = std::move(record); }
 
   bool goes_on() const { return goes_on_; }
   /// Whether this has to be described and added. If not, it is known and counted, or nobody asked for formal findings.
@@ -95,6 +101,7 @@ class FindingLog {
   bool formal_;
   Show show_;
   std::function<std::vector<std::string>(const Finding&)> host_stack_;
+  std::function<void(const std::string&)> record_;
   std::vector<Suppression> suppressions_;
   mutable std::mutex mutex_;                   // of the two below
   std::map<FindingKey, std::size_t> indices_;  // into findings_

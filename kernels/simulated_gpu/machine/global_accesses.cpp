@@ -52,7 +52,6 @@ void GlobalAccesses::begin(Used& used, std::size_t position, AccessLog::Kind kin
   used.kind = kind;
   if (kind == AccessLog::Kind::atomic && !program_.orders.contains(position))
     used.order = {.is_strong = true, .is_plain = false};
-  used.is_silent = true;
   used.is_exact = kind != AccessLog::Kind::read || (is_known && !races_.log.is_half_taken());
   if (!std::exchange(used.is_in_segment, true)) in_segment_.push_back(position);
 }
@@ -84,7 +83,7 @@ void GlobalAccesses::end_segment() {
     Used& used = used_[position];
     const bool is_strong = used.order.is_strong;
     const std::optional<std::uint32_t> segment = is_strong ? strong : weak;
-    used.bytes.take([&](const ByteSet::Range& range) {
+    const auto add = [&](const ByteSet::Range& range, bool is_silent) {
       if (!segment || !has_room()) return;
       log_.add({.first = range.first,
                 .end = range.end,
@@ -94,9 +93,12 @@ void GlobalAccesses::end_segment() {
                 .is_strong = is_strong,
                 .is_swap = used.order.is_swap,
                 .is_read_only = used.kind == AccessLog::Kind::read && program_.read_only_loads.contains(position),
-                .is_silent = used.is_silent,
+                .is_silent = is_silent,
                 .segment = *segment});
-    });
+    };
+    used.silent.remove(used.bytes);
+    used.bytes.take([&](const ByteSet::Range& range) { add(range, false); });
+    used.silent.take([&](const ByteSet::Range& range) { add(range, true); });
     used.is_in_segment = false;
   }
   in_segment_.clear();
@@ -214,11 +216,8 @@ void GlobalAccesses::add_early(Early& early, std::size_t position) {
 }
 
 FindingKind kind_of(const AccessLog::Conflict& conflict) {
-  const AccessLog::Access& write = conflict.earlier;
-  const AccessLog::Access& other = conflict.later;
-  if (other.is_read_only) return FindingKind::read_only_load;
-  const bool both_write = write.kind == AccessLog::Kind::write && other.kind == AccessLog::Kind::write;
-  return both_write && (write.is_silent || other.is_silent) ? FindingKind::same_value : FindingKind::block_race;
+  if (conflict.later.is_read_only) return FindingKind::read_only_load;
+  return conflict.is_same_value ? FindingKind::same_value : FindingKind::block_race;
 }
 
 std::string describe_race(const Program& program, const Extent& grid, const GlobalMemory& memory,

@@ -42,21 +42,21 @@ class GlobalAccesses {
   void begin_block(std::uint64_t block);
 
   /// The lanes of `active` access `bytes` bytes each, all within an allocation. `first` to `end`: all of them.
-  /// `is_silent`: a write that changes nothing. To be called before the access itself.
+  /// `silent`: lanes whose writes change nothing. To be called before the access itself.
   void note(const Operation& operation, unsigned warp, AccessLog::Kind kind, Mask active, unsigned bytes,
             const std::uint64_t* addresses, std::uint64_t first, std::uint64_t end, bool is_consecutive,
-            std::uint64_t allocation, bool is_silent = false) {
+            std::uint64_t allocation, Mask silent = 0) {
     if (!observed_.empty()) [[unlikely]]
       take_over();
     if (!has_waited_) [[unlikely]]
       note_early(operation, kind, active, bytes, addresses, first, end, is_consecutive);
     Used& used = use(operation, kind, allocation);
-    used.is_silent &= is_silent;
     if (!used.is_exact) {
       used.first = std::min(used.first, first);
       used.end = std::max(used.end, end);
     } else {
-      add_lanes(used.bytes, active, bytes, addresses, first, end, is_consecutive);
+      if (silent != active) add_lanes(used.bytes, active & ~silent, bytes, addresses, first, end, is_consecutive);
+      if (silent != 0) add_lanes(used.silent, silent, bytes, addresses, first, end, is_consecutive);
     }
     if (used.order.is_strong && addresses != nullptr) [[unlikely]]
       synchronize(used, warp, active, addresses);
@@ -102,10 +102,11 @@ class GlobalAccesses {
     std::uint64_t allocation = 0;
     bool is_in_segment = false;
     bool is_exact = false;
-    bool is_silent = true;
     std::uint64_t first = ~std::uint64_t{0};  ///< in the launch, while it is not exact
     std::uint64_t end = 0;
-    ByteSet bytes;  ///< in the segment, while it is exact
+    // In the segment, while it is exact.
+    ByteSet bytes;
+    ByteSet silent;  ///< written, and had their values already
   };
 
   Used& use(const Operation& operation, AccessLog::Kind kind, std::uint64_t allocation) {
@@ -118,7 +119,7 @@ class GlobalAccesses {
 
   static void add_lanes(ByteSet& to, Mask active, unsigned bytes, const std::uint64_t* addresses, std::uint64_t first,
                         std::uint64_t end, bool is_consecutive) {
-    if (is_consecutive && active == kAllLanes)
+    if ((is_consecutive && active == kAllLanes) || end - first == bytes)  // all lanes may access one word
       to.add(first, end);
     else
       for_each_lane(active, [&](unsigned lane) { to.add(addresses[lane], addresses[lane] + bytes); });

@@ -169,6 +169,8 @@ class Grid {
 
   void check_races() {
     if (blocks_ == 1 && program_.read_only_loads.empty()) return;
+    if (options_.seed == 0 && threads_ == 1 && launch_.cluster.count() == 1 && !has_waited_)
+      accesses_.note_order_of_blocks();
     accesses_.finish();
     if (options_.findings == nullptr) {
       if (const auto conflict = accesses_.between_blocks()) throw LocatedFault(finding_of(*conflict));
@@ -184,8 +186,10 @@ class Grid {
   }
 
   Finding finding_of(const AccessLog::Conflict& conflict) const {
-    return finding_of_launch(program_, launch_.device, kind_of(conflict), conflict.earlier.position,
-                             describe_race(program_, launch_.grid, memory_, conflict));
+    Finding finding = finding_of_launch(program_, launch_.device, kind_of(conflict), conflict.earlier.position,
+                                        describe_race(program_, launch_.grid, memory_, conflict));
+    finding.other = location_of(program_, conflict.later.position);
+    return finding;
   }
 
   void work(unsigned index) {

@@ -71,8 +71,7 @@ class Executable {
   Executable(const ptx::Module& module, const ptx::Kernel& kernel);
   ~Executable();
   const ptx::Kernel& kernel() const;
-  /// "gemm_run_kernel<float>, kernels/ops/gemm/strips.cu:30: ld.global.f32 %f1, [%rd2];"
-  std::string describe(std::size_t position) const;
+  CodeLocation location_of(std::size_t position) const;
 
  private:
   friend class Grid;

@@ -27,6 +27,16 @@ void ByteSet::add(const ByteSet& other) {
   }
 }
 
+void ByteSet::remove(const ByteSet& other) {
+  if (pages_.empty()) return;
+  for (const Page& removed : other.pages_) {
+    const std::uint32_t slot = slot_of(removed.number);
+    if (slot == 0) continue;
+    Page& own = pages_[slot - 1];
+    for (std::size_t word = 0; word < own.bits.size(); ++word) own.bits[word] &= ~removed.bits[word];
+  }
+}
+
 std::uint64_t ByteSet::size() const {
   std::uint64_t count = 0;
   for (const Page& page : pages_)
@@ -108,7 +118,8 @@ bool AccessLog::visit_overlaps(const std::vector<Access>& others, const AccessLo
     for (; i > 0 && furthest_[i - 1] > other.first; --i) {
       const Access& write = writes_[i - 1];
       if (write.end > other.first && is_conflict(write) &&
-          !visit(Conflict{write, other, std::max(write.first, other.first), std::min(write.end, other.end)}))
+          !visit(Conflict{write, other, std::max(write.first, other.first), std::min(write.end, other.end),
+                          all.is_same_value(write, other)}))
         return false;
     }
   }
@@ -148,10 +159,11 @@ std::optional<AccessLog::Conflict> AccessLog::between_blocks() const {
 
 std::vector<AccessLog::Conflict> AccessLog::all_between_blocks() const {
   std::vector<Conflict> found;
-  std::set<std::pair<std::uint32_t, std::uint32_t>> known;
+  std::set<std::pair<bool, std::pair<std::uint32_t, std::uint32_t>>> known;
   std::size_t visited = 0;
   visit_conflicts([&](const Conflict& conflict) {
-    if (known.insert(std::minmax(conflict.earlier.position, conflict.later.position)).second) found.push_back(conflict);
+    const auto both = std::minmax(conflict.earlier.position, conflict.later.position);
+    if (known.insert({conflict.is_same_value, both}).second) found.push_back(conflict);
     return ++visited < kMostConflicts;
   });
   return found;

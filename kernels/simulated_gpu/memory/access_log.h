@@ -31,6 +31,7 @@ class ByteSet {
     }
   }
   void add(const ByteSet& other);
+  void remove(const ByteSet& other);
   std::uint64_t size() const;
   /// Calls visit(range) for the longest ranges of it, the lowest first; then it is empty.
   template <class Visit>
@@ -115,7 +116,7 @@ class AccessLog {
     bool is_strong = false;     ///< an atomic, or volatile, relaxed, acquire or release
     bool is_swap = false;       ///< atom.cas
     bool is_read_only = false;  ///< ld.global.nc
-    bool is_silent = false;     ///< every byte that was written had its value already
+    bool is_silent = false;     ///< a write of bytes that had their values already
     std::uint32_t segment =
         0;  ///< an index of add_segment(); 0: the block published nothing before, and knows of no other
   };
@@ -127,6 +128,7 @@ class AccessLog {
   struct Conflict {
     Access earlier, later;  ///< at least one of them writes
     std::uint64_t first = 0, end = 0;
+    bool is_same_value = false;  ///< both store one value
   };
 
   void add(const Access& access) { (access.kind == Kind::read ? reads_ : writes_).push_back(access); }
@@ -146,13 +148,16 @@ class AccessLog {
   const std::vector<Access>& early() const { return early_; }
   Release release() const { return has_unwaited_ ? Release::before_wait : Release::after_wait; }
   std::size_t size() const { return reads_.size() + writes_.size(); }
+  /// Blocks were executed one after another, by their index: of two stores, the later one is known. Else a store of what
+  /// was in memory before the launch counts as one of the value that another block stored.
+  void note_order_of_blocks() { runs_in_order_ = true; }
   /// Where nothing more is added: makes between_blocks() fast.
   void finish();
 
   /// Two blocks of the launch access the same bytes, one of them writes them, not both by strong accesses, and neither
   /// had published its access to the other; or ld.global.nc reads bytes that the launch writes. After finish().
   std::optional<Conflict> between_blocks() const;
-  /// The same for each two instructions once.
+  /// The same for each two instructions once, and once more where they store one value.
   std::vector<Conflict> all_between_blocks() const;
 
  private:
@@ -169,6 +174,11 @@ class AccessLog {
            (one.known != nullptr && one.known->knows(b.block, other.number));
   }
   bool swaps_later(const Access& read) const;
+  bool is_same_value(const Access& a, const Access& b) const {
+    if (a.kind != Kind::write || b.kind != Kind::write) return false;
+    if (runs_in_order_) return (a.block > b.block ? a : b).is_silent;
+    return a.is_silent || b.is_silent;
+  }
 
   std::vector<Access> reads_;
   std::vector<Segment> segments_ = {{}};
@@ -177,6 +187,7 @@ class AccessLog {
   bool has_unwaited_ = false;
   std::vector<std::uint64_t> furthest_;  ///< the largest end of these writes up to each
   bool writes_overlap_ = false;
+  bool runs_in_order_ = false;
 };
 
 /// "read", "written" or "updated".

@@ -85,14 +85,15 @@ struct GlobalMemory::Parts {
     if (block == nullptr || block->uses == nullptr) return;
     const auto race = block->uses->note(address - block->address, bytes, is_write, entry, check);
     if (!race) return;
-    const auto user = [&](std::uint32_t of, bool writes) {
-      return (writes ? "\n   written by " : "\n   read by ") + log.describe(of);
+    const CodeLocation before = log.describe(race->other), now = log.describe(entry);
+    const auto user = [](const CodeLocation& of, bool writes) {
+      return (writes ? "\n   written by " : "\n   read by ") + of.text;
     };
-    const std::string users = user(race->other, race->was_write) + user(entry, race->is_write);
+    const std::string users = user(before, race->was_write) + user(now, race->is_write);
     const std::string report =
         joined(text.what, memory.describe(block->address + race->offset, BlockUses::kWordBytes), text.why, users);
     if (!report_race) throw Fault(report);
-    report_race(users, report);
+    report_race(users, report, before, now);
   }
 };
 
@@ -218,7 +219,8 @@ void GlobalMemory::note_use(std::uint64_t address, std::size_t bytes, bool is_wr
   if (is_write && watch_.touches(address, bytes)) watch_.note(name);
   if (!parts_->checks_order || current_work == nullptr) return;
   OrderCheck check(parts_->log, *current_work);
-  const std::uint32_t entry = parts_->log.add(*current_work, [name](std::uint32_t) { return name; });
+  const std::uint32_t entry =
+      parts_->log.add(*current_work, [name](std::uint32_t) { return CodeLocation{.text = name}; });
   const std::lock_guard lock(parts_->uses_mutex);
   parts_->note(*this, find(address, bytes), address, bytes, is_write, entry, check);
 }

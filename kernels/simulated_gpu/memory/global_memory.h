@@ -129,9 +129,10 @@ class GlobalMemory {
 
   WriteWatch& watch() { return watch_; }
 
-  /// Calls `report(users, text)` for a race between streams or with the host, instead of a Fault. `users` names both sides,
-  /// without addresses. To be called before any work.
-  using ReportRace = std::function<void(const std::string& users, const std::string& text)>;
+  /// Calls `report` for a race between streams or with the host, instead of a Fault. `users` names both sides, without
+  /// addresses: who used the memory before, and who uses it now. To be called before any work.
+  using ReportRace = std::function<void(const std::string& users, const std::string& text, const CodeLocation& before,
+                                        const CodeLocation& now)>;
   void report_races(ReportRace report);
 
   /// Calls `wrote` when a kernel has written pinned memory of the host; not pageable memory, which may hold anything.

@@ -84,13 +84,22 @@ struct OrderedWork {
   }
 };
 
+/// An instruction of a kernel, or a call of the host, for people and for those who search reports.
+struct CodeLocation {
+  std::string kernel;       ///< "gemm_run_kernel<float>"; empty: no kernel
+  std::string file;         ///< empty: not known
+  unsigned line = 0;        ///< 0: not known
+  std::string instruction;  ///< PTX
+  std::string text;  ///< "gemm_run_kernel<float>, kernels/ops/gemm/strips.cu:30: ld.global.f32 ..."; a call: its name
+};
+
 /// Who used memory, by entries from 1: a piece of work, and what in it.
 ///
 /// Threads   any.
 class WorkLog {
  public:
-  /// "gemm_run_kernel<float>, kernels/ops/gemm/strips.cu:30: ld.global.f32 ...", by the position of the instruction.
-  using Describe = std::function<std::string(std::uint32_t position)>;
+  /// By the position of the instruction.
+  using Describe = std::function<CodeLocation(std::uint32_t position)>;
 
   std::uint32_t add(const OrderedWork& work, Describe describe, std::uint32_t position = 0) {
     const std::lock_guard lock(mutex_);
@@ -103,7 +112,7 @@ class WorkLog {
     const Entry& used = entries_[entry - 1];
     return used.number == work.number || work.before.contains(used.lane, used.number);
   }
-  std::string describe(std::uint32_t entry) const {
+  CodeLocation describe(std::uint32_t entry) const {
     const std::lock_guard lock(mutex_);
     const Entry& used = entries_[entry - 1];
     return used.describe(used.position);

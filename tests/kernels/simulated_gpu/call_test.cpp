@@ -101,6 +101,40 @@ TEST(Call, RecursionThatDoesNotEndIsAFault) {
             std::string::npos);
 }
 
+/// A function returns the address of its own local variable, through which its caller reads or writes.
+TEST(Call, APointerIntoAReturnedFrameIsReported) {
+  const std::string address_of_own =
+      ".func (.param .b32 func_retval0) own(.param .b32 p)\n{\n.local .align 4 .b8 depot[8];\n.reg .b32 %r<3>; .reg "
+      ".b64 %rd<2>;\nld.param.u32 %r1, [p]; mov.u64 %rd1, depot; st.local.u32 [%rd1], %r1; cvt.u32.u64 %r2, %rd1;\n"
+      "st.param.b32 [func_retval0+0], %r2; ret;\n}\n";
+  const auto fault = [&](const std::string& use) {
+    return fault_of(
+        [&] { words_of(address_of_own, call_of("own", "%thread", "%r1") + "cvt.u64.u32 %rd5, %r1;" + use, 32); });
+  };
+  EXPECT_EQ(fault(""), "");
+  EXPECT_NE(fault("ld.local.u32 %r1, [%rd5];").find("of a device function that has returned is read: 4 bytes"),
+            std::string::npos);
+  EXPECT_NE(fault("st.local.u32 [%rd5], %r1;").find("that has returned is written"), std::string::npos);
+}
+
+/// What an earlier call left in the frame is not the value of a variable that was not written.
+TEST(Call, AFrameBeginsUnwritten) {
+  const std::string reads_late =
+      ".func (.param .b32 func_retval0) late(.param .b32 p)\n{\n.local .align 4 .b8 depot[8];\n.reg .b32 %r<3>;\n.reg "
+      ".b64 %rd<2>; .reg .pred %p<2>;\nld.param.u32 %r1, [p]; mov.u64 %rd1, depot; setp.eq.u32 %p1, %r1, 0;\n"
+      "@!%p1 st.local.u32 [%rd1], %r1; ld.local.u32 %r2, [%rd1]; st.param.b32 [func_retval0+0], %r2; ret;\n}\n";
+  const auto fault = [&](const std::string& second) {
+    return fault_of([&] {
+      words_of(reads_late,
+               "mov.u32 %r2, 7;" + call_of("late", "%r2", "%r1") + "mov.u32 %r2, " + second + ";" +
+                   call_of("late", "%r2", "%r1"),
+               32);
+    });
+  };
+  EXPECT_EQ(fault("8"), "");
+  EXPECT_NE(fault("0").find("local memory is read before it is written"), std::string::npos);
+}
+
 TEST(Call, IndirectCallsGoWhereEachThreadPoints) {
   const std::vector<U32> words =
       words_of(kAdd100 + kTimesTwo,

@@ -66,7 +66,8 @@ TEST(Findings, AreNamedByWarpOperationsToo) {
 
 TEST(Findings, OfRacesBetweenBlocksAreOneForEachTwoInstructions) {
   FindingLog log({.goes_on = true});
-  launch(log, kThread + "st.global.u32 [%address], %thread; st.global.u32 [%address+128], %thread;", {4}, {32});
+  launch(log, kThread + "mov.u32 %r1, %ctaid.x; st.global.u32 [%address], %r1; st.global.u32 [%address+128], %r1;", {4},
+         {32});
   EXPECT_EQ(log.all().size(), 2u) << log.summary();
   EXPECT_EQ(log.all()[0].kind, FindingKind::block_race);
   EXPECT_THAT(log.all()[0].text, HasSubstr("race in global memory"));
@@ -75,13 +76,19 @@ TEST(Findings, OfRacesBetweenBlocksAreOneForEachTwoInstructions) {
 TEST(Findings, AreSuppressedByKindKernelFileAndLine) {
   const auto errors = [](const std::string& suppressions) {
     FindingLog log({.goes_on = true, .suppressions = suppressions});
-    log.add({},
-            {.kind = FindingKind::shared_race, .kernel = "sum<float>", .file = "src/sum.cu", .line = 31, .text = "x"});
+    log.add({}, {.kind = FindingKind::shared_race,
+                 .kernel = "sum<float>",
+                 .file = "src/sum.cu",
+                 .line = 31,
+                 .other = CodeLocation{.kernel = "fill", .file = "src/fill.cu", .line = 8},
+                 .text = "x"});
     return log.count(Severity::error);
   };
   EXPECT_EQ(errors(""), 1u);
   EXPECT_EQ(errors("# none\n\n  kind=block-race\n"), 1u);
   EXPECT_EQ(errors("kind=shared-race kernel=sum<.*> file=sum.cu line=31  # known"), 0u);
+  EXPECT_EQ(errors("kernel=fill line=8"), 0u) << "the other side of a race";
+  EXPECT_EQ(errors("kernel=fill line=31"), 1u) << "all of one side";
   EXPECT_EQ(errors("kernel=sum"), 1u) << "the whole name";
   EXPECT_EQ(errors("line=32\nline=31"), 0u);
   for (const char* const wrong : {"kind=none", "kernel=(", "line=x", "line=0", "key=3", "file="})
@@ -94,19 +101,31 @@ TEST(Findings, AreSummedUpAndWrittenAsJson) {
                  [&](const Finding& finding) { shown.push_back(text_of(finding)); });
   log.add(FindingKind::leak, "2 of cudaMalloc \"left\"\n");
   log.add(FindingKind::leak, "2 of cudaMalloc \"left\"\n");
+  log.add({.position = 1}, {.kind = FindingKind::stream_race,
+                            .kernel = "sum",
+                            .file = "sum.cu",
+                            .line = 3,
+                            .instruction = "ld",
+                            .other = CodeLocation{.kernel = "fill", .file = "fill.cu", .line = 8, .instruction = "st"},
+                            .text = "race"});
   log.add(FindingKind::mistake, "quiet");
   log.add(FindingKind::early_exit, "formal, and nobody asked");
-  EXPECT_THAT(shown, ElementsAre("2 of cudaMalloc \"left\"\n"));
-  EXPECT_EQ(log.summary(), "1 error, 0 warnings (1 suppressed)\n   leak: 1, seen 2 times");
+  EXPECT_THAT(shown, ElementsAre("warning: 2 of cudaMalloc \"left\"\n", "race"));
+  EXPECT_EQ(log.summary(), "1 error, 1 warning (1 suppressed)\n   stream-race: 1\n   leak: 1, seen 2 times");
   EXPECT_EQ(
       log.json(),
-      "{\"errors\": 1, \"warnings\": 0, \"formal\": 0, \"findings\": [\n"
-      "  {\"kind\": \"leak\", \"severity\": \"error\", \"count\": 2, \"suppressed\": false, \"device\": -1, "
+      "{\"errors\": 1, \"warnings\": 1, \"formal\": 0, \"findings\": [\n"
+      "  {\"kind\": \"leak\", \"severity\": \"warning\", \"count\": 2, \"suppressed\": false, \"device\": -1, "
       "\"kernel\": \"\", \"file\": \"\", \"line\": 0, \"called_from\": \"\", \"instruction\": \"\", "
-      "\"thread\": null, \"block\": null, \"text\": \"2 of cudaMalloc \\\"left\\\"\\u000a\", \"host_stack\": []},\n"
+      "\"other\": null, \"thread\": null, \"block\": null, \"text\": \"2 of cudaMalloc \\\"left\\\"\\u000a\", "
+      "\"host_stack\": []},\n"
+      "  {\"kind\": \"stream-race\", \"severity\": \"error\", \"count\": 1, \"suppressed\": false, \"device\": -1, "
+      "\"kernel\": \"sum\", \"file\": \"sum.cu\", \"line\": 3, \"called_from\": \"\", \"instruction\": \"ld\", "
+      "\"other\": {\"kernel\": \"fill\", \"file\": \"fill.cu\", \"line\": 8, \"instruction\": \"st\"}, "
+      "\"thread\": null, \"block\": null, \"text\": \"race\", \"host_stack\": []},\n"
       "  {\"kind\": \"mistake\", \"severity\": \"warning\", \"count\": 1, \"suppressed\": true, \"device\": -1, "
       "\"kernel\": \"\", \"file\": \"\", \"line\": 0, \"called_from\": \"\", \"instruction\": \"\", "
-      "\"thread\": null, \"block\": null, \"text\": \"quiet\", \"host_stack\": []}]}\n");
+      "\"other\": null, \"thread\": null, \"block\": null, \"text\": \"quiet\", \"host_stack\": []}]}\n");
 }
 
 TEST(Findings, AreValidJsonWhateverTheEncoding) {

@@ -170,6 +170,20 @@ TEST(Idioms, OneFlagThatSeveralBlocksSet) {
   expect_only("block-race", body("%r1"), {5}, {32});
 }
 
+/// A halo: blocks store 32 words at an offset of 16, so half of what each stores is stored by the next block, too.
+TEST(Idioms, EqualValuesWhereBlocksOverlap) {
+  const auto body = [](const std::string& value) {
+    return kOfGrid + "mad.lo.u32 %r1, %block, 16, %thread; mul.wide.u32 %rd1, %r1, 4; add.u64 %rd1, %rd1, %p0;" +
+           "setp.eq.u32 %q1, %r1, 20; selp.b32 %r2, %block, %r1, %q1; st.global.u32 [%rd1], " + value + ";";
+  };
+  expect_nothing(body("%r1"), {5}, {32});
+  expect_only("same-value", body("%r1"), {5}, {32}, true);
+  expect_only("block-race", body("%thread"), {5}, {32});
+  // Block 0 stores the 0 that word 20 has already, block 1 a 1, and equal values beside it.
+  EXPECT_THAT(run(body("%r2"), {5}, {32}, 0, true).findings,
+              testing::ElementsAre(testing::StartsWith("block-race"), testing::StartsWith("same-value")));
+}
+
 TEST(Idioms, PaddingOfACopiedStruct) {
   // struct { int a; double b; }
   const std::string local = ".local .align 8 .b8 copy[16]; " + kThread +

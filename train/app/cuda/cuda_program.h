@@ -3,10 +3,13 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "kernels/base/error.h"
+#include "kernels/base/file.h"
+#include "kernels/simulated_gpu/run_options.h"
 #include "train/options/commands.h"
 
 namespace gradring::train {
@@ -36,6 +39,33 @@ std::filesystem::path find_program(const std::string& name);
 ///
 /// Errors    ProgramError: it cannot be executed.
 [[noreturn]] void execute(const std::filesystem::path& program, const Words& arguments);
+
+/// Executes a program on simulated GPUs as a child of this process, which has the findings of all processes that the
+/// program starts, however they end.
+///
+/// Threads   the process has no other thread.
+/// Errors    DeviceError if the system runs out of processes or files.
+class ProgramWatch {
+ public:
+  ProgramWatch();
+
+  /// The path of RunOptions::record, while this process lives.
+  std::string record() const;
+  /// Executes the program, and kills what it started and left. Signals that this process is sent go to the program.
+  ///
+  /// Returns   its exit code, 128 + n for signal n; kTimeLimitExitCode if it goes on after `limit_s`.
+  int run(const std::filesystem::path& program, const Words& words, std::optional<double> limit_s);
+  /// Prints a summary of each process that has not printed its own, and writes the JSON file `path`: with %p, which
+  /// stands for the process id, one for each process; empty: none.
+  ///
+  /// Returns   whether there was an error.
+  /// Errors    DeviceError if a file cannot be written.
+  bool report(const std::string& path) const;
+
+ private:
+  UniqueFd record_;
+  pid_t program_ = -1;
+};
 
 /// What the dynamic linker and CUDA will do with a program.
 struct ProgramFile {

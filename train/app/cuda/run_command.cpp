@@ -99,9 +99,11 @@ CommandLine command_line(CudaRunOptions& options) {
                   value_option("suppressions", "FILE", "findings to leave out: a line for each, see docs/cuda.md",
                                parse_suppressions, options.suppressions),
                   new_file_option("json", "FILE.json",
-                                  "JSON file for findings and counters; an existing one is replaced", options.json),
+                                  "JSON file for findings and counters, %p in its name: one for each process; an "
+                                  "existing one is replaced",
+                                  options.json),
                   integer_option("error-exitcode",
-                                 "exit code where there are findings and the program ends with 0 (default 0)",
+                                 "exit code where there are errors and the program ends with 0 (default 0)",
                                  {.least = 0, .most = 255}, options.error_exitcode),
                   value_option("time-limit", "TIME", "longest time that the program runs: 30s, 10m (default unlimited)",
                                parse_seconds, options.time_limit_s)},
@@ -114,7 +116,7 @@ CommandLine command_line(CudaRunOptions& options) {
           "programs that it starts get the same environment.\n\n" +
           exit_codes_text({{-1, "that of the program"},
                            {kUsage, {}},
-                           {kEnvironment, "this gradring came without the library"},
+                           {kEnvironment, "this gradring came without the library, or cannot write the JSON file"},
                            {simulated_gpu::kTimeLimitExitCode, "the time limit has passed"},
                            {kCannotExecute, {}},
                            {kNotFound, {}}})};
@@ -187,7 +189,7 @@ void set_environment(const RunOptions& options, const fs::path& folder) {
   ::setenv(simulated_gpu::kRunOptionsVariable, text_of(options).c_str(), 1);
 }
 
-void run(CudaRunOptions& options, Words words) {
+int run(CudaRunOptions& options, Words words) {
   if (!words.empty() && words.front() == "--") words.erase(words.begin());
   if (words.empty())
     throw UsageError(
@@ -202,8 +204,13 @@ void run(CudaRunOptions& options, Words words) {
   } catch (const ReadError& error) {
     throw ProgramError(fmt::format("{} {}", program.string(), error.what()), kCannotExecute);
   }
-  set_environment(options, folder);
-  execute(program, words);
+  ProgramWatch watch;
+  RunOptions of_program = options;
+  of_program.json.clear();
+  of_program.record = watch.record();
+  set_environment(of_program, folder);
+  const int code = watch.run(program, words, options.time_limit_s);
+  return watch.report(options.json) && code == 0 ? options.error_exitcode.value_or(0) : code;
 }
 
 }  // namespace

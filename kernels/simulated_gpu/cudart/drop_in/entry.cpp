@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The begin and the end of another program's process: options from its environment, and what is printed at the end.
+#include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -28,7 +31,10 @@ namespace gradring::simulated_gpu {
 namespace {
 
 constexpr int kBadOptionsExitCode = 125;
-pid_t process_of_begin = 0;
+/// "4711.83": the process, and when it began to use the library, as a number of the clock.
+std::string process_name;
+/// Whether a call failed because the process is a copy by fork of one that used CUDA.
+std::atomic<bool> has_failed_copy{false};
 
 /// Never destroyed: threads read it until the process ends.
 RunOptions& options() {
@@ -93,10 +99,27 @@ std::string report_json(const FindingLog& findings, std::span<const LaunchCounts
   nlohmann::json report = nlohmann::json::parse(findings.json());
   report["launches"] = nlohmann::json::array();
   for (const LaunchCounts* launch : launches) report["launches"].push_back(to_json(*launch));
-  return report.dump(1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return report.dump(options().record.empty() ? 1 : -1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// Tells the process that watches: a line of its record, which is written as one.
+void record(const char* what, const std::string& json) {
+  if (options().record.empty()) return;
+  const std::string line = "{\"process\": \"" + process_name + "\", \"" + what + "\": " + json + "}\n";
+  const int file = ::open(options().record.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
+  const bool is_written = file >= 0 && ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
+  if (file >= 0) ::close(file);
+  if (!is_written)
+    std::fprintf(stderr, "simulated GPU: cannot report to gradring cuda run by %s\n", options().record.c_str());
+}
+
+void note_finding(const std::string& json) {
+  if (is_left_to_parent()) has_failed_copy = true;
+  record("finding", json);
 }
 
 void write_report(const FindingLog& findings, std::span<const LaunchCounts* const> launches) {
+  if (!options().record.empty()) return record("report", report_json(findings, launches));
   if (options().json.empty()) return;
   std::ofstream file(options().json);
   file << report_json(findings, launches) << "\n";
@@ -122,10 +145,22 @@ bool summarize(Runtime& rt) {
 
 /// After what the program registered by atexit, and its static destructors: they were registered later.
 void end(int exit_code, void*) {
-  if (::getpid() != process_of_begin) return;  // a copy by fork, which has no threads
-  Runtime* const rt = end_of_process();
-  if (rt == nullptr) return write_report(FindingLog(), {});
-  if (summarize(*rt) && exit_code == 0 && options().error_exitcode) end_with(*options().error_exitcode);
+  const bool is_in_host_function = this_thread().in_host_function;  // the program goes on in other threads
+  Runtime* const rt = is_left_to_parent() ? nullptr : end_of_process();
+  if (rt == nullptr && !is_left_to_parent()) return write_report(FindingLog(), {});
+  const bool has_errors = rt != nullptr ? summarize(*rt) : has_failed_copy.load();
+  if (has_errors && exit_code == 0 && options().error_exitcode) end_with(*options().error_exitcode);
+  if (is_in_host_function) end_with(exit_code);
+}
+
+void name_process() {
+  process_name =
+      std::to_string(::getpid()) + "." + std::to_string(std::chrono::steady_clock::now().time_since_epoch().count());
+}
+
+void begin_copy_by_fork() {
+  leave_to_parent();
+  name_process();
 }
 
 void end_after(std::chrono::duration<double> limit) {
@@ -142,7 +177,8 @@ void end_after(std::chrono::duration<double> limit) {
 
 void begin() {
   if (const char* const text = std::getenv(kRunOptionsVariable)) options() = run_options_from(text);
-  process_of_begin = ::getpid();
+  name_process();
+  ::pthread_atfork(nullptr, nullptr, &begin_copy_by_fork);
   leave_end_to_caller();
   configure({.card = options().gpu,
              .devices = options().gpus,
@@ -150,8 +186,10 @@ void begin() {
              .threads = options().threads,
              .findings = {.goes_on = true, .formal = options().formal, .suppressions = text_in(options().suppressions)},
              .is_strict = false,
-             .counts = options().counters});
+             .counts = options().counters,
+             .on_finding = &note_finding});
   ::on_exit(&end, nullptr);
+  record("began", "true");
   if (options().time_limit_s) std::thread(&end_after, std::chrono::duration<double>(*options().time_limit_s)).detach();
 }
 

@@ -110,6 +110,11 @@ void resolve_local(const Operation& operation, Warp& warp, Mask active, Access a
                 joined("local memory is ", verb(access), " out of bounds: ", bytes_at(bytes, addresses.lane[lane]),
                        "; expected ", kFirstLocalAddress, " to ", kFirstLocalAddress + warp.local_bytes()),
                 FindingKind::out_of_bounds);
+    if (offset + bytes > warp.calls().local_end(lane)) [[unlikely]]
+      note_finding(warp, FindingKind::undefined_value, operation, lane, [&] {
+        return joined("local memory of a device function that has returned is ", verb(access), ": ",
+                      bytes_at(bytes, addresses.lane[lane]));
+      });
     std::uint8_t* const written = warp.local_written(lane) + offset;
     if (access == Access::read && !all_written(written, bytes))
       note_unwritten(operation, warp, lane, written, bytes, StateSpace::local,

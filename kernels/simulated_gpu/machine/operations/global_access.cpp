@@ -7,17 +7,17 @@
 namespace gradring::simulated_gpu {
 namespace {
 
-/// Whether st writes what is in global memory already: of interest only to those who tell findings apart.
-bool is_silent(const Operation& operation, Warp& warp, Mask active, const Addresses& addresses,
-               const AccessDetails* stored) {
-  if (stored == nullptr) return false;
-  for (; active != 0; active &= active - 1) {
-    const unsigned lane = lowest_lane(active);
+/// The lanes of st that write what is in global memory already: of interest only to those who tell findings apart.
+Mask silent_lanes(const Operation& operation, Warp& warp, Mask active, const Addresses& addresses,
+                  const AccessDetails* stored) {
+  if (stored == nullptr) return 0;
+  Mask silent = 0;
+  for_each_lane(active, [&](unsigned lane) {
     const StoredBytes bytes = stored_bytes(operation, warp, *stored, lane);
-    if (std::memcmp(bytes.data(), reinterpret_cast<const void*>(addresses.lane[lane]), stored->bytes) != 0)
-      return false;
-  }
-  return true;
+    if (std::memcmp(bytes.data(), reinterpret_cast<const void*>(addresses.lane[lane]), stored->bytes) == 0)
+      silent |= kLaneBits[lane];
+  });
+  return silent;
 }
 
 [[noreturn]] void fail_outside(const Operation& operation, Warp& warp, unsigned lane, Access access, unsigned bytes,
@@ -61,8 +61,8 @@ void compare_in_block(const Operation& operation, Warp& warp, Mask active, Acces
     const auto race = words.note(addresses.lane[lane], bytes, access == Access::write, warp.thread_index(lane), clocks);
     if (!race) [[likely]]
       return;
-    const bool is_same =
-        access == Access::write && race->was_write && is_silent(operation, warp, kLaneBits[lane], addresses, stored);
+    const bool is_same = access == Access::write && race->was_write &&
+                         silent_lanes(operation, warp, kLaneBits[lane], addresses, stored) != 0;
     note_finding(warp, is_same ? FindingKind::same_value : FindingKind::global_race, operation, lane, [&] {
       return joined("race in global memory: ", warp.block().global().memory().describe(addresses.lane[lane], bytes),
                     ", are ", verb(access), ", and were ", race->was_write ? "written" : "read", " by ",
@@ -75,9 +75,9 @@ void note_access(const Operation& operation, Warp& warp, Mask active, Access acc
                  const Addresses& addresses, const Span& span, std::uint64_t allocation, const AccessDetails* stored) {
   GlobalAccesses* const accesses = warp.block().accesses();
   if (accesses == nullptr) return;
-  const bool is_row = span.is_consecutive && active == kAllLanes;
-  const bool silent = warp.block().findings() != nullptr && access == Access::write && !is_row &&
-                      is_silent(operation, warp, active, addresses, stored);
+  const Mask silent = warp.block().findings() != nullptr && access == Access::write
+                          ? silent_lanes(operation, warp, active, addresses, stored)
+                          : 0;
   accesses->note(operation, warp.index(), access, active, bytes, addresses.lane, span.first, span.last + bytes,
                  span.is_consecutive, allocation, silent);
   GlobalWords* const words = warp.block().global_words();
@@ -157,6 +157,7 @@ bool resolve_global(const Operation& operation, Warp& warp, Mask active, Access 
     std::memset(written, 1, extent);
     return false;
   }
+  if (is_one_address && all_written(written, bytes)) return true;
   for_each_lane(
       active, [&](unsigned lane) { touch_global(operation, warp, lane, access, bytes, *block, addresses.lane[lane]); });
   return is_one_address;

@@ -48,6 +48,20 @@ TEST_F(Devices, HaveTheLimitsOfTheirCards) {
   }
 }
 
+TEST_F(Devices, RejectLimitsThatNoCardHas) {
+  restart({.is_strict = false});
+  for (const auto& [limit, most] : {std::pair(cudaLimitStackSize, std::size_t{512} << 10),
+                                    std::pair(cudaLimitMaxL2FetchGranularity, std::size_t{128}),
+                                    std::pair(cudaLimitMallocHeapSize, std::size_t{1} << 30)}) {
+    ok(cudaDeviceSetLimit(limit, most));
+    EXPECT_EQ(cudaDeviceSetLimit(limit, SIZE_MAX), cudaErrorInvalidValue);
+    std::size_t value = 0;
+    ok(cudaDeviceGetLimit(&value, limit));
+    EXPECT_EQ(value, most);
+  }
+  expect_fault("limit 0 is 18446744073709551615; expected at most 524288");
+}
+
 TEST_F(Devices, AreThoseThatTheEnvironmentShows) {
   const auto buses_with = [](const char* visible) {
     ::setenv("CUDA_VISIBLE_DEVICES", visible, 1);

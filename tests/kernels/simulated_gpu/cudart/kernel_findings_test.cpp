@@ -66,6 +66,9 @@ TEST_F(Kernels, GoOnAfterFindings) {
   EXPECT_EQ(findings[0].kind, FindingKind::not_written);
   EXPECT_EQ(findings[0].count, 5u);
   EXPECT_EQ(findings[1].kind, FindingKind::stream_race);
+  EXPECT_EQ(findings[1].kernel, "add_one");
+  EXPECT_EQ(findings[1].instruction, "st.global.u32 [%rd3], %r2;");
+  EXPECT_EQ(findings[1].other.value().kernel, "add_one");
 }
 
 void fail_test(void*) { ADD_FAILURE() << "a function of the host behind a failure"; }

@@ -50,6 +50,39 @@ TEST_F(Memory, OfACardEnds) {
   EXPECT_EQ(data, nullptr);
 }
 
+/// Sizes whose products do not fit a size_t, or sums with what is taken already.
+TEST_F(Memory, OfSizesThatOverflowIsRejected) {
+  restart({.is_strict = false});
+  constexpr std::size_t kHalf = std::size_t{1} << 63;
+  void* data = nullptr;
+  std::size_t pitch = 0;
+  ok(cudaMalloc(&data, 4096));
+  for (const std::size_t bytes : {SIZE_MAX, SIZE_MAX - 4095, SIZE_MAX - 8191}) {
+    EXPECT_EQ(cudaMalloc(&data, bytes), cudaErrorMemoryAllocation) << bytes;
+    EXPECT_EQ(cudaHostAlloc(&data, bytes, 0), cudaErrorMemoryAllocation) << bytes;
+    EXPECT_EQ(cudaMallocManaged(&data, bytes, cudaMemAttachGlobal), cudaErrorMemoryAllocation) << bytes;
+    EXPECT_EQ(cudaMallocPitch(&data, &pitch, bytes, 1), cudaErrorMemoryAllocation) << bytes;
+  }
+  EXPECT_EQ(cudaMallocPitch(&data, &pitch, 1, kHalf), cudaErrorMemoryAllocation);
+  cudaPitchedPtr pitched{};
+  EXPECT_EQ(cudaMalloc3D(&pitched, {512, kHalf, 2}), cudaErrorMemoryAllocation);
+  EXPECT_EQ(cudaMalloc3D(&pitched, {1, 1 << 30, kHalf}), cudaErrorMemoryAllocation);
+  ok(cudaMalloc(&data, 4096));
+  char host[64];
+  EXPECT_EQ(cudaMemcpy2D(host, 32, data, kHalf, 32, 3, cudaMemcpyDeviceToHost), cudaErrorInvalidValue);
+  EXPECT_EQ(cudaMemset2D(data, kHalf, 0, 32, 3), cudaErrorInvalidValue);
+  expect_fault("which are too many");
+}
+
+/// The system allows a process 65,530 parts of memory that differ.
+TEST_F(Memory, MayHaveVeryManyBlocks) {
+  restart({.is_strict = false});
+  std::vector<void*> blocks(70'000);
+  for (void*& block : blocks) ASSERT_EQ(cudaMalloc(&block, 4), cudaSuccess);
+  ok(cudaMemset(blocks.back(), 0, 4));
+  for (void* const block : blocks) ASSERT_EQ(cudaFree(block), cudaSuccess);
+}
+
 TEST_F(Memory, MayBeUsedBehindItsAllocation) {
   const cudaStream_t stream = make_stream();
   void* data = nullptr;
@@ -251,6 +284,8 @@ TEST_F(Memory, FailuresStayAndSayWhy) {
       cudaGetErrorString(cudaErrorIllegalAddress),
       testing::AllOf(testing::StartsWith("an illegal memory access was encountered; the simulated GPU found: cuda:0:"),
                      testing::HasSubstr("cudaMemsetAsync")));
+  std::uint32_t of_nobody = 0;
+  EXPECT_EQ(cudaFree(&of_nobody), cudaErrorIllegalAddress) << "which would be a misuse";
   EXPECT_EQ(runtime().faults.texts().size(), 1u) << "reported once";
   ok(cudaSetDevice(1));
   finish(make_stream());  // another device goes on

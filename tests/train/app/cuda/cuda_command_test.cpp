@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <utility>
 
 #include "kernels/base/file.h"
 #include "kernels/simulated_gpu/run_options.h"
@@ -103,10 +104,39 @@ TEST_F(CudaCommand, GivesScriptsTheEnvironmentAndReturnsTheirExitCode) {
                             .counters = true,
                             .kernel = "^sum",
                             .time_limit_s = 60,
-                            .json = place_.path("r.json"),
                             .error_exitcode = 9,
                             .formal = true};
-  EXPECT_EQ(simulated_gpu::run_options_from(end.out.substr(line + 1)), expected);
+  RunOptions found = simulated_gpu::run_options_from(end.out.substr(line + 1));
+  EXPECT_THAT(std::exchange(found.record, ""), ContainsRegex("^/proc/[0-9]+/fd/[0-9]+$"));
+  EXPECT_EQ(found, expected);
+}
+
+/// Whether the process is there, other than as one that nobody has waited for.
+bool is_alive(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  return !text.empty() && text.find(") Z ") == text.npos;
+}
+
+TEST_F(CudaCommand, LeavesNothingOfAProgramBehind) {
+  need_library();
+  if (IsSkipped()) return;
+  const std::string leaves = script("leaves", "#!/bin/sh\nsetsid sleep 300 >&2 & echo $!\n");
+  const ProgramEnd ended = run({leaves});
+  EXPECT_EQ(ended.code, 0);
+  EXPECT_FALSE(is_alive(ended.out.substr(0, ended.out.find('\n')))) << ended.out;
+  EXPECT_THAT(ended.err, HasSubstr("killed 1 process that the program left"));
+  const ProgramEnd late = run({"--time-limit", "1s", "sh", "-c", "setsid sleep 300 & echo $!; sleep 300"});
+  EXPECT_EQ(late.code, 124);
+  EXPECT_THAT(late.err, HasSubstr("the time limit of 1 s is over"));
+  EXPECT_FALSE(is_alive(late.out.substr(0, late.out.find('\n')))) << late.out;
+}
+
+TEST_F(CudaCommand, ReturnsTheCodeOfASignal) {
+  need_library();
+  if (IsSkipped()) return;
+  EXPECT_EQ(run({"sh", "-c", "kill -SEGV $$"}).code, 139);
+  EXPECT_EQ(run({"sh", "-c", "kill -TERM $PPID; sleep 300"}).code, 143) << "which it passes on";
 }
 
 TEST_F(CudaCommand, FindsProgramsAlongPathAndPassesArgumentsOn) {
@@ -261,6 +291,77 @@ TEST_F(RaceProgram, WritesItsFindingsAsJson) {
   EXPECT_EQ(check.code, 0) << check.out << check.err;
   EXPECT_THAT(check.out,
               AllOf(HasSubstr("shared-race reverse "), HasSubstr("reverse.cu:9"), HasSubstr("\n1 launches")));
+}
+
+/// Ends in the way that its argument says, after blocks have stored different values to one word.
+constexpr const char* kEnds = R"(#include <cstdio>
+#include <cstdlib>
+#include <sys/wait.h>
+#include <unistd.h>
+__global__ void race(int* data) { *data = blockIdx.x; }
+void launch() {
+  int* data;
+  cudaMalloc(&data, 4);
+  race<<<2, 1>>>(data);
+  cudaDeviceSynchronize();
+  cudaFree(data);
+}
+int main(int, char** arguments) {
+  const char how = arguments[1][0];
+  if (how == 'f') {
+    if (fork() == 0) {
+      launch();
+      _exit(0);
+    }
+    wait(nullptr);
+    return 0;
+  }
+  launch();
+  if (how == 'a') abort();
+  if (how == 'q') _exit(0);
+  if (how == 'k') kill(getpid(), SIGKILL);
+})";
+
+class ProgramThatEnds : public RaceProgram {
+ protected:
+  void SetUp() override {
+    RaceProgram::SetUp();
+    if (IsSkipped()) return;
+    std::ofstream(place_.path("ends.cu")) << kEnds;
+    const ProgramEnd end = nvcc({place_.path("ends.cu"), "-o", "ends", "-cudart", "shared", "-lineinfo"});
+    ASSERT_EQ(end.code, 0) << end.err;
+  }
+  std::string text_of(const std::string& name) const {
+    std::ifstream file(place_.path(name));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+};
+
+TEST_F(ProgramThatEnds, IsJudgedHoweverItEnds) {
+  const std::pair<const char*, int> cases[] = {{"abort", 134}, {"quit", 9}, {"kill", 137}, {"fork", 9}, {"main", 9}};
+  for (const auto& [how, code] : cases) {
+    SCOPED_TRACE(how);
+    const ProgramEnd end = run({"--error-exitcode", "9", "--json", "report.json", "./ends", how});
+    EXPECT_EQ(end.code, code);
+    EXPECT_THAT(end.err, AllOf(HasSubstr("race in global memory"), ContainsRegex("1 error,|errors: 1,")));
+    EXPECT_THAT(text_of("report.json"),
+                AllOf(HasSubstr("\"errors\": 1"), HasSubstr("\"kind\": \"block-race\""), HasSubstr("ends.cu")));
+  }
+}
+
+TEST_F(ProgramThatEnds, HasAReportForEachProcessThatIsStarted) {
+  const Words both = {"sh", "-c", "./ends main & ./ends abort; wait; exit 0"};
+  EXPECT_EQ(run(joined({"--json", "all.json"}, both)).code, 0);
+  EXPECT_THAT(text_of("all.json"), HasSubstr("\"errors\": 2"));
+  EXPECT_EQ(run(joined({"--error-exitcode", "9", "--json", "one-%p.json"}, both)).code, 9);
+  std::size_t reports = 0;
+  for (const auto& entry : fs::directory_iterator(place_.path("")))
+    if (const std::string name = entry.path().filename(); name.starts_with("one-")) {
+      ++reports;
+      EXPECT_EQ(name.find('%'), name.npos);
+      EXPECT_THAT(text_of(name), HasSubstr("\"errors\": 1"));
+    }
+  EXPECT_EQ(reports, 2u);
 }
 
 }  // namespace

@@ -125,8 +125,29 @@ TEST_F(DropIn, RejectsSuppressionsThatItCannotRead) {
 
 TEST_F(DropIn, ReportsMemoryThatIsLeft) {
   const ProgramEnd end = run("leak", {.error_exitcode = 7});
-  EXPECT_EQ(end.code, 7);
-  EXPECT_THAT(end.err, HasSubstr("not given back: 1 of cudaMalloc, 100 bytes"));
+  EXPECT_EQ(end.code, 0);
+  EXPECT_THAT(end.err,
+              AllOf(HasSubstr("warning: at the end of the process, not given back: 1 of cudaMalloc, 100 bytes"),
+                    HasSubstr("0 errors, 1 warning")));
+}
+
+TEST_F(DropIn, EndsByExitInAHostFunction) {
+  const ProgramEnd end = run("exit_in_callback");
+  EXPECT_EQ(end.code, 5);
+  EXPECT_THAT(end.err,
+              AllOf(HasSubstr("exit: a call by a function that cudaLaunchHostFunc enqueued"), HasSubstr("1 error")));
+}
+
+/// CUDA may be used by a child that was forked before, and by no child that was forked after its first call.
+TEST_F(DropIn, JudgesChildrenByFork) {
+  const ProgramEnd before = run("fork_before", {.error_exitcode = 7});
+  EXPECT_EQ(before.code, 0);
+  EXPECT_EQ(before.out, "cudaSuccess cudaSuccess\n");
+  EXPECT_THAT(before.err, HasSubstr("not given back: 1 of cudaMalloc, 4 bytes"));
+  const ProgramEnd after = run("fork_after", {.error_exitcode = 7});
+  EXPECT_EQ(after.code, 7);
+  EXPECT_EQ(after.out, "cudaErrorInitializationError cudaErrorInitializationError\n");
+  EXPECT_THAT(after.err, HasSubstr("cudaMalloc: a call in a child process, forked after CUDA was used"));
 }
 
 TEST_F(DropIn, EndsAfterItsTimeLimit) {

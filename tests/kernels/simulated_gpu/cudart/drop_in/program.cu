@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A program as anyone writes it: the first argument says which part runs. It knows nothing of gradring.
 #include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cassert>
 #include <cstdio>
@@ -195,6 +197,30 @@ int endless() {
   }
 }
 
+int exit_in_callback() {
+  CHECK(cudaLaunchHostFunc(
+      nullptr, [](void*) { std::exit(5); }, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  for (;;) pause();
+}
+
+/// The exit code of a child that calls CUDA, after the parent has called it or not.
+int fork_and_call(bool has_called) {
+  if (has_called) CHECK(cudaFree(nullptr));
+  const pid_t child = fork();
+  if (child == 0) {
+    int* data;
+    const cudaError_t result = cudaMalloc(&data, 4);
+    std::printf("%s %s\n", cudaGetErrorName(result), cudaGetErrorName(cudaDeviceSynchronize()));
+    std::exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WEXITSTATUS(status);
+}
+int fork_before() { return fork_and_call(false); }
+int fork_after() { return fork_and_call(true); }
+
 /// Of libcuda.so.1, which this program is not linked with.
 int driver_errors() {
   using GetName = int (*)(int, const char**);
@@ -222,6 +248,9 @@ int main(int, char** arguments) {
                {"leak", leak},
                {"endless", endless},
                {"pending", pending},
+               {"exit_in_callback", exit_in_callback},
+               {"fork_before", fork_before},
+               {"fork_after", fork_after},
                {"driver_errors", driver_errors}};
   for (const auto& part : parts)
     if (std::strcmp(arguments[1], part.name) == 0) return part.run();
