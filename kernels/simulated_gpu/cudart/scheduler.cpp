@@ -14,6 +14,7 @@ struct Scheduler::Work {
   double begin = 0;  // counted seconds: the latest end of what it waited for
   double end = 0;
   std::atomic<bool> done{false};
+  mutable bool is_awaited = false;
 };
 
 namespace {
@@ -80,6 +81,8 @@ Scheduler::WorkPtr Scheduler::enqueue(Spec spec, std::span<const WorkPtr> after)
     std::const_pointer_cast<Work>(other)->dependents.push_back(work);
     ++work->unmet;
   }
+  // If other work is ready, the device knows when to look again.
+  const bool is_news = work->unmet == 0 && (ready_.empty() || !work->spec.run);
   if (work->unmet == 0) {
     if (work->spec.run)
       ready_.push_back(work);
@@ -87,7 +90,7 @@ Scheduler::WorkPtr Scheduler::enqueue(Spec spec, std::span<const WorkPtr> after)
       complete(work, 0);
   }
   last_call_ = std::chrono::steady_clock::now();
-  changed_.notify_all();
+  if (is_news) changed_.notify_all();
   return work;
 }
 
@@ -139,6 +142,7 @@ void Scheduler::wait(const WorkPtr& work) {
   std::unique_lock lock(mutex_);
   add_request(work);
   if (!work) return;
+  work->is_awaited = true;
   changed_.wait(lock, [&] { return stopping_ || work->done; });
   if (work->done) host_knows(work->order.done_with());
 }
@@ -149,7 +153,9 @@ void Scheduler::wait_for_all() {
   if (!unfinished_.empty()) {
     requests_.push_back({last, nullptr});
     changed_.notify_all();
+    const auto awaited = awaited_.insert(last);
     changed_.wait(lock, [&] { return stopping_ || unfinished_.empty() || *unfinished_.begin() > last; });
+    awaited_.erase(awaited);
   }
   if (!stopping_) known_to_host_.add_all_up_to(last);
 }
@@ -238,8 +244,9 @@ void Scheduler::run(std::unique_lock<std::mutex>& lock, const MutableWork& work)
   }  // what it holds is destroyed without the lock
   lock.lock();
   --running_;
-  complete(work, seconds);
-  changed_.notify_all();
+  bool is_news = complete(work, seconds) || work->spec.on_host || stopping_;
+  if (!awaited_.empty()) is_news |= unfinished_.empty() || *unfinished_.begin() > *awaited_.begin();
+  if (is_news) changed_.notify_all();
 }
 
 void Scheduler::serve_host() {
@@ -253,7 +260,8 @@ void Scheduler::serve_host() {
   }
 }
 
-void Scheduler::complete(const MutableWork& first, double seconds) {
+bool Scheduler::complete(const MutableWork& first, double seconds) {
+  bool is_awaited = false;
   first->end = first->begin + seconds;
   std::vector<MutableWork> finished = {first};
   while (!finished.empty()) {
@@ -261,6 +269,7 @@ void Scheduler::complete(const MutableWork& first, double seconds) {
     finished.pop_back();
     unfinished_.erase(work->order.number);
     work->done.store(true, std::memory_order_release);
+    is_awaited |= work->is_awaited;
     for (const MutableWork& dependent : std::exchange(work->dependents, {})) {
       dependent->begin = std::max(dependent->begin, work->end);
       if (--dependent->unmet > 0) continue;
@@ -272,6 +281,7 @@ void Scheduler::complete(const MutableWork& first, double seconds) {
       }
     }
   }
+  return is_awaited;
 }
 
 }  // namespace gradring::simulated_gpu

@@ -89,7 +89,8 @@ class Scheduler {
   void serve_host();
   void perform(std::unique_lock<std::mutex>& lock, const MutableWork& work);
   void run(std::unique_lock<std::mutex>& lock, const MutableWork& work);
-  void complete(const MutableWork& work, double seconds);
+  /// Returns   whether somebody waits for what is done now.
+  bool complete(const MutableWork& work, double seconds);
   /// Null if nothing may run now.
   MutableWork next();
   MutableWork best_ready(std::uint64_t limit);
@@ -109,7 +110,8 @@ class Scheduler {
   KnownDone known_to_host_;
   std::vector<std::optional<std::uint64_t>> lanes_;  // by number - 1; empty for work that only joins others
   std::vector<MutableWork> ready_;
-  std::set<std::uint64_t> unfinished_;  // numbers
+  std::set<std::uint64_t> unfinished_;    // numbers
+  std::multiset<std::uint64_t> awaited_;  // by wait_for_all(): numbers up to these
   std::deque<Request> requests_;
   std::deque<MutableWork> host_queue_;
   int running_ = 0;  // being performed now, by either thread

@@ -60,7 +60,7 @@ void Block::begin(const Extent& index) {
   std::size_t shared_bytes = program_.kernel->static_shared_bytes + launch_.dynamic_shared_bytes;
   if (program_.uses_reserved_shared) shared_bytes = (shared_bytes + 127) / 128 * 128 + Program::kReservedSharedBytes;
   shared_.begin_block(shared_bytes, program_.smallest_access, warp_count(), options_.checks_races);
-  barriers_.fill({});
+  if (std::exchange(uses_barriers_, false)) barriers_.fill({});
   clock_.clear();
   mbarriers_.clear();
   tensor_copies_.clear();
@@ -154,6 +154,7 @@ Block::Barrier& Block::barrier_of(const Operation& operation, Warp& warp, unsign
   const unsigned expected = warp.row<std::uint32_t>(operation.b)[lane];
   if (expected % kWarpSize != 0)
     warp.fail(operation, lane, joined("a barrier is for ", expected, " threads; expected a multiple of the warp's 32"));
+  uses_barriers_ = true;
   Barrier& barrier = barriers_[number];
   if (barrier.threads != 0 && barrier.expected != expected)
     warp.fail(operation, lane,

@@ -205,6 +205,7 @@ class Block {
   std::vector<std::unique_ptr<Warp>> warps_;
   std::array<Mask, 4> in_state_{};  ///< warps, by State
   std::array<Barrier, 16> barriers_;
+  bool uses_barriers_ = false;
   std::uint64_t linear_index_ = 0;
   std::uint64_t draws_ = 0;
   std::uint64_t executed_ = 0;

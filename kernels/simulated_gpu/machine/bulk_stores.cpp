@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "kernels/simulated_gpu/machine/block.h"
 #include "kernels/simulated_gpu/machine/fault_report.h"
@@ -10,6 +11,7 @@
 namespace gradring::simulated_gpu {
 
 void BulkStores::start(const Operation& operation, Warp& warp, unsigned lane, Request request) {
+  is_used_ = true;
   Block& block = warp.block();
   std::erase_if(request.chunks, [](const BoxChunk& chunk) { return chunk.bytes == 0; });
   for (const BoxChunk& chunk : request.chunks) {
@@ -59,6 +61,7 @@ void BulkStores::end_block(Warp& warp) {
 }
 
 void BulkStores::clear() {
+  if (!std::exchange(is_used_, false)) return;
   committed_.fill(0);
   pending_.clear();
   done_ = {};

@@ -33,6 +33,7 @@ class BulkStores {
   };
   void start(const Operation& operation, Warp& warp, unsigned lane, Request request);
   void commit(Mask lanes) {
+    is_used_ = true;
     for_each_lane(lanes, [&](unsigned lane) { ++committed_[lane]; });
   }
   /// For all but the newest `pending` groups. `reads_only`: shared memory may be used again.
@@ -55,6 +56,7 @@ class BulkStores {
 
   std::array<std::uint32_t, kWarpSize> committed_{};
   std::vector<Pending> pending_;
+  bool is_used_ = false;           ///< since clear()
   AccessClocks::Released done_{};  ///< what was read
 };
 

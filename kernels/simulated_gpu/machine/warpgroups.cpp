@@ -27,6 +27,7 @@ void Warpgroups::start(const Operation& operation, Warp& warp) {
 }
 
 void Warpgroups::commit(unsigned warp) {
+  is_used_ = true;
   WarpState& state = warps_[warp];
   state.groups.push_back(std::move(state.open));
   state.open.clear();

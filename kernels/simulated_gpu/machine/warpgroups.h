@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
 
 #include "kernels/simulated_gpu/machine/program.h"
@@ -43,11 +44,12 @@ class Warpgroups {
   static constexpr unsigned kWarps = 4;
 
   void begin_block(unsigned warps) {
+    if (warps == warps_.size() && !std::exchange(is_used_, false)) return;
     warps_.assign(warps, {});
     groups_.assign((warps + kWarps - 1) / kWarps, {});
   }
   /// wgmma.fence: registers that other instructions touched may be accumulators from now on.
-  void fence(unsigned warp) { warps_[warp].is_fenced = true; }
+  void fence(unsigned warp) { is_used_ = warps_[warp].is_fenced = true; }
   void start(const Operation& operation, Warp& warp);
   void commit(unsigned warp);
   /// Whether all but the newest `pending` groups of the warp have landed; false while another warp of its warpgroup
@@ -95,6 +97,7 @@ class Warpgroups {
   }
 
   Block& block_;
+  bool is_used_ = false;  ///< by the block
   std::vector<WarpState> warps_;
   std::vector<GroupState> groups_;
   std::vector<std::uint32_t> addresses_;

@@ -2,6 +2,7 @@
 #include "kernels/simulated_gpu/units/number_format.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -10,6 +11,13 @@ namespace {
 
 /// The stored mantissa is in the upper bits of a TF32.
 unsigned unused_bits(const NumberFormat& format) { return format.bits == 32 && format.mantissa == 10 ? 13 : 0; }
+
+/// std::ldexp, which takes long for an ExactNumber.
+ExactNumber scaled(ExactNumber number, int exponent) {
+  constexpr int kBias = 1023, kLeast = -1022;  // of a double
+  if (exponent < kLeast || exponent > kBias) return std::ldexp(number, exponent);
+  return number * std::bit_cast<double>(static_cast<std::uint64_t>(exponent + kBias) << 52);
+}
 
 }  // namespace
 
@@ -28,9 +36,9 @@ ExactNumber number_of(const NumberFormat& format, std::uint64_t bits) {
   else if (!format.has_infinity && exponent == most && mantissa == (std::uint64_t{1} << format.mantissa) - 1)
     value = std::numeric_limits<ExactNumber>::quiet_NaN();
   else if (exponent == 0)
-    value = std::ldexp(static_cast<ExactNumber>(mantissa), 1 - format.bias - static_cast<int>(format.mantissa));
+    value = scaled(static_cast<ExactNumber>(mantissa), 1 - format.bias - static_cast<int>(format.mantissa));
   else
-    value = std::ldexp(static_cast<ExactNumber>(mantissa | std::uint64_t{1} << format.mantissa),
+    value = scaled(static_cast<ExactNumber>(mantissa | std::uint64_t{1} << format.mantissa),
                        static_cast<int>(exponent) - format.bias - static_cast<int>(format.mantissa));
   return is_negative ? -value : value;
 }
@@ -65,8 +73,8 @@ std::uint64_t bits_of(const NumberFormat& format, ExactNumber number, RoundingMo
   // In units of the last place.
   const int exponent = std::max(std::ilogb(magnitude), 1 - format.bias);
   const int unit = exponent - static_cast<int>(format.mantissa);
-  const ExactNumber rounded = std::fabs(rounded_to_integer(std::ldexp(number, -unit), mode));
-  const ExactNumber value = std::ldexp(rounded, unit);
+  const ExactNumber rounded = std::fabs(rounded_to_integer(scaled(number, -unit), mode));
+  const ExactNumber value = scaled(rounded, unit);
   if (value > largest) {
     const bool goes_to_zero = mode == RoundingMode::to_zero || (mode == RoundingMode::down && !is_negative) ||
                               (mode == RoundingMode::up && is_negative);
@@ -76,7 +84,7 @@ std::uint64_t bits_of(const NumberFormat& format, ExactNumber number, RoundingMo
   const int top = std::ilogb(value);
   const int biased = top + format.bias;
   if (biased <= 0) return sign | static_cast<std::uint64_t>(rounded) << unused;  // subnormal
-  const auto mantissa = static_cast<std::uint64_t>(std::ldexp(value, static_cast<int>(format.mantissa) - top));
+  const auto mantissa = static_cast<std::uint64_t>(scaled(value, static_cast<int>(format.mantissa) - top));
   return sign | ((static_cast<std::uint64_t>(biased) << format.mantissa) |
                  (mantissa & ((std::uint64_t{1} << format.mantissa) - 1)))
                     << unused;

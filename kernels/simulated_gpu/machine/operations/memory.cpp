@@ -194,6 +194,25 @@ void translate_access(Decoder& decoder, Operation& operation) {
     operation.execute = synchronises ? store_of<true>(decoder, type, width) : store_of<false>(decoder, type, width);
 }
 
+/// As update(), if the lanes access one word: one after another in registers, and memory once. Returns whether one of
+/// them changed the value.
+template <class F, class T>
+bool update_one_word(T* word, Mask active, const T* b, T (&results)[kWarpSize]) {
+  const std::atomic_ref<T> value(*word);
+  T before = value.load();
+  T updated;
+  bool changes = false;
+  do {
+    updated = before;
+    for_each_lane(active, [&](unsigned lane) {
+      results[lane] = updated;
+      updated = F{}(updated, b[lane]);
+      changes |= !are_same(updated, results[lane]);
+    });
+  } while (!value.compare_exchange_weak(before, updated));
+  return changes;
+}
+
 template <class F, class T>
 void update(const Operation& operation, Warp& warp, Mask active) {
   const Addresses addresses = resolve_operand(operation, warp, active, Access::atomic);
@@ -201,6 +220,14 @@ void update(const Operation& operation, Warp& warp, Mask active) {
   const T* const b = warp.row<T>(operation.b);
   bool changes = false;
   bool is_new = false;
+  const std::uint64_t first = addresses.lane[lowest_lane(active)];
+  if ((active & ~lanes_where([&](std::uint64_t address) { return address == first; }, addresses.lane)) == 0) {
+    T results[kWarpSize];
+    changes = update_one_word<F>(reinterpret_cast<T*>(first), active, b, results);
+    for_each_lane(active,
+                  [&](unsigned lane) { is_new |= !are_same(std::exchange(d[lane], results[lane]), results[lane]); });
+    return note_atomic(operation, warp, first, changes, is_new);
+  }
   for_each_lane(active, [&](unsigned lane) {
     const std::atomic_ref<T> value(*reinterpret_cast<T*>(addresses.lane[lane]));
     T old = value.load();
@@ -209,7 +236,7 @@ void update(const Operation& operation, Warp& warp, Mask active) {
     changes |= !are_same(updated, old);
     is_new |= !are_same(std::exchange(d[lane], old), old);
   });
-  note_atomic(operation, warp, addresses.lane[lowest_lane(active)], changes, is_new);
+  note_atomic(operation, warp, first, changes, is_new);
 }
 
 template <class T>
