@@ -3,8 +3,10 @@
 import argparse
 import collections
 import json
+import os
 import pathlib
 import random
+import subprocess
 import sys
 import time
 
@@ -95,6 +97,13 @@ class Soak:
             self.say(f"{count:5}  refused: {message}")
 
 
+def python_with_onnx():
+    """The Python in which tests look for packages (tests/README.md), if it has onnx and onnxruntime; else None."""
+    python = os.environ.get("GRADRING_TEST_PYTHON") or "python3"
+    found = subprocess.run([python, "-c", "import onnx, onnxruntime"], capture_output=True, check=False)
+    return python if found.returncode == 0 else None
+
+
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--seed", type=int, required=True)
@@ -110,13 +119,14 @@ def main():
     options = arguments()
     began = time.monotonic()
     inputs.write_all(options.folder)
-    program = programs.Program(options.program, options.folder)
+    program = programs.Program(options.program, options.folder, python_with_onnx())
     has_gpu = program.run(["train", "--device", "cuda", "--simulate-gpu", "h100", "--steps", "1", "--dry-run"]).code == 0
     soak = Soak(program, sys.stdout)
     if options.repeat:
         soak.draw(json.loads(options.repeat) | {"checks": list(checks.CHECKS)})
     else:
-        soak.say(f"seed {options.seed}; simulated GPU: {'yes' if has_gpu else 'no, built without CUDA'}")
+        soak.say(f"seed {options.seed}; simulated GPU: {'yes' if has_gpu else 'no, built without CUDA'}; "
+                 f"onnxruntime: {'yes' if program.onnx_python else 'no, not installed'}")
         draw = random.Random(options.seed)
         count = 0
         while time.monotonic() - began < 60 * options.minutes and (options.draws == 0 or count < options.draws):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What must hold of a training, whatever its options. Each check raises Failure with what it found."""
 import json
+import pathlib
 import re
 import shlex
 import shutil
@@ -16,6 +17,7 @@ MODEL_FILE = "model.toml"
 # Run directories: undisturbed, interrupted, with other options of layout, on other ranks.
 RUN, RESUMED, OTHER_LAYOUT, OTHER_RANKS = "run", "resumed", "layout", "ranks"
 LARGEST_LOSS = 20  # of an evaluation; chance is log(5), and all rates of learning are small
+ONNX_PEER = pathlib.Path(__file__).parents[2] / "tests/train/app/commands/onnx_peer.py"
 INTERNAL = re.compile(r"\w+\.(cpp|h|cuh?):\d+|null pointer|std::|assertion", re.IGNORECASE)
 
 
@@ -346,17 +348,41 @@ def check_exports(case):
             raise Failure("exports", "values", f"{unequal[0]} of {name}.safetensors differs from the checkpoint's")
         expected = evaluate(case, ema)
         dataset = case.parts.get("dataset", draws.DEFAULTS["dataset"])
-        words = [word for word in dataset if word not in ("--broken", "skip")]
-        words = words[:4] if "--image-size" not in words else words[:4]
         model = ["--model", MODEL_FILE] if draws.has_file(case.parts) else \
             case.parts.get("model", draws.DEFAULTS["model"])
         for extension in ("safetensors", "pt"):
             if "--image-size" in dataset:
                 break  # eval takes no --image-size
-            found = evaluate(case, [*words, *model, "--normalize", normalization(case)], f"{name}.{extension}")
+            found = evaluate(case, [*dataset, *model, "--normalize", normalization(case)], f"{name}.{extension}")
             if found["loss"] != expected["loss"]:
                 raise Failure("exports", "loss",
                               f"eval {name}.{extension} finds loss {found['loss']}, the run {expected['loss']}")
+
+
+        check_onnx(case, name, ema)
+
+
+def check_onnx(case, name, ema):
+    """onnxruntime gives the logits of `eval` in FP32, where a Python has it."""
+    images = case.program.folder / data_folder(case) / "test.idx"
+    if not case.program.onnx_python or not images.exists():
+        return
+    ended = case.program.run(["eval", RUN, "--precision", "fp32", "--device", "cpu", *ema, "--logits", "out.eval.npy",
+                              "--force"])
+    if ended.code != 0:
+        raise failure_of("exports", "eval in FP32", ended)
+    peer = case.program.run_python([ONNX_PEER, "logits", f"{name}.onnx", str(images), "out.onnx.npy"])
+    if peer.code != 0:
+        raise failure_of("exports", f"onnxruntime with {name}.onnx", peer)
+    _, ours = inputs.read_npy(case.program.folder / "out.eval.npy")
+    _, theirs = inputs.read_npy(case.program.folder / "out.onnx.npy")
+    for a, b in zip(ours, theirs, strict=True):
+        if differ(a, b, 1e-4):
+            raise Failure("exports", "onnx", f"onnxruntime gives a logit {b} where eval gives {a}")
+
+
+def data_folder(case):
+    return case.parts.get("dataset", draws.DEFAULTS["dataset"])[3]
 
 
 def normalization(case):
@@ -367,10 +393,9 @@ def normalization(case):
 
 def check_predict(case):
     """`predict` of the test set's images as files gives the logits of `eval`."""
-    dataset = case.parts.get("dataset", draws.DEFAULTS["dataset"])
-    folder = case.program.folder / dataset[3]
+    folder = case.program.folder / data_folder(case)
     images = sorted((folder / "png").glob("*.png")) or sorted((folder / "test").glob("*/*.png"))
-    if not images or dataset[3] == "rgba":
+    if not images or data_folder(case) == "rgba":
         return
     names = [str(image.relative_to(case.program.folder)) for image in images]
     words = evaluation_words(case.parts)

@@ -149,19 +149,41 @@ KILLS = ["exit", "kill", "term", "steps", "restart"]
 RESUMES = ["same", "config", "another layout", "other ranks"]
 
 
+# Drawn twice as often as others: they change what a step computes, or which samples it has.
+FREQUENT = ("dataset", "batch", "optimizer", "groups", "ema", "augment", "sampler", "split", "precision", "ranks", "zero",
+            "recompute", "sync_batchnorm", "reproducible")
+FREQUENT_FEATURES = ("norm", "dropout")
+
+
+def some(draw, kinds, frequent, count):
+    """`count` kinds, each once."""
+    bag = [kind for kind in sorted(kinds) for _ in range(2 if kind in frequent else 1)]
+    chosen = []
+    while len(chosen) < count:
+        kind = draw.choice(bag)
+        chosen += [] if kind in chosen else [kind]
+    return chosen
+
+
 def drawn(draw, has_gpu):
-    """One draw: at least three parts beside the defaults, a model file in one half, a kill and a resume in one half."""
+    """One draw: at least three options beside the defaults, a model file in one half, a kill and a resume in one half."""
+    while True:
+        parts = any_draw(draw, has_gpu)
+        features = len(features_of(parts))
+        if len(set(parts) - {"kill", "resume", "step"}) - features + (features > 0) >= 3:
+            return parts
+
+
+def any_draw(draw, has_gpu):
     parts = {}
     if draw.random() < 0.5:
-        for feature in draw.sample(sorted(models.FEATURES), draw.randint(1, 5)):
+        for feature in some(draw, models.FEATURES, FREQUENT_FEATURES, draw.randint(1, 6)):
             parts[f"model.{feature}"] = draw.choice(models.FEATURES[feature])
     elif draw.random() < 0.3:
         parts["model"] = ["--model", draw.choice(BUILT_IN)]
-    kinds = [kind for kind in OPTIONS if kind != "device"]
-    count = 3 + min(int(draw.expovariate(0.4)), 6)
-    for kind in draw.sample(kinds, count):
+    for kind in some(draw, [kind for kind in OPTIONS if kind != "device"], FREQUENT, draw.randint(3, 9)):
         parts[kind] = draw.choice(OPTIONS[kind])
-    if has_gpu and draw.random() < 0.08:
+    if has_gpu and draw.random() < 0.06:
         parts["device"] = draw.choice(OPTIONS["device"])
         parts["length"] = ["--steps", str(draw.randint(3, 5))]
     if draw.random() < 0.5:
@@ -178,6 +200,8 @@ def allowed(parts, draw):
     drop_one("reproducible", "sampler")
     drop_one("reproducible", "batch")
     drop_one("nan", "save")
+    drop_one("reproducible", "wire")
+    drop_one("reproducible", "mean")
     if has_norm(parts) and "reproducible" in parts:
         parts["sync_batchnorm"] = ["--sync-batchnorm"]
     if "--data-parallel" in parts.get("ranks", []):

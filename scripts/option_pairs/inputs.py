@@ -69,7 +69,7 @@ def png(width, height, channels, pixels):
 
 
 def write_arrays(folder, channels, draw):
-    """Files for --dataset arrays, and test/0.png and so on: the test images, in their order."""
+    """Files for --dataset arrays, and the test images once more: png/000.png and so on, and test.idx for onnx_peer.py."""
     (folder / "png").mkdir(parents=True)
     for split, count in SAMPLES.items():
         labels = labels_of(count, draw)
@@ -78,6 +78,8 @@ def write_arrays(folder, channels, draw):
         write_npy(folder / f"{split}_images.npy", "|u1", shape, b"".join(images))
         write_npy(folder / f"{split}_labels.npy", "|u1", (count,), bytes(labels))
         if split == "test":
+            sizes = struct.pack(">4B4I", 0, 0, 8, 4, count, HEIGHT, WIDTH, channels)
+            (folder / "test.idx").write_bytes(sizes + b"".join(images))
             for i, pixels in enumerate(images):
                 (folder / "png" / f"{i:03}.png").write_bytes(png(WIDTH, HEIGHT, channels, pixels))
 

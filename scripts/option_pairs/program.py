@@ -34,8 +34,8 @@ class Ended:
 class Program:
     """The program in a folder of its own, which holds the data and the runs."""
 
-    def __init__(self, path, folder):
-        self.path, self.folder = path, folder
+    def __init__(self, path, folder, onnx_python=None):
+        self.path, self.folder, self.onnx_python = path, folder, onnx_python
         self.trainings = 0
         self.commands = []  # since forget(): what a report of a failure shows
         kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRADRING_", "OMP_", "SLURM_"))}
@@ -47,9 +47,12 @@ class Program:
 
     def start(self, words):
         self.commands.append(shlex.join(["gradring", *words]))
-        if "train" in words[:4]:
+        if "train" in words:
             self.trainings += 1
-        return subprocess.Popen([self.path, *words], cwd=self.folder, env=self.environment, text=True,
+        return self.start_any([self.path, *words])
+
+    def start_any(self, command):
+        return subprocess.Popen(command, cwd=self.folder, env=self.environment, text=True,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
                                 errors="replace", start_new_session=True)
 
@@ -65,6 +68,11 @@ class Program:
 
     def run(self, words):
         return self.wait(self.start(words), words)
+
+    def run_python(self, words):
+        """Runs a script with the Python that has onnxruntime."""
+        self.commands.append(shlex.join(["python3", *map(str, words)]))
+        return self.wait(self.start_any([self.onnx_python, "-B", *words]), words)
 
     def forget(self):
         self.commands = []
