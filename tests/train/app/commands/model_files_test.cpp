@@ -100,6 +100,18 @@ TEST_F(ModelFiles, TwoRanksTrainAndResumeWithoutTheFile) {
   ASSERT_EQ(repeated.code, 0) << repeated.err;
 }
 
+TEST_F(ModelFiles, DataParallelRejectsBatchNormWhereItIsPlanned) {
+  std::string text = kSmall;
+  text.replace(text.find("  { relu = \"relu1\" }"), 0, "  { batch_norm2d = \"bn1\" },\n");
+  write("small.toml", text);
+  for (const char* command : {"plan", "train"}) {
+    SCOPED_TRACE(command);
+    const ProgramEnd end = place_.run({command, "--model", "small.toml", "--data-parallel", "2"});
+    EXPECT_EQ(end.code, 2);
+    EXPECT_THAT(end.err, HasSubstr("--data-parallel does not split batch normalization"));
+  }
+}
+
 TEST_F(ModelFiles, BatchNormResumesToTheSameBits) {
   std::string text = kSmall;
   text.replace(text.find("  { relu = \"relu1\" }"), 0, "  { batch_norm2d = \"bn1\" },\n");
