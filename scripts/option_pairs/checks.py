@@ -14,8 +14,9 @@ import models
 import program as programs
 
 MODEL_FILE = "model.toml"
-# Run directories: undisturbed, interrupted, with other options of layout, on other ranks.
-RUN, RESUMED, OTHER_LAYOUT, OTHER_RANKS = "run", "resumed", "layout", "ranks"
+# Run directories: undisturbed, interrupted, with other options of layout, on other ranks, on another device.
+RUN, RESUMED, OTHER_LAYOUT, OTHER_RANKS, OTHER_DEVICE = "run", "resumed", "layout", "ranks", "device"
+ALWAYS = ("record", "kill", "device")  # checks of every draw that they fit
 LARGEST_LOSS = 20  # of an evaluation; log(5) is chance, and only batches of one sample diverge at these rates
 ONNX_PEER = pathlib.Path(__file__).parents[2] / "tests/train/app/commands/onnx_peer.py"
 INTERNAL = re.compile(r"\w+\.(cpp|h|cuh?):\d+|null pointer|std::|assertion", re.IGNORECASE)
@@ -60,7 +61,7 @@ def examine(program, parts, only=None):
     """Trains by a draw, and checks it. Returns the message of a refusal, or None of a training that went well.
 
     Raises Failure of the first check that fails. `only` is the name of one check, which shrinking repeats."""
-    for name in (RUN, RESUMED, OTHER_LAYOUT, OTHER_RANKS):
+    for name in (RUN, RESUMED, OTHER_LAYOUT, OTHER_RANKS, OTHER_DEVICE):
         shutil.rmtree(program.folder / name, ignore_errors=True)
     for path in program.folder.glob("out.*"):
         path.unlink()
@@ -75,7 +76,7 @@ def examine(program, parts, only=None):
     if ended.code != 0:
         return ended.cause
     for name, check in CHECKS.items():
-        if (only is None and (name in parts["checks"] or name in ("record", "kill"))) or name == only:
+        if (only is None and name in (*ALWAYS, *parts["checks"])) or name == only:
             check(case)
     return None
 
@@ -226,7 +227,8 @@ def resume(case, interrupted, how, more):
     if how == "config":
         length = parts.get("length", draws.DEFAULTS["length"])
         words = ["train", "--config", f"{RESUMED}/config.resolved.toml", "--run-dir", RESUMED, "--inject", "",
-                 "--resume", "auto", *length, *([] if "--steps" in length else ["--steps", "0"]), *parts.get("ranks", [])]
+                 "--resume", "auto", *length, *([] if "--steps" in length else ["--steps", "0"]),
+                 *parts.get("ranks", [])]
         return case.program.run([*parts.get("launcher", []), *words])
     if how == "another layout" and "--data-parallel" not in parts.get("ranks", []):
         if "--sync-every-pass" not in parts.get("zero", []):
@@ -281,7 +283,7 @@ def check_layout(case):
 
 
 def check_ranks(case):
-    """Another number of ranks gives equal bits with --reproducible, and equal losses to rounding where documents say so."""
+    """Other ranks give equal bits with --reproducible, and losses equal to rounding where docs/models.md says so."""
     parts = case.parts
     if "launcher" in parts or "--data-parallel" in parts.get("ranks", []):
         return
@@ -315,6 +317,19 @@ def check_ranks(case):
                                              f"{theirs.get(step)}, not {ours[step]}")
 
 
+def check_device(case):
+    """On a simulated GPU the losses are those of a CPU, to the rounding of 16 bits: also the draws of augmentation."""
+    if "device" not in case.parts:
+        return
+    ended = case.train(OTHER_DEVICE, parts=without(case.parts, "device"))
+    if ended.code != 0:
+        raise failure_of("device", "on a CPU the training", ended)
+    ours, theirs = case.run.losses(), programs.Run(case.program.folder, OTHER_DEVICE).losses()
+    for step in sorted(ours)[:3]:
+        if differ(ours[step], theirs.get(step), 3e-2):
+            raise Failure("device", "losses", f"the loss of step {step} is {ours[step]}, on a CPU {theirs.get(step)}")
+
+
 def own_tensors(case, averaged):
     """{name: (type, shape, bytes)} of the newest checkpoint."""
     checkpoint = case.run.newest_checkpoint()
@@ -342,7 +357,8 @@ def check_exports(case):
         exported = inputs.read_safetensors(case.program.folder / f"{name}.safetensors")
         ours = own_tensors(case, ema)
         if exported.keys() != ours.keys():
-            raise Failure("exports", "other tensors", f"{name}.safetensors has other tensors: {sorted(exported.keys() ^ ours.keys())}")
+            names = sorted(exported.keys() ^ ours.keys())
+            raise Failure("exports", "other tensors", f"{name}.safetensors has other tensors: {names}")
         unequal = [tensor for tensor in ours if ours[tensor] != exported[tensor]]
         if unequal:
             raise Failure("exports", "values", f"{unequal[0]} of {name}.safetensors differs from the checkpoint's")
@@ -357,8 +373,6 @@ def check_exports(case):
             if found["loss"] != expected["loss"]:
                 raise Failure("exports", "loss",
                               f"eval {name}.{extension} finds loss {found['loss']}, the run {expected['loss']}")
-
-
         check_onnx(case, name, ema)
 
 
@@ -429,4 +443,4 @@ def check_commands(case):
 
 # In the order in which they run. `end` and `dry run` precede them.
 CHECKS = {"record": check_record, "kill": check_kill, "layout": check_layout, "ranks": check_ranks,
-          "exports": check_exports, "predict": check_predict, "commands": check_commands}
+          "device": check_device, "exports": check_exports, "predict": check_predict, "commands": check_commands}

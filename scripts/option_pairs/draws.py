@@ -150,8 +150,8 @@ RESUMES = ["same", "config", "another layout", "other ranks"]
 
 
 # Drawn twice as often as others: they change what a step computes, or which samples it has.
-FREQUENT = ("dataset", "batch", "optimizer", "groups", "ema", "augment", "sampler", "split", "precision", "ranks", "zero",
-            "recompute", "sync_batchnorm", "reproducible")
+FREQUENT = ("dataset", "batch", "optimizer", "groups", "ema", "augment", "sampler", "split", "precision", "ranks",
+            "zero", "recompute", "sync_batchnorm", "reproducible")
 FREQUENT_FEATURES = ("norm", "dropout")
 
 
@@ -166,7 +166,7 @@ def some(draw, kinds, frequent, count):
 
 
 def drawn(draw, has_gpu):
-    """One draw: at least three options beside the defaults, a model file in one half, a kill and a resume in one half."""
+    """A draw of at least three options beside the defaults, a model file in one half, a kill and a resume in one half."""
     while True:
         parts = any_draw(draw, has_gpu)
         features = len(features_of(parts))

@@ -69,7 +69,7 @@ def png(width, height, channels, pixels):
 
 
 def write_arrays(folder, channels, draw):
-    """Files for --dataset arrays, and the test images once more: png/000.png and so on, and test.idx for onnx_peer.py."""
+    """Files for --dataset arrays, and the test images again: png/000.png and so on, and test.idx for onnx_peer.py."""
     (folder / "png").mkdir(parents=True)
     for split, count in SAMPLES.items():
         labels = labels_of(count, draw)

@@ -38,7 +38,8 @@ class Program:
         self.path, self.folder, self.onnx_python = path, folder, onnx_python
         self.trainings = 0
         self.commands = []  # since forget(): what a report of a failure shows
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("GRADRING_", "OMP_", "SLURM_"))}
+        foreign = ("GRADRING_", "OMP_", "SLURM_")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
         for name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT"):
             kept.pop(name, None)
         self.environment = kept | {"HOME": str(folder), "TMPDIR": str(folder / "tmp"), "OMP_NUM_THREADS": "1",
