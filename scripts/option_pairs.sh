@@ -26,9 +26,9 @@
 #   commands  runs show, report, ckpt verify, export, plan and lr-find accept it
 #
 # Each draw has the first four, `device` where it fits, and three of the others. A failure is reduced by removing one
-# option at a time as long as the same check fails, and printed with its commands and the argument of --repeat. ONNX files
-# are checked where GRADRING_TEST_PYTHON, else python3, has onnx and onnxruntime. Exit code: 0 without failures, else 1.
-# The program in option_pairs/ needs Python, but no packages.
+# option at a time as long as the same check fails, and printed with its commands and the argument of --repeat. ONNX
+# files are checked where GRADRING_TEST_PYTHON, else python3, has onnx and onnxruntime. Exit code: 0 without failures,
+# else 1. The program in option_pairs/ needs Python, but no packages.
 
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -166,7 +166,7 @@ def some(draw, kinds, frequent, count):
 
 
 def drawn(draw, has_gpu):
-    """A draw of at least three options beside the defaults, a model file in one half, a kill and a resume in one half."""
+    """A draw of three options or more beside the defaults, one half with a model file, one half with a resume."""
     while True:
         parts = any_draw(draw, has_gpu)
         features = len(features_of(parts))

@@ -3,6 +3,7 @@
 # Each check of scripts/option_pairs.sh must fail where its promise is broken: wrappers of the program break one each.
 #
 # Usage: planted.sh GRADRING
+# shellcheck disable=SC2016 # the wrappers expand what plant is given
 set -euo pipefail
 gradring=$1
 script=$(dirname "$0")/../../../scripts/option_pairs.sh
@@ -68,7 +69,9 @@ expect_found "another number of ranks with other losses" "ranks: .* the loss of 
 judge "another number of ranks with other bits" '{"reproducible": ["--reproducible", "--global-batch", "24",
   "--shard-size", "4"]}' 1 "^FAILED ranks: .* has other tensors"
 plant 'if [[ $words == *" export "*.safetensors* ]]; then
-  "'"$gradring"'" "$@" && printf x | dd of=out.weights.safetensors bs=1 seek=$(($(stat -c %s out.weights.safetensors) - 1)) conv=notrunc 2>/dev/null
+  "'"$gradring"'" "$@" || exit
+  file=out.weights.safetensors
+  printf x | dd of="$file" bs=1 seek=$(($(stat -c %s "$file") - 1)) conv=notrunc status=none
   exit
 fi'
 expect_found "an export that is altered" "exports: .* differs from the checkpoint"
