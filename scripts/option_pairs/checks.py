@@ -226,9 +226,9 @@ def resume(case, interrupted, how, more):
         return case.program.run(words[1:])
     if how == "config":
         length = parts.get("length", draws.DEFAULTS["length"])
-        words = ["train", "--config", f"{RESUMED}/config.resolved.toml", "--run-dir", RESUMED, "--inject", "",
-                 "--resume", "auto", *length, *([] if "--steps" in length else ["--steps", "0"]),
-                 *parts.get("ranks", [])]
+        words = ["train", "--config", f"{RESUMED}/config.resolved.toml", "--run-dir", RESUMED, "--inject",
+                 parts["nan"][-1] if "nan" in parts else "", "--resume", "auto", *length,
+                 *([] if "--steps" in length else ["--steps", "0"]), *parts.get("ranks", [])]
         return case.program.run([*parts.get("launcher", []), *words])
     if how == "another layout" and "--data-parallel" not in parts.get("ranks", []):
         if "--sync-every-pass" not in parts.get("zero", []):
