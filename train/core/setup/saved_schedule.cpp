@@ -106,9 +106,10 @@ std::string describe_rate_change(const RateChange& change) try {
   if (!changes) reasons = {"the schedule has come down to it"};
   std::string text = fmt::format("the learning rate was {:.1e} in step {} and is {:.1e} in step {}: {}", last, steps,
                                  next, steps + 1, fmt::join(reasons, ", "));
-  if (ends_useless || is_useless(last))
+  const bool is_longer = spans_training(now.spec) && before.peak == now.peak && before.spec.kind == now.spec.kind;
+  if (ends_useless || (is_longer && is_useless(last)))
     text += fmt::format("; --schedule constant --lr {:.3g} would go on at a tenth of the peak", now.peak / 10);
-  else if (spans_training(now.spec) && before.peak == now.peak && before.spec.kind == now.spec.kind)
+  else if (is_longer)
     text += fmt::format("; --schedule constant --lr {:.3g} would keep it", last);
   return text;
 } catch (const InvalidArgument&) {
