@@ -24,9 +24,9 @@ struct TcpStoreSpec {
   /// Where rank 0 may be reached; called before each try. A DeviceError is a reason to try again, such as a host name
   /// without an address yet.
   std::function<std::vector<tcp::SocketAddress>()> addresses;
-  std::string where;                                            ///< the same for messages: "node2:29500"
-  tcp::Identity self;                                           ///< this rank
-  std::chrono::nanoseconds timeout = std::chrono::seconds(30);  ///< to connect, and for each answer
+  std::string where;                                                ///< the same for messages: "node2:29500"
+  tcp::Identity self;                                               ///< this rank
+  std::chrono::nanoseconds timeout = std::chrono::seconds(30);      ///< to connect, and for each answer
   std::function<void(std::chrono::nanoseconds)> pause = sleep_for;  ///< between two tries; what it throws ends them
 };
 

@@ -189,8 +189,7 @@ ImageListing list_images(const fs::path& split_folder, Split split, std::span<co
     if (split == Split::train && listing.files.size() == before)
       throw DataError(split_folder / entry.name, kNoImage, "put images of the class there, or remove the folder");
   }
-  if (listing.files.empty())
-    throw DataError(split_folder, kNoImage, "put images into a folder for each class");
+  if (listing.files.empty()) throw DataError(split_folder, kNoImage, "put images into a folder for each class");
   return listing;
 }
 

@@ -67,8 +67,7 @@ std::unique_ptr<Dataset> open_folder(const FolderSpec& spec, Split split) {
   if (std::error_code error; folder.filename() == "test" && fs::exists(spec.folder / "val", error))
     spec.say(spec.folder.string() + ": test is the test set, and val is not used");
   const ImageListing listing = list_images(folder, split, classes);
-  if (listing.others > 0)
-    spec.say(folder.string() + ": " + describe_others(listing) + " in the folder of a class");
+  if (listing.others > 0) spec.say(folder.string() + ": " + describe_others(listing) + " in the folder of a class");
   std::unique_ptr<PackedImages> images = ImageCache(spec.cache, spec.progress).open(listing, spec.settings);
   if (const std::string remark = writers_of(spec.cache); !remark.empty()) spec.say(remark);
   if (!images->facts().broken.empty()) {

@@ -146,9 +146,7 @@ class JpegDecoder {
 
 }  // namespace
 
-Image decode_jpeg(const std::filesystem::path& path, std::string_view file) {
-  return JpegDecoder(path, file).decode();
-}
+Image decode_jpeg(const std::filesystem::path& path, std::string_view file) { return JpegDecoder(path, file).decode(); }
 
 std::string jpeg_library() {
   constexpr int kVersion = LIBJPEG_TURBO_VERSION_NUMBER;  // 2001005

@@ -44,7 +44,8 @@ class DistributedSteps final : public StepSampler {
     std::vector<std::int64_t> order = sampler_.order(epoch);
     for (std::int64_t position = 0; position < std::ssize(order); ++position) {
       std::int64_t& visit = order[static_cast<std::size_t>(position)];
-      visit = kernels::gather_batch::visit_of(visit, (position * world_size_ + rank_) / samples_);  // padding comes later
+      visit =
+          kernels::gather_batch::visit_of(visit, (position * world_size_ + rank_) / samples_);  // padding comes later
     }
     return order;
   }

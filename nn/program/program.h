@@ -287,8 +287,8 @@ class Program final : public StepProgram {
 
   std::int64_t max_batch_ = 0;
   BatchShards shards_;
-  std::int64_t batch_ = 0;  // samples of the last forward
-  RandomKey random_;        // of the last forward
+  std::int64_t batch_ = 0;           // samples of the last forward
+  RandomKey random_;                 // of the last forward
   bool overwrites_buffers_ = false;  // in the last forward
   ProgramMode mode_;
   kernels::DType dtype_;

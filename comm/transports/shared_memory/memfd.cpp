@@ -73,7 +73,8 @@ std::size_t Memfd::allocate(std::size_t bytes) {
   const std::size_t offset = range == released.end() ? size() : range->first;  // both multiples of the page size
   // No limit of a process bounds a memfd but that of file sizes: the kernel would end other processes first.
   if (const std::string lack = lack_of_memory(length); !lack.empty())
-    throw DeviceError("cannot allocate shared memory of " + lack + "; use a smaller model, smaller buckets or fewer ranks");
+    throw DeviceError("cannot allocate shared memory of " + lack +
+                      "; use a smaller model, smaller buckets or fewer ranks");
   // Allocates the memory now: without it, a later access would raise SIGBUS.
   if (const int error = change_range(fd(), 0, offset, length); error != 0) {
     const char* advice =

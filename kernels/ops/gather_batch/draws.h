@@ -211,8 +211,8 @@ constexpr Box central_box_of(int height, int width) {
 ///           3.29 seconds on a single GPU", 2024; DeVries, Taylor: "Improved regularization of convolutional neural
 ///           networks with cutout", 2017.
 /// Example   tests/kernels/ops/draws_test.cpp
-constexpr Draw draw_of(const Augmentation& what, std::uint64_t seed, std::int64_t epoch, std::int64_t visit,
-                       int height, int width) {
+constexpr Draw draw_of(const Augmentation& what, std::uint64_t seed, std::int64_t epoch, std::int64_t visit, int height,
+                       int width) {
   Draw draw;
   if (what.flip == Flip::random || what.crop > 0) {
     const auto words = words_of(seed, DrawPurpose::position, epoch, visit);

@@ -59,7 +59,7 @@ struct Args {
   std::int32_t* labels_b = nullptr;
   float* weights_b = nullptr;
   const std::int64_t* visits = nullptr;  ///< null: each sample once
-  unsigned* arrivals = nullptr;  ///< a word of device memory: 0, and 0 again afterwards; null: *first stays
+  unsigned* arrivals = nullptr;          ///< a word of device memory: 0, and 0 again afterwards; null: *first stays
 
   /// Of an image, in pixels; width must not be 0.
   std::int64_t height() const { return elements / channels / width; }

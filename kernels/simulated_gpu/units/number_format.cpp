@@ -39,7 +39,7 @@ ExactNumber number_of(const NumberFormat& format, std::uint64_t bits) {
     value = scaled(static_cast<ExactNumber>(mantissa), 1 - format.bias - static_cast<int>(format.mantissa));
   else
     value = scaled(static_cast<ExactNumber>(mantissa | std::uint64_t{1} << format.mantissa),
-                       static_cast<int>(exponent) - format.bias - static_cast<int>(format.mantissa));
+                   static_cast<int>(exponent) - format.bias - static_cast<int>(format.mantissa));
   return is_negative ? -value : value;
 }
 

@@ -60,7 +60,8 @@ TEST_F(Listing, LeavesOutWhatIsHiddenAndCountsOtherFiles) {
 }
 
 TEST_F(Listing, OfAnyFolderIsThatOfAClass) {
-  for (const char* path : {"train/a/2.png", "train/a/.x/1.png", "train/a/._2.png", "train/a/b/1.jpg", "train/a/notes.txt"})
+  for (const char* path :
+       {"train/a/2.png", "train/a/.x/1.png", "train/a/._2.png", "train/a/b/1.jpg", "train/a/notes.txt"})
     add(path);
   add("train/b/1.png");
   const ImageListing found = list_images(folder_.path() / "train/a");

@@ -77,8 +77,7 @@ TEST_F(Png, KeepsTransparencyWhereItIsAskedFor) {
                     .transparency = {51}})
                   .pixels,
               ElementsAre(9, 8, 7, 51, 6, 5, 4, 255));
-  EXPECT_THAT(kept({.width = 2, .rows = {3, 4}, .transparency = {0, 4}}).pixels,
-              ElementsAre(3, 3, 3, 255, 4, 4, 4, 0));
+  EXPECT_THAT(kept({.width = 2, .rows = {3, 4}, .transparency = {0, 4}}).pixels, ElementsAre(3, 3, 3, 255, 4, 4, 4, 0));
   EXPECT_EQ(kept({.colour = WrittenPng::rgb, .rows = {1, 2, 3}}).channels, 3) << "without transparency";
 }
 

@@ -49,9 +49,9 @@ std::string source_text(const NamedTensors& tensors);
 /// Options that eval and predict share.
 struct InferenceOptions {
   CheckpointChoice checkpoint;
-  OptionTexts given;   ///< options that training has too
+  OptionTexts given;                  ///< options that training has too
   std::string default_batch = "250";  ///< larger than in training: no gradients are kept
-  std::string logits;  ///< a .npy file to write; empty: none
+  std::string logits;                 ///< a .npy file to write; empty: none
   Replace replace = Replace::ours;
   bool ema = false;  ///< averaged weights
   bool json = false;

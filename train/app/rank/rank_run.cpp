@@ -69,10 +69,6 @@ SaveHooks traced(SaveHooks hooks, kernels::TraceTrack& track) {
               }};
 }
 
-TrainingEnd end_of(const Trainer& trainer) {
-  return {.made_all_steps = trainer.made_all_steps(), .stops_early = trainer.stops_early()};
-}
-
 /// Rank 0's alone. After a power loss no checkpoint is of a later step than the metrics.
 std::unique_ptr<CheckpointSink> make_checkpoints(RunOutput& output, const WorkerEnvironment& environment,
                                                  RunTrace* trace) {
@@ -205,13 +201,9 @@ RankRun::Outputs::Outputs(RankRun& run, const Rank& rank, FoundStart& found, Bui
   found.output.check_files(built.group);
   Remarks remarks = std::move(found.start.remarks);
   if (normalizes_by_data(run.config_)) {
-    const std::vector<float>& std = trainer.facts().std;
-    resolved.normalize = {.kind = NormalizeOption::Kind::values, .mean = trainer.facts().mean, .std = std};
-    for (std::size_t c = 0; c < std.size(); ++c)
-      if (std[c] == kBlankStd)
-        remarks.push_back(fmt::format(
-            "channel {} of {} has one value in all training images, so the model learns nothing from it", c + 1,
-            std.size()));
+    resolved.normalize = {
+        .kind = NormalizeOption::Kind::values, .mean = trainer.facts().mean, .std = trainer.facts().std};
+    std::ranges::move(blank_channels(trainer.facts()), std::back_inserter(remarks));
   }
   std::ranges::move(built.remarks, std::back_inserter(remarks));
   std::ranges::move(found.output.open(resolved, trainer.progress()), std::back_inserter(remarks));
@@ -239,7 +231,7 @@ RankRun::Outputs::Outputs(RankRun& run, const Rank& rank, FoundStart& found, Bui
   for (const std::string& remark : remarks) built.metrics.remark(remark);
   if (run.leads_ && trainer.is_over())
     built.metrics.remark(fmt::format("the training is already complete at step {}: nothing is trained; {}",
-                                     trainer.progress().steps, longer_advice(run.config_, end_of(trainer))));
+                                     trainer.progress().steps, longer_advice(run.config_, trainer.end())));
   for (const std::string& remark : built.faults.remarks()) built.metrics.remark(remark);
   if (const auto steps = trainer.progress().steps) log->say(fmt::format("resumes after step {}", steps));
 }
@@ -308,8 +300,7 @@ Summary RankRun::train() {
   if (config_.autotune && found.start.resume)
     if (const std::string remark = rank.keep_plans(found.start.resume->checkpoint); !remark.empty())
       found.start.remarks.push_back(remark);
-  const data::Dataset& evaluated = *(found.sets.validation_set ? found.sets.validation_set : found.sets.test_set);
-  check_plan(config_, rank.compute(), *found.sets.train_set, evaluated, environment_);
+  check_plan(config_, rank.compute(), *found.sets.train_set, found.sets.selecting(), environment_);
   Built built(*this, rank, found);
   if (const auto finished = finished_before(found, built)) return *finished;
   const Outputs outputs(*this, rank, found, built);
@@ -325,7 +316,7 @@ std::optional<Summary> RankRun::finished_before(FoundStart& found, Built& built)
   shown_dir_ = found.output.shown_path();
   if (summary && shows_remarks())
     print_finished(built.out,
-                   finished_run(*summary, config_, end_of(built.trainer), started_by(environment_), found.output));
+                   finished_run(*summary, config_, built.trainer.end(), started_by(environment_), found.output));
   finish_output(built.out);
   return Summary::from_json(agreed);
 }
@@ -375,7 +366,7 @@ void RankRun::close(const Summary& summary, FoundStart& found, Built& built) con
   found.output.finish(summary);
   if (config_.progress != ProgressStyle::none)
     print_result(built.out,
-                 finished_run(summary, config_, end_of(built.trainer), started_by(environment_), found.output));
+                 finished_run(summary, config_, built.trainer.end(), started_by(environment_), found.output));
   finish_output(built.out);
 }
 
@@ -396,8 +387,7 @@ void dry_run(const TrainConfig& config, const WorkerEnvironment& environment) {
   PosixFileSystem files;
   if (environment.rank == 0) find_start(config, named_run_dir(config.run_dir), files, environment.restart_count > 0);
   const Datasets sets = open_datasets(config);
-  check_plan(config, compute, *sets.train_set, *(sets.validation_set ? sets.validation_set : sets.test_set),
-             environment);
+  check_plan(config, compute, *sets.train_set, sets.selecting(), environment);
   plan_faults(config.faults, faulted_run(config, environment, *compute.device));
   if (environment.rank != 0) return;
   for (const std::string& remark : sets.remarks) data::print_remark(remark);

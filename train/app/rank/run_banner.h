@@ -10,6 +10,7 @@
 #include "train/app/rank/run_output.h"
 #include "train/core/config/train_config.h"
 #include "train/core/setup/resume_command.h"
+#include "train/core/trainer/training_progress.h"
 #include "train/records/metrics/console.h"
 #include "train/records/metrics/run_events.h"
 #include "train/records/metrics/summary.h"
@@ -33,12 +34,6 @@ std::vector<BannerRow> start_rows(const RunHeader& header, const std::filesystem
 /// directory.
 std::vector<BannerRow> result_rows(const Summary& summary, const RunFigures& figures,
                                    const std::filesystem::path& run_dir);
-
-/// Why a training has no step left.
-struct TrainingEnd {
-  bool made_all_steps = true;  ///< of --steps or --epochs
-  bool stops_early = false;    ///< --early-stop
-};
 
 /// The usual next steps: the label says what for, the text is a shell command for the run directory as a person types
 /// it. A new command that takes a run is a row here.

@@ -63,21 +63,19 @@ void HostBatchLoader::begin_epoch(kernels::Stream&, Epoch epoch) {
   first_ = epoch.position;
   loader_.reset();  // the old thread and the new one must not add to the trace, or read visits_, at once
   visits_ = std::move(epoch.visits);
-  loader_ = std::make_unique<data::Loader>(
-      spec_.dataset, spec_.device,
-      data::LoaderSpec{
-          .indices = std::move(epoch.order),
-          .batch_size = spec_.batch_size,
-          .window = spec_.window,
-          .normalize = spec_.normalize,
-          .augmentation = {.what = spec_.augment,
-                           .seed = spec_.augment_seed,
-                           .epoch = epoch.number,
-                           .lambdas = lambdas_,
-                           .visits = visits_},
-          .threads = spec_.threads,
-          .depth = kDepth,
-          .trace = spec_.trace});
+  loader_ = std::make_unique<data::Loader>(spec_.dataset, spec_.device,
+                                           data::LoaderSpec{.indices = std::move(epoch.order),
+                                                            .batch_size = spec_.batch_size,
+                                                            .window = spec_.window,
+                                                            .normalize = spec_.normalize,
+                                                            .augmentation = {.what = spec_.augment,
+                                                                             .seed = spec_.augment_seed,
+                                                                             .epoch = epoch.number,
+                                                                             .lambdas = lambdas_,
+                                                                             .visits = visits_},
+                                                            .threads = spec_.threads,
+                                                            .depth = kDepth,
+                                                            .trace = spec_.trace});
 }
 
 std::optional<BatchLoader::Next> HostBatchLoader::next(Deadline deadline) {
@@ -171,7 +169,8 @@ void ResidentBatchLoader::upload(const data::Dataset& dataset, kernels::Stream& 
 void ResidentBatchLoader::begin_epoch(kernels::Stream& stream, Epoch epoch) {
   check_position(epoch);
   check(std::ssize(epoch.order) <= samples_, "an epoch's order has more samples than the data set");
-  check(visits_.size() == std::span(epoch.visits).size_bytes(), "an epoch of mixtures has not as many visits as samples");
+  check(visits_.size() == std::span(epoch.visits).size_bytes(),
+        "an epoch of mixtures has not as many visits as samples");
   geometry_.samples = std::ssize(epoch.order) - epoch.position;
   first_position_ = epoch.position;
   batch_ = 0;

@@ -207,9 +207,9 @@ class ResidentBatchLoader final : public BatchLoader {
   kernels::Buffer epoch_;         // i64: its number on the device
   kernels::Buffer arrivals_;      // as gather_batch::Args; 0
   kernels::Buffer host_order_;    // pinned: the order of this epoch, then its start and its number
-  kernels::Buffer lambdas_;       // i32, as data::lambdas_of; this and what follows, but images_: empty without mixtures
-  kernels::Buffer visits_;        // i64, [samples]; empty also where samples are not repeated
-  kernels::Buffer host_visits_;   // pinned, likewise
+  kernels::Buffer lambdas_;      // i32, as data::lambdas_of; this and what follows, but images_: empty without mixtures
+  kernels::Buffer visits_;       // i64, [samples]; empty also where samples are not repeated
+  kernels::Buffer host_visits_;  // pinned, likewise
   kernels::Buffer images_;
   kernels::Buffer labels_;
   kernels::Buffer labels_b_, weights_b_;

@@ -17,8 +17,13 @@ struct Datasets {
   std::shared_ptr<const data::Dataset> validation_set;  ///< held out of the training set (--val-split); null: none
   std::shared_ptr<const data::Dataset> test_set;
   std::shared_ptr<const data::Dataset> whole;  ///< train_set and validation_set are its parts; null: train_set is whole
-  std::vector<std::string> remarks{};          ///< what data::DatasetSpec::say received
-};
+  std::vector<std::string> remarks{            /// The set that selects checkpoints.
+                                   const data::Dataset & selecting()
+                                                             const {return validation_set ? *validation_set : *test_set;
+}
+};  // namespace gradring::train
+}
+;
 
 /// Holds the validation set out of `train_set`, as open_datasets does, and checks that these sets can be trained on.
 /// Without a `test_set` (null) the validation set is the test set, too.

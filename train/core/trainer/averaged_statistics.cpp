@@ -20,9 +20,8 @@ std::string averaged_name(const std::string& buffer) { return std::string(kEmaSt
 /// The samples of each batch: of --reproducible those of a step's micro-batch, which do not depend on the number of
 /// ranks; else equally many on each rank.
 std::unique_ptr<data::StepSampler> AveragedStatistics::make_batches() const {
-  data::StepSamplerSpec spec{.samples = parts_.train_set.size(),
-                             .rank = parts_.group.rank(),
-                             .world_size = parts_.group.world_size()};
+  data::StepSamplerSpec spec{
+      .samples = parts_.train_set.size(), .rank = parts_.group.rank(), .world_size = parts_.group.world_size()};
   if (parts_.micro_batch > 0) {
     spec.samples_of_step = parts_.micro_batch;
     return data::make_sharded_steps(spec, {.samples = parts_.shard});

@@ -40,9 +40,9 @@ EvalRecord eval_record(const ModelEvaluation& found, std::int64_t step, std::int
 
 struct EvaluatorSpec {
   data::NormalizeSpec normalize = {};
-  Tta tta{};              ///< of the end
-  bool resident = false;  ///< what select() evaluates is kept on the device, if it fits there
-  bool recorded = false;  ///< as ResidentEvaluation::Parts
+  Tta tta{};                                ///< of the end
+  bool resident = false;                    ///< what select() evaluates is kept on the device, if it fits there
+  bool recorded = false;                    ///< as ResidentEvaluation::Parts
   std::int64_t micro_batch = 0, shard = 0;  ///< as AveragedStatistics::Parts
 };
 

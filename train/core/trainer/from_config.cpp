@@ -17,6 +17,9 @@ namespace {
 
 using kernels::DType;
 
+/// Normalizes a channel that has one value in all images. The std of others, whose pixels are from 0 to 1, is at most 0.5.
+constexpr float kBlankStd = 1;
+
 /// Checks what depends on the device.
 void check_precision(const TrainConfig& config, kernels::DType precision) {
   if (config.wire_dtype == Precision::fp16 && precision != kernels::DType::f16)
@@ -129,6 +132,16 @@ data::DatasetFacts facts_of(const TrainConfig& config, const data::Dataset& trai
   facts.std.clear();
   for (const double std : found.std) facts.std.push_back(std > 0 ? static_cast<float>(std) : kBlankStd);
   return facts;
+}
+
+std::vector<std::string> blank_channels(const data::DatasetFacts& facts) {
+  std::vector<std::string> remarks;
+  for (std::size_t c = 0; c < facts.std.size(); ++c)
+    if (facts.std[c] == kBlankStd)
+      remarks.push_back(
+          fmt::format("channel {} of {} has one value in all training images, so the model learns nothing from it",
+                      c + 1, facts.std.size()));
+  return remarks;
 }
 
 kernels::DType dtype_of(Precision precision, const kernels::DeviceId& device) {

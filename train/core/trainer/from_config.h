@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "data/loader/sampler.h"
 #include "train/core/config/train_config.h"
@@ -42,15 +43,14 @@ std::unique_ptr<data::StepSampler> make_steps(const TrainConfig& config, const S
 /// ranks with fewer samples run empty batches.
 bool communicates_in_every_pass(const TrainConfig& config);
 
-/// The std by which a channel is normalized that has one value in all images. Others of pixels from 0 to 1 are at most
-/// 0.5.
-inline constexpr float kBlankStd = 1;
-
 /// What is known of the data set that is trained on: config.facts, or those of the samples, with the mean and std of
 /// --normalize.
 ///
 /// Cost      as data::statistics_of if normalizes_by_data().
 data::DatasetFacts facts_of(const TrainConfig& config, const data::Dataset& train_set);
+
+/// A remark for each channel that has one value in all images, where normalizes_by_data().
+std::vector<std::string> blank_channels(const data::DatasetFacts& facts);
 
 /// Evaluation keeps no activations for backward, so its batch can be larger than training's.
 inline constexpr std::int64_t kEvalBatch = 250;

@@ -55,11 +55,13 @@ void check_batch_norm(const nn::Model& model, const ReplicaSpec& spec) {
     const nn::Activations& output = activations[i + 1];
     if (!std::holds_alternative<nn::BatchNorm2d>(model.layers[i].layer) || output.shape.elements() > output.channels)
       continue;
-    throw UsageError(fmt::format(
-        "batch normalization {} has 1 value per channel in step {} of an epoch, from 1 sample of 1 x 1 pixels; expected "
-        "2 or more, as a single value has no variance: use another --batch-size, {}or a training set with a sample less",
-        model.layers[i].name, spec.smallest_batch.step,
-        spec.sync_batch_norm ? "" : "--sync-batchnorm on several ranks, "));
+    throw UsageError(
+        fmt::format("batch normalization {} has 1 value per channel in step {} of an epoch, from 1 sample of 1 x 1 "
+                    "pixels; expected "
+                    "2 or more, as a single value has no variance: use another --batch-size, {}or a training set with "
+                    "a sample less",
+                    model.layers[i].name, spec.smallest_batch.step,
+                    spec.sync_batch_norm ? "" : "--sync-batchnorm on several ranks, "));
   }
 }
 

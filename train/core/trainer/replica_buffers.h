@@ -45,10 +45,10 @@ struct ReplicaSpec {
       0;  ///< shards of all ranks in a step, for sums with the same bits in any order; 0: f32 sums
   bool sync_batch_norm = false;  ///< batches are normalized by the statistics of all ranks
   SmallestBatch smallest_batch;
-  int shards = 1;                ///< then, of a pass: above 1 with exact sums, which then do not depend on the ranks
-  bool overlap = true;           ///< gradients are summed while backward continues
-  int devices = 1;               ///< over which this process splits each pass (--data-parallel)
-  std::uint64_t seed = 0;        ///< of the initial weights
+  int shards = 1;          ///< then, of a pass: above 1 with exact sums, which then do not depend on the ranks
+  bool overlap = true;     ///< gradients are summed while backward continues
+  int devices = 1;         ///< over which this process splits each pass (--data-parallel)
+  std::uint64_t seed = 0;  ///< of the initial weights
 
   /// Samples of the program of one device.
   std::int64_t batch_of_device() const { return samples_of_device(batch_size, devices); }

@@ -91,12 +91,10 @@ class Trainer {
   /// Steps of the whole run, unless it ends early: what a schedule spans.
   std::int64_t planned_steps() const { return total_steps(config_, *sampler_); }
   /// Whether no step is left.
-  bool is_over() const { return made_all_steps() || stops_early(); }
-  /// Whether --steps or --epochs are reached.
-  bool made_all_steps() const { return enough_steps() || (config_.epochs > 0 && progress_.epoch >= config_.epochs); }
-  /// Whether --early-stop ends the training.
-  bool stops_early() const {
-    return config_.early_stop > 0 && progress_.position == 0 && progress_.epochs_since_best >= config_.early_stop;
+  bool is_over() const { return end().made_all_steps || stops_early(); }
+  TrainingEnd end() const {
+    return {.made_all_steps = enough_steps() || (config_.epochs > 0 && progress_.epoch >= config_.epochs),
+            .stops_early = stops_early()};
   }
   /// Sets where checkpoints are saved and read (TrainerWorld), once the run directory exists; before run().
   void save_to(CheckpointSink& checkpoints, NewestCheckpoint newest) {
@@ -142,6 +140,9 @@ class Trainer {
   void report_position(const char* doing);
   double learning_rate_of(const StepResult& result) const;
   std::int64_t steps_of_epoch(std::int64_t step_of_epoch) const;
+  bool stops_early() const {
+    return config_.early_stop > 0 && progress_.position == 0 && progress_.epochs_since_best >= config_.early_stop;
+  }
   bool enough_steps() const { return config_.steps > 0 && enqueued_ >= config_.steps; }
   /// Takes available results, and waits for those that must be taken: all, or enough for one more step.
   void take_results(bool all);

@@ -59,4 +59,10 @@ struct CheckpointCounts {
 /// Errors    CheckpointError with `file` (meta.json), the counter and its value, and what was expected.
 void check_consistent(const CheckpointCounts& counts, const std::filesystem::path& file);
 
+/// Why a training has no step left.
+struct TrainingEnd {
+  bool made_all_steps = true;  ///< of --steps or --epochs
+  bool stops_early = false;    ///< --early-stop
+};
+
 }  // namespace gradring::train

@@ -121,10 +121,10 @@ std::vector<float> whitening_filters(const data::Dataset& images, const data::No
     for (std::size_t col = row; col < n; ++col) sums(col, row) = sums(row, col) /= patches;
   const Eigen eigen = eigen_of_symmetric(sums.values(), n);
   if (spec.kernel > 1 && eigen.values[n - 2] <= 1e-12 * eigen.values.back())
-    throw UsageError(
-        fmt::format("init = 'whitening' needs patches that differ, but those of {} x {} pixels in the first {} training "
-                    "images are all of one colour: use images, or another init",
-                    spec.kernel, spec.kernel, count));
+    throw UsageError(fmt::format(
+        "init = 'whitening' needs patches that differ, but those of {} x {} pixels in the first {} training "
+        "images are all of one colour: use images, or another init",
+        spec.kernel, spec.kernel, count));
   std::vector<float> filters;
   for (const double sign : {1.0, -1.0})
     for (std::size_t i = 0; i < n * n; ++i)

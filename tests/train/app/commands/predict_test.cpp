@@ -193,8 +193,8 @@ TEST_F(Predict, PrintsAllOthersWhereImagesAreBroken) {
 TEST_F(Predict, PrintsEachBatchBeforeItReadsTheNext) {
   const std::string pipe = place_.path("pipe").string(), image = write_digit(1);
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  tests::RunningProgram program(tests::in_shell(
-      place_.gradring(predict({"--batch-size", "1", image, "pipe"})), R"(exec "$@" > seen)"));
+  tests::RunningProgram program(
+      tests::in_shell(place_.gradring(predict({"--batch-size", "1", image, "pipe"})), R"(exec "$@" > seen)"));
   const Deadline deadline = Deadline::after(std::chrono::seconds(60));
   std::string seen;
   while (seen.find("\n" + image) == seen.npos && !deadline.passed()) {
