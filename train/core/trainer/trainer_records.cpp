@@ -120,6 +120,9 @@ Summary Trainer::summary_of(const ModelEvaluation& selected, const ModelEvaluati
           .validation_accuracy = validates ? std::optional(selected.weights.accuracy) : std::nullopt,
           .validation_loss = validates ? std::optional(selected.weights.loss) : std::nullopt,
           .classes = class_results(at_end.weights.classes, world_.test_set.class_names()),
+          .validation_classes = validates
+                                    ? class_results(selected.weights.classes, world_.validation_set->class_names())
+                                    : std::vector<ClassResult>(),
           .train_loss = progress_.epoch_samples > 0
                             ? progress_.epoch_loss_sum / static_cast<double>(progress_.epoch_samples)
                             : std::numeric_limits<double>::quiet_NaN(),

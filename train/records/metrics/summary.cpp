@@ -58,6 +58,13 @@ void visit_optional(S& summary, Visit visit) {
   visit("validation_loss", summary.validation_loss);
 }
 
+/// Those that are lists of classes.
+template <class S, class Visit>
+void visit_classes(S& summary, Visit visit) {
+  visit("classes", summary.classes);
+  visit("validation_classes", summary.validation_classes);
+}
+
 Json memory_json(const MemoryTable& planned, const MemoryTable& peak) {
   const auto row = [](std::size_t planned_bytes, std::size_t peak_bytes) {
     return Json{{"planned_bytes", planned_bytes}, {"peak_bytes", peak_bytes}};
@@ -101,7 +108,9 @@ std::string Summary::to_json() const {
   visit_optional(*this, [&](const char* name, const auto& value) {
     if (value) json[name] = *value;
   });
-  if (!classes.empty()) json["classes"] = train::to_json(classes);
+  visit_classes(*this, [&](const char* name, const auto& value) {
+    if (!value.empty()) json[name] = train::to_json(value);
+  });
   if (further_device_bytes > 0) json["further_device_bytes"] = further_device_bytes;
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
@@ -122,8 +131,10 @@ std::optional<Summary> Summary::from_json(std::string_view text) try {
     if (json.contains(name)) value = json.at(name).template get<double>();
   });
   summary.further_device_bytes = json.value("further_device_bytes", std::size_t{0});
-  if (json.contains("classes"))
-    for (const Json& row : json.at("classes")) summary.classes.push_back(class_in(row));
+  visit_classes(summary, [&](const char* name, auto& value) {
+    if (!json.contains(name)) return;
+    for (const Json& row : json.at(name)) value.push_back(class_in(row));
+  });
   for (const MemoryClass each : all_memory_classes()) {
     const Json& row = json.at("memory").at(std::string(name_of(each)));
     row.at("planned_bytes").get_to(summary.planned_memory[each]);

@@ -51,9 +51,10 @@ struct Summary {
   std::optional<double> ema_tta_accuracy{};
   std::optional<double> validation_accuracy{};  ///< on the validation set (--val-split), if any
   std::optional<double> validation_loss{};
-  std::vector<ClassResult> classes{};  ///< on the test set
-  double train_loss = 0;               ///< mean over the samples of the last epoch, each before its step's update;
-                                       ///< NaN if no step of it had a finite one
+  std::vector<ClassResult> classes{};             ///< on the test set
+  std::vector<ClassResult> validation_classes{};  ///< on the validation set, if any
+  double train_loss = 0;  ///< mean over the samples of the last epoch, each before its step's update;
+                          ///< NaN if no step of it had a finite one
   std::int64_t steps = 0;
   double seconds = 0;             ///< training only, without evaluation and start-up
   double samples_per_second = 0;  ///< of all ranks

@@ -170,8 +170,14 @@ class Description {
 
   void add_classes() {
     const auto summary = finished_summary(run_);
-    if (!summary || summary->classes.empty()) return;
-    std::vector<ClassResult> classes = summary->classes;
+    if (!summary) return;
+    add_classes(kValidationSplit, summary->validation_classes);
+    add_classes(kTestSplit, summary->classes);
+  }
+
+  void add_classes(std::string_view split, const std::vector<ClassResult>& all) {
+    if (all.empty()) return;
+    std::vector<ClassResult> classes = all;
     const bool shows_all = classes.size() <= kMostClassesShown;
     if (!shows_all) {
       std::ranges::stable_sort(classes, {}, [](const ClassResult& of) { return of.recall.value_or(1); });
@@ -181,9 +187,9 @@ class Description {
     for (const ClassResult& of : classes)
       table.rows.push_back(
           {printable(of.name), fmt::to_string(of.samples), percent_text(of.precision), percent_text(of.recall)});
-    text_ += shows_all ? std::string("\nClasses of the test set\n")
-                       : fmt::format("\nThe {} of {} classes with the lowest recall on the test set\n", classes.size(),
-                                     summary->classes.size());
+    text_ += shows_all ? fmt::format("\nClasses of the {} set\n", split)
+                       : fmt::format("\nThe {} of {} classes with the lowest recall on the {} set\n", classes.size(),
+                                     all.size(), split);
     text_ += table.text(width_, glyphs_);
   }
 

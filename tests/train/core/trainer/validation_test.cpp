@@ -70,6 +70,13 @@ TEST_F(Validation, SelectsCheckpointsAndLeavesTheTestSetForTheEnd) {
   EXPECT_EQ(summary.loss, of_epochs[3].loss);
   EXPECT_EQ(summary.validation_accuracy, of_epochs[2].accuracy);
   EXPECT_EQ(summary.validation_loss, of_epochs[2].loss);
+  const auto samples_in = [](const std::vector<train::ClassResult>& classes) {
+    std::int64_t samples = 0;
+    for (const train::ClassResult& of : classes) samples += of.samples;
+    return samples;
+  };
+  EXPECT_EQ(samples_in(summary.validation_classes), 17);
+  EXPECT_EQ(samples_in(summary.classes), 30);
 }
 
 TEST_F(Validation, ChangesNoBitOfTheTraining) {

@@ -46,9 +46,12 @@ TEST(SummaryJson, IsReadBack) {
   summary.top5_accuracy = 0.875;
   summary.tta_accuracy = 0.625;
   summary.classes = {{.name = "caf\u00e9", .samples = 3, .precision = 0.5, .recall = 1.0 / 3}, {.name = "dog"}};
+  summary.validation_classes = {{.name = "dog", .samples = 2, .recall = 0.5}};
   const auto read = Summary::from_json(summary.to_json());
   ASSERT_TRUE(read);
   EXPECT_EQ(read->tta_accuracy, 0.625);
+  ASSERT_EQ(read->validation_classes.size(), 1u);
+  EXPECT_EQ(read->validation_classes[0].recall, 0.5);
   ASSERT_EQ(read->classes.size(), 2u);
   EXPECT_EQ(read->classes[0].recall, 1.0 / 3);
   EXPECT_EQ(read->classes[1].precision, std::nullopt);
