@@ -24,6 +24,10 @@ fs::path find_array(const fs::path& folder, Split split, const char* what) {
   const std::string name = array_name(split, what);
   if (is_file(folder / name)) return folder / name;
   check_missing(std::array{folder}, std::array{name});
+  if (const std::string archive = fs::path(name).replace_extension(".npz").string(); is_file(folder / archive))
+    throw DataError(folder, "holds " + archive + ", an archive, and no " + name,
+                    "save the array of it: numpy.save(\"" + name + "\", numpy.load(\"" + archive +
+                        "\")[KEY]), where KEY is one of numpy.load(...).files");
   std::error_code unreadable;
   const bool is_folder = fs::is_directory(folder, unreadable);
   throw DataError(folder, is_folder ? "holds no " + name : "is not a folder",

@@ -8,6 +8,7 @@
 #include "data/datasets/dataset.h"
 #include "data/files/byte_source.h"
 #include "kernels/base/file.h"
+#include "kernels/base/printable.h"
 
 namespace gradring::data {
 namespace {
@@ -50,6 +51,32 @@ bool is_utf8(std::string_view text) {
 /// Whether it is a line of text that can be shown.
 bool is_line(std::string_view name) {
   return std::ranges::none_of(name, [](unsigned char c) { return c < 0x20 || c == 0x7f; }) && is_utf8(name);
+}
+
+/// Marks of a letter before them in NFD: combining marks of Latin, Greek and Cyrillic, of Hangul and of kana.
+bool is_mark(char32_t code) {
+  return (code >= 0x300 && code <= 0x36f) || (code >= 0x1160 && code <= 0x11ff) || code == 0x3099 || code == 0x309a;
+}
+
+struct Letters {
+  std::string text;  ///< '?' for each character that is not ASCII, and for each letter with the marks after it
+  bool has_marks = false;
+};
+
+Letters letters_of(std::string_view name) {
+  Letters letters;
+  while (!name.empty()) {
+    const Character character = first_character(name);
+    const char32_t code = character.code.value_or(0);
+    if (is_mark(code) && !letters.text.empty()) {
+      letters.text.back() = '?';
+      letters.has_marks = true;
+    } else {
+      letters.text += code < 0x80 ? name[0] : '?';
+    }
+    name.remove_prefix(character.bytes);
+  }
+  return letters;
 }
 
 std::vector<std::string> lines_of(const std::string& text) {
@@ -119,6 +146,14 @@ std::vector<std::string> class_names_in(const fs::path& folder, std::int64_t lar
                         std::to_string(largest),
                     "write a name for each label from 0, one a line");
   return names;
+}
+
+std::string unicode_hint(std::string_view name, std::span<const std::string> names) {
+  const Letters letters = letters_of(name);
+  for (const std::string& each : names)
+    if (const Letters other = letters_of(each); other.has_marks != letters.has_marks && other.text == letters.text)
+      return "; " + each + " looks like it and has other bytes: one is in Unicode's NFC, the other in NFD";
+  return "";
 }
 
 std::string list_of(std::span<const std::string> names) {

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace gradring::data {
@@ -27,6 +28,13 @@ void check_class_names(const std::filesystem::path& from, std::span<const std::s
 /// Errors    DataError with that file or with `labels` as check_class_names, or if there are fewer names than labels.
 std::vector<std::string> class_names_in(const std::filesystem::path& folder, std::int64_t largest,
                                         const std::filesystem::path& labels);
+
+/// A hint for a message, "; ...": whether one of `names` looks like `name` and has other bytes, since a letter with a mark
+/// is one character in one of them (Unicode's NFC) and a letter and a mark in the other (NFD, as macOS writes names of
+/// files). Empty if none does.
+///
+/// Numerics  compares all letters with marks as equal: a hint, and no proof.
+std::string unicode_hint(std::string_view name, std::span<const std::string> names);
 
 /// "cat, dog"; after the eighth name "...".
 std::string list_of(std::span<const std::string> names);

@@ -263,8 +263,10 @@ void remove_cached(const fs::path& folder, const std::string& key) {
     if (!name.ends_with(".lock")) continue;
     const UniqueFd file = open_file(folder / name, O_RDWR);
     if (!file || ::flock(file.get(), LOCK_EX | LOCK_NB) != 0) continue;  // in use
-    for (const char* suffix : {".part", ".list", ".lock"})
-      fs::remove(folder / (name.substr(0, name.size() - 5) + suffix));
+    for (const char* suffix : {".part", ".list", ".lock"}) {
+      const fs::path left = folder / (name.substr(0, name.size() - 5) + suffix);
+      if (::unlink(left.c_str()) != 0 && errno != ENOENT) throw_cache_error(left, "cannot be removed");
+    }
   }
 }
 

@@ -182,8 +182,10 @@ ImageListing list_images(const fs::path& split_folder, Split split, std::span<co
     }
     const auto found = std::ranges::lower_bound(classes, entry.name);
     if (found == classes.end() || *found != entry.name)
-      throw DataError(split_folder / entry.name, "is a class that the training set lacks: it has " + list_of(classes),
-                      "rename or remove the folder, or add the class to the training set");
+      throw DataError(
+          split_folder / entry.name,
+          "is a class that the training set lacks: it has " + list_of(classes) + unicode_hint(entry.name, classes),
+          "rename or remove the folder, or add the class to the training set");
     const std::size_t before = listing.files.size();
     FolderWalk(listing, static_cast<int>(found - classes.begin())).walk(entry.name, entry.facts);
     if (split == Split::train && listing.files.size() == before)

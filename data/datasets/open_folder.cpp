@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "data/datasets/class_names.h"
 #include "data/files/byte_source.h"
 #include "kernels/base/error.h"
 
@@ -42,6 +43,15 @@ std::string describe(const PackedFacts& facts) {
   return text;
 }
 
+/// Classes that are one for a reader, such as those of an archive of macOS beside others.
+void say_twins(const FolderSpec& spec, std::span<const std::string> classes) {
+  constexpr std::size_t kMaxCompared = 1000;
+  for (std::size_t i = 0; i < std::min(classes.size(), kMaxCompared); ++i)
+    if (const std::string hint = unicode_hint(classes[i], classes.first(i)); !hint.empty())
+      spec.say(spec.folder.string() + ": " + classes[i] + " is a class of its own" + hint +
+               "; if they are one class, put their images into one folder");
+}
+
 void check_classes(const fs::path& folder, const PackedImages& images) {
   const std::vector<std::int64_t> counts = samples_of_class(images);
   const auto empty = std::ranges::find(counts, 0);
@@ -64,6 +74,7 @@ std::unique_ptr<Dataset> open_folder(const FolderSpec& spec, Split split) {
             std::to_string(spec.settings.resize));
   const std::vector<std::string> classes = folder_class_names(spec.folder);
   const fs::path folder = existing_split_folder(spec.folder, split);
+  if (split == Split::train) say_twins(spec, classes);
   if (std::error_code error; folder.filename() == "test" && fs::exists(spec.folder / "val", error))
     spec.say(spec.folder.string() + ": test is the test set, and val is not used");
   const ImageListing listing = list_images(folder, split, classes);

@@ -208,6 +208,12 @@ TEST_F(Arrays, NameWhatIsMissing) {
     std::filesystem::remove(folder.path() / name);
     EXPECT_THAT(tests::message_of<DataError>([&] { open_arrays(folder.path(), Split::train); }),
                 AllOf(HasSubstr(std::string("holds no ") + name), HasSubstr("--data-dir")));
+    const std::string archive = std::filesystem::path(name).replace_extension(".npz").string();
+    folder.write(archive, tests::Bytes{'P', 'K'});
+    EXPECT_THAT(tests::message_of<DataError>([&] { open_arrays(folder.path(), Split::train); }),
+                AllOf(HasSubstr("holds " + archive + ", an archive, and no " + name),
+                      HasSubstr("numpy.load(\"" + archive + "\")[KEY]")));
+    std::filesystem::remove(folder.path() / archive);
     std::filesystem::create_directory(folder.path() / name);
     EXPECT_THAT(tests::message_of<DataError>([&] { open_arrays(folder.path(), Split::train); }),
                 HasSubstr("is not a regular file"));

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "data/datasets/class_names.h"
 #include "data/datasets/pack_images.h"
 #include "data/files/byte_source.h"
 #include "data/images/image.h"
@@ -217,6 +218,9 @@ TEST_F(OpenFolder, WaitsForNoFifoAndNamesAFolder) {
     fs::create_directories(planted / "in_it");
     EXPECT_THAT(tests::message_of<std::system_error>([&] { folder_.open(); }),
                 AllOf(HasSubstr(planted.string()), HasSubstr("remove it"), Not(HasSubstr("filesystem error"))));
+    if (suffix == std::string(".part"))
+      EXPECT_THAT(tests::message_of<std::system_error>([&] { remove_cached(folder_.cache(), ""); }),
+                  HasSubstr(planted.string() + ": cannot be removed"));
     fs::remove_all(planted);
   }
 }
@@ -290,6 +294,23 @@ TEST_F(OpenFolder, EscapesNamesOfFiles) {
   folder_.add_cats_and_dogs();
   folder_.add("train/cat/a\nb.png", Bytes{});
   EXPECT_THAT(refusal(), HasSubstr("cat/a\\x0ab.png: is empty"));
+}
+
+/// macOS writes names of files in NFD, others in NFC: both are shown alike.
+TEST_F(OpenFolder, TellsNamesInOtherFormsOfUnicode) {
+  const std::string composed = "caf\xc3\xa9", decomposed = "cafe\xcc\x81", hangul = "\xea\xb0\x80";
+  folder_.add("train/" + composed + "/1.png", 1);
+  folder_.add("train/b/1.png", 2);
+  folder_.add("test/" + decomposed + "/1.png", 1);
+  EXPECT_THAT(refusal(Split::test), AllOf(HasSubstr("is a class that the training set lacks"),
+                                          HasSubstr("; " + composed + " looks like it and has other bytes")));
+  folder_.open();
+  EXPECT_THAT(folder_.said(), Not(HasSubstr("looks like it")));
+  folder_.add("train/" + decomposed + "/1.png", 1);
+  folder_.open();
+  EXPECT_THAT(folder_.said(), HasSubstr("looks like it and has other bytes"));
+  EXPECT_EQ(unicode_hint(composed, std::vector<std::string>{hangul, "cafe", composed, "caf\xc3\xa8"}), "");
+  EXPECT_NE(unicode_hint(hangul, std::vector<std::string>{"\xe1\x84\x80\xe1\x85\xa1"}), "");
 }
 
 TEST_F(OpenFolder, KnowsTheFolderOfOneSplit) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "data/datasets/class_names.h"
 #include "data/loader/normalize.h"
 #include "train/core/config/normalize_option.h"
 #include "train/core/trainer/training_state.h"
@@ -118,7 +119,8 @@ void check_classes(const data::DatasetFacts& trained, std::span<const std::strin
       from,
       fmt::format("was trained on {} classes, of which class {} is {}, but the data here has {} "
                   "classes, of which it is {}",
-                  trained.classes(), i, class_text(trained.class_names, i), here.size(), class_text(here, i)),
+                  trained.classes(), i, class_text(trained.class_names, i), here.size(), class_text(here, i)) +
+          data::unicode_hint(class_text(trained.class_names, i), here),
       "use data with the same classes, or train again, from these weights with --weights");
 }
 
