@@ -114,6 +114,8 @@ void run_test(const TrainConfig& config, const WorkerEnvironment& environment, K
   PosixFileSystem files;
   Start start = environment.rank == 0 ? find_start(config, std::nullopt, files) : Start();
   const Datasets sets = open_train_set(config);
+  if (environment.rank == 0)
+    for (const std::string& remark : sets.remarks) data::print_remark(remark);
   const OwnFiles own = own_files(config, environment, sets);
   const data::Subset one_sample(sets.train_set, {0});
   check_plan(config, compute, *sets.train_set, one_sample, environment);

@@ -65,6 +65,7 @@ void run(PlanOptions& options) {
   const Compute compute = make_compute(
       compute_spec(config, threads_of_device(config, environment, system_variable), environment.local_rank));
   const Datasets sets = open_datasets(config);
+  for (const std::string& remark : sets.remarks) data::print_remark(remark);
   const MemoryPlanSpec spec = memory_plan_spec(config, *compute.device, *sets.train_set, world_size);
   const MemoryPlanWorld where{.device = *compute.device,
                               .kernels = compute.kernels,

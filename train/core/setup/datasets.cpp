@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "data/datasets/class_names.h"
 #include "data/datasets/open_dataset.h"
 #include "data/files/byte_source.h"
 #include "data/loader/random_split.h"
@@ -30,6 +32,29 @@ void check_same_kind(const data::Dataset& train_set, const data::Dataset& test_s
       "use files of one data set");
 }
 
+/// The data set of the options, which says each remark once to `remarks`: one rank prints them.
+data::DatasetSpec spec_with(const TrainConfig& config, std::vector<std::string>& remarks) {
+  data::DatasetSpec spec = dataset_spec(config);
+  spec.say = [&remarks](const std::string& text) {
+    if (std::ranges::find(remarks, text) == remarks.end()) remarks.push_back(text);
+  };
+  return spec;
+}
+
+/// Remarks on the classes of which --val-split drew all samples into the other part.
+void remark_on_classes(Datasets& sets, const char* name, const data::Dataset& part, const data::Dataset& other,
+                       bool stratified) {
+  const std::vector<std::int64_t> here = data::samples_of_class(part), there = data::samples_of_class(other);
+  std::vector<std::string> empty;
+  for (std::size_t i = 0; i < here.size(); ++i)
+    if (here[i] == 0 && there[i] > 0) empty.push_back(part.class_names()[i]);
+  if (empty.empty()) return;
+  sets.remarks.push_back(fmt::format(
+      "{}: --val-split leaves the {} set no samples of {} of its {} classes ({}); {}", part.name(), name, empty.size(),
+      here.size(), data::list_of(empty),
+      stratified ? "hold out more samples" : "use --stratify on, which holds out the same share of every class"));
+}
+
 Datasets split(const TrainConfig& config, std::shared_ptr<const data::Dataset> whole) {
   if (!config.val_split) return {.train_set = std::move(whole)};
   const std::int64_t held_out = validation_samples(config.val_split, whole->size());
@@ -49,6 +74,10 @@ Datasets make_datasets(const TrainConfig& config, std::shared_ptr<const data::Da
   sets.test_set = test_set ? std::move(test_set) : sets.validation_set;
   check_same_kind(*sets.train_set, *sets.test_set, config.data_dir);
   check_batch_size(config, *sets.train_set);
+  if (sets.validation_set) {
+    remark_on_classes(sets, "training", *sets.train_set, *sets.validation_set, is_stratified(config));
+    remark_on_classes(sets, "validation", *sets.validation_set, *sets.train_set, is_stratified(config));
+  }
   return sets;
 }
 
@@ -59,17 +88,19 @@ DataHashes hashes_of(const Datasets& sets) {
 }
 
 Datasets open_train_set(const TrainConfig& config) {
-  return split(config, data::open_dataset(dataset_spec(config), data::Split::train));
+  std::vector<std::string> remarks;
+  Datasets sets = split(config, data::open_dataset(spec_with(config, remarks), data::Split::train));
+  sets.remarks = std::move(remarks);
+  return sets;
 }
 
 Datasets open_datasets(const TrainConfig& config) {
   std::vector<std::string> remarks;
-  data::DatasetSpec spec = dataset_spec(config);
-  spec.say = [&remarks](const std::string& text) { remarks.push_back(text); };
+  const data::DatasetSpec spec = spec_with(config, remarks);
   std::shared_ptr<const data::Dataset> train_set = data::open_dataset(spec, data::Split::train), test_set;
   if (!config.val_split || data::has_test_set(spec)) test_set = data::open_dataset(spec, data::Split::test);
   Datasets sets = make_datasets(config, std::move(train_set), std::move(test_set));
-  sets.remarks = std::move(remarks);
+  sets.remarks.insert(sets.remarks.begin(), remarks.begin(), remarks.end());
   return sets;
 }
 

@@ -17,13 +17,11 @@ struct Datasets {
   std::shared_ptr<const data::Dataset> validation_set;  ///< held out of the training set (--val-split); null: none
   std::shared_ptr<const data::Dataset> test_set;
   std::shared_ptr<const data::Dataset> whole;  ///< train_set and validation_set are its parts; null: train_set is whole
-  std::vector<std::string> remarks{            /// The set that selects checkpoints.
-                                   const data::Dataset & selecting()
-                                                             const {return validation_set ? *validation_set : *test_set;
-}
-};  // namespace gradring::train
-}
-;
+  std::vector<std::string> remarks{};  ///< what data::DatasetSpec::say received, and classes that a split left empty
+
+  /// The set that selects checkpoints.
+  const data::Dataset& selecting() const { return validation_set ? *validation_set : *test_set; }
+};
 
 /// Holds the validation set out of `train_set`, as open_datasets does, and checks that these sets can be trained on.
 /// Without a `test_set` (null) the validation set is the test set, too.
@@ -45,7 +43,7 @@ DataHashes hashes_of(const Datasets& sets);
 ///           or --batch-size does not fit the number of samples.
 Datasets open_datasets(const TrainConfig& config);
 
-/// The first two of them: what is trained on, for a command that does not evaluate.
+/// The first two of them, with the remarks: what is trained on, for a command that does not evaluate.
 ///
 /// Errors    as data::open_dataset; UsageError if --val-split does not fit the number of samples.
 Datasets open_train_set(const TrainConfig& config);
