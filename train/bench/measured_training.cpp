@@ -12,10 +12,12 @@
 #include <type_traits>
 #include <utility>
 
+#include "data/datasets/open_folder.h"
 #include "kernels/base/child_process.h"
 #include "kernels/base/file.h"
 #include "kernels/bench/statistics.h"
 #include "train/bench/machine_state.h"
+#include "train/core/config/options.h"
 #include "train/core/setup/run_directory.h"
 #include "train/launch/launcher.h"
 #include "train/records/metrics/environment_error.h"
@@ -91,11 +93,15 @@ std::size_t resident_bytes_of(int process) {
 }
 
 std::vector<std::string> command_of(const TrainingLayout& layout, const TrainingTask& task) {
-  std::vector<std::string> words = {"train", "--dataset", task.dataset, "--progress", "none", "--keep-last", "1"};
-  const auto set = [&words](const char* option, const std::string& value) {
+  std::vector<std::string> words = {"train", "--dataset", task.data.dataset, "--progress", "none", "--keep-last", "1"};
+  const auto set = [&words](const std::string& option, const std::string& value) {
     words.insert(words.end(), {option, value});
   };
-  if (!task.data_dir.empty()) set("--data-dir", task.data_dir);
+  if (!task.data.data_dir.empty()) set("--data-dir", task.data.data_dir);
+  if (data::is_own_data(task.data.dataset)) set("--normalize", "half");  // as PyTorch's script
+  if (task.data.dataset == data::kFolder)
+    for (const char* option : kFolderOptions)
+      set(fmt::format("--{}", option), shown_value(*find_option(option), task.data));
   set("--model", task.model);
   set("--device", task.device);
   if (task.device == "cuda") set("--simulate-gpu", "none");  // whatever the environment says: it would have no times

@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "train/core/config/train_config.h"
+
 namespace gradring::train::bench {
 
 /// How a training is laid out over processes, devices and passes. Equal global batches train alike in every layout.
@@ -29,8 +31,7 @@ struct TrainingLayout {
 /// What is trained, with the default optimizer.
 struct TrainingTask {
   std::string model = "convnet";  ///< as --model names it
-  std::string dataset = "digits";
-  std::string data_dir{};
+  TrainConfig data{};             ///< its options of a data set
   std::int64_t epochs = 1;
   std::int64_t steps = 0;  ///< at most; 0: all steps of the epochs
   std::string device = "cpu";

@@ -15,6 +15,7 @@
 #include "train/core/config/resolve.h"
 #include "train/core/config/train_config.h"
 #include "train/core/trainer/whitening.h"
+#include "train/options/usage_error.h"
 #include "train/records/metrics/line_file.h"
 
 namespace gradring::train::bench {
@@ -127,6 +128,11 @@ Measurement PyTorchPeer::train() {
 }  // namespace
 
 RawDataset RawDataset::write(const data::Dataset& dataset, const fs::path& folder) {
+  if (dataset.classes() > 256)
+    throw UsageError(
+        fmt::format("{} has {} classes, but the files for PyTorch hold one byte a label: use data of at "
+                    "most 256 classes",
+                    dataset.name(), dataset.classes()));
   std::string images;
   std::string labels;
   for (std::int64_t i = 0; i < dataset.size(); ++i) {

@@ -15,6 +15,7 @@
 #include "kernels/base/file.h"
 #include "kernels/base/printable.h"
 #include "train/app/commands/commands.h"
+#include "train/core/config/options.h"
 #include "train/options/environment_variable.h"
 #include "train/options/parse_value.h"
 #include "train/options/path_value.h"
@@ -155,14 +156,18 @@ void run(const VerifyDataOptions& options, const Words& words) {
 }
 
 struct InfoOptions {
-  std::string data_dir;
+  TrainConfig data;  ///< its options of a data set
 };
 
 CommandLine command_line(InfoOptions& options) {
+  options.data.dataset.clear();
+  std::vector<Option> all = dataset_options(options.data);
+  all[0].help = "dataset, as NAME (default none)";
+  all[1] = data_dir_option(options.data.data_dir);
   return {.command = "gradring data info",
           .purpose = "datasets that can be fetched, or statistics of one",
           .usage = {"gradring data info", "gradring data info NAME [OPTIONS]"},
-          .options = {data_dir_option(options.data_dir)},
+          .options = std::move(all),
           .takes_words = true};
 }
 
@@ -195,14 +200,16 @@ void print_split(const data::Dataset& dataset, data::Split split) {
   print_text("       {}\n", fmt::join(classes, ", "));
 }
 
-void run(const InfoOptions& options, const Words& words) {
-  if (words.empty()) {
+void run(InfoOptions& options, const Words& words) {
+  if (!words.empty()) options.data.dataset = only_word(words, "gradring data info NAME");
+  if (options.data.dataset.empty()) {
     print_catalogue();
     return;
   }
-  const std::string& name = only_word(words, "gradring data info NAME");
-  for (const data::Split split : {data::Split::train, data::Split::test})
-    print_split(*data::open_dataset(name, split, options.data_dir), split);
+  check_image_options(options.data);
+  const data::DatasetSpec spec = dataset_spec(options.data);
+  print_split(*data::open_dataset(spec, data::Split::train), data::Split::train);
+  if (data::has_test_set(spec)) print_split(*data::open_dataset(spec, data::Split::test), data::Split::test);
 }
 
 }  // namespace

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "data/datasets/known_datasets.h"
 #include "kernels/runtime/dry_run_device.h"
 #include "nn/models/model.h"
 #include "nn/program/program.h"
 #include "train/app/commands/commands.h"
+#include "train/core/config/options.h"
 #include "train/core/config/resolve.h"
 #include "train/core/setup/compute.h"
 #include "train/options/print_text.h"
@@ -28,7 +28,7 @@ using kernels::Shape;
 constexpr const char* kShowUsage = "gradring model show NAME|FILE.toml";
 
 struct ShowModelOptions {
-  std::string dataset = "digits";
+  TrainConfig data;   ///< its options of a data set
   std::string input;  ///< "28x28x1"; empty: that of the dataset
   std::int64_t classes = 0;
   std::int64_t batch_size = 64;
@@ -36,25 +36,27 @@ struct ShowModelOptions {
 };
 
 CommandLine command_line(ShowModelOptions& options) {
-  return {.command = "gradring model show",
-          .purpose = "layers of a model, with shapes, parameters, multiply-adds and the memory of a training",
-          .usage = {fmt::format("{} [OPTIONS]", kShowUsage)},
-          .options = {choice_option("dataset", data::known_dataset_names(),
-                                    "data set whose images and classes it is for (default digits)", options.dataset),
-                      text_option("input", "HxWxC", "height, width and channels of the images, instead of --dataset",
-                                  options.input),
-                      count_option("classes", "number of classes, with --input", 1, options.classes),
-                      count_option("batch-size", "samples of which the memory is (default 64)", 1, options.batch_size),
-                      json_switch(options.json)},
-          .takes_words = true,
-          .notes =
-              "Multiply-adds are those of convolutions and linear layers, forward, for one image, without biases. "
-              "Memory is that of one rank on a CPU in fp32 with Adam; gradring plan takes all options of a "
-              "training.\n\n"
-              "Built-in models: " +
-              fmt::format("{}", fmt::join(nn::model_names(), ", ")) +
-              ". docs/models.md describes the files.\n\nExample:\n"
-              "  gradring model show convnet --dataset cifar10\n"};
+  CommandLine line = {
+      .command = "gradring model show",
+      .purpose = "layers of a model, with shapes, parameters, multiply-adds and the memory of a training",
+      .usage = {fmt::format("{} [OPTIONS]", kShowUsage)},
+      .options = {text_option("input", "HxWxC", "height, width and channels of the images, instead of --dataset",
+                              options.input),
+                  count_option("classes", "number of classes, with --input", 1, options.classes),
+                  count_option("batch-size", "samples of which the memory is (default 64)", 1, options.batch_size),
+                  json_switch(options.json)},
+      .takes_words = true,
+      .notes =
+          "Multiply-adds are those of convolutions and linear layers, forward, for one image, without biases. "
+          "Memory is that of one rank on a CPU in fp32 with Adam; gradring plan takes all options of a "
+          "training.\n\n"
+          "Built-in models: " +
+          fmt::format("{}", fmt::join(nn::model_names(), ", ")) +
+          ". docs/models.md describes the files.\n\nExample:\n"
+          "  gradring model show convnet --dataset cifar10\n"};
+  const std::vector<Option> of_data = dataset_options(options.data);
+  line.options.insert(line.options.begin(), of_data.begin(), of_data.end());
+  return line;
 }
 
 /// "28x28x1"
@@ -74,7 +76,8 @@ nn::Model model_for(const ShowModelOptions& options, const std::string& name) {
   const nn::ModelText text = named_model(name);
   if (options.input.empty()) {
     if (options.classes > 0) throw UsageError("--classes is for --input: add it, or leave --classes out");
-    const data::DatasetFacts& set = data::known_dataset(options.dataset);
+    check_image_options(options.data);
+    const data::DatasetFacts set = facts_of(options.data);
     return nn::make_model(text, set.shape, set.classes());
   }
   if (options.classes == 0) throw UsageError("--classes is missing: --input does not say the number of classes");

@@ -62,12 +62,6 @@ std::string resume_notes() {
       options_with(&TrainOption::changes, Changes::rounding));
 }
 
-/// " (default 64)", a string without its quotes; nothing for an empty one and for flags.
-std::string shown_default(const TrainOption& option) {
-  const std::string value = unquoted(option.show(TrainConfig()));
-  return value.empty() || option.is_flag() ? "" : " (default " + value + ")";
-}
-
 /// Appends `text` to what was typed before, or replaces it.
 void take(const TrainOption& option, std::string_view text, std::string& typed) {
   const bool joins = option.separator != 0 && !typed.empty();

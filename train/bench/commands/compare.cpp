@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/datasets/open_dataset.h"
+#include "data/datasets/dataset.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
 #include "train/bench/commands/options.h"
@@ -62,7 +62,7 @@ CommandLine command_line(CompareBenchOptions& options) {
       .purpose = "duration of the same training by gradring and by PyTorch",
       .options = with_common_options(
           dataset_options(
-              options.task.dataset, options.task.data_dir,
+              options.task.data,
               {{.name = "model",
                 .value = find_option("model")->value,
                 .help = "model architecture: a built-in one, or a file (default convnet)",
@@ -145,7 +145,7 @@ void add_measurements(bench::BenchRun& run, const bench::TrainingTask& task, con
                       const std::vector<bench::TrainingRow>& rows) {
   for (const bench::TrainingRow& row : rows)
     for (const auto& [clock, number] : {std::pair("wall", kWall), std::pair("cpu", kProcessors)})
-      run.add({.key = {{"dataset", task.dataset},
+      run.add({.key = {{"dataset", task.data.dataset},
                        {"model", task.model},
                        {"ranks", std::to_string(layout.ranks)},
                        {"threads", std::to_string(layout.threads)},
@@ -208,26 +208,26 @@ void list(const std::vector<bench::TrainingLayout>& cases, const PythonSearch& s
   if (search.python) names.emplace_back("PyTorch");
   if (search.python && options.dataloader) names.emplace_back("PyTorch, DataLoader");
   for (const auto& layout : cases)
-    print_list(fmt::format("{} of {} ({}):", layout.name, options.task.dataset, search.to_string()), names);
+    print_list(fmt::format("{} of {} ({}):", layout.name, options.task.data.dataset, search.to_string()), names);
 }
 
 void run(CompareBenchOptions& options) {
   const std::vector<bench::TrainingLayout> cases = cases_of(options);
   const bench::TrainingTask& task = options.task;
-  const auto dataset = data::open_dataset(task.dataset, data::Split::train, task.data_dir);
-  check_batches(cases, task.dataset, *dataset);
+  const auto dataset = open_chosen(task.data);
+  check_batches(cases, task.data.dataset, *dataset);
   const PythonSearch search = search_python_with_torch();
   if (options.common.list) return list(cases, search, options);
   bench::BenchRun bench_run("compare", options.common.files);
   print_text("{}\n{}\n", bench_run.title(), search.to_string());
-  print_text("{} epoch(s) of {} samples of {}{}; {}, Adam 1e-3, FP32\n", task.epochs, dataset->size(), task.dataset,
-             task.steps > 0 ? fmt::format(", {} steps at most", task.steps) : "", task.model);
+  print_text("{} epoch(s) of {} samples of {}{}; {}, Adam 1e-3, FP32\n", task.epochs, dataset->size(),
+             task.data.dataset, task.steps > 0 ? fmt::format(", {} steps at most", task.steps) : "", task.model);
   const RunFolder folder;
   auto data = bench::RawDataset::write(*dataset, folder.path());
   data.weights = bench::write_first_weights(task.model, *dataset, folder.path());
   nlohmann::json results = nlohmann::json::array();
   for (const auto& layout : cases) results.push_back(run_case(bench_run, layout, data, search, options));
-  bench_run.finish({{"dataset", task.dataset},
+  bench_run.finish({{"dataset", task.data.dataset},
                     {"model", task.model},
                     {"epochs", task.epochs},
                     {"steps", task.steps},

@@ -21,8 +21,7 @@ namespace gradring::train {
 namespace {
 
 struct LoaderBenchOptions {
-  std::string dataset = "digits";
-  std::string data_dir;
+  TrainConfig data;
   CommonBenchOptions common;
   data::bench::LoaderBenchSpec bench;
 };
@@ -33,7 +32,7 @@ CommandLine command_line(LoaderBenchOptions& options) {
       .purpose = "samples per second that are gathered, normalized and batched",
       .usage = {"gradring bench loader [--dataset mnist --data-dir DIR]"},
       .options = with_common_options(
-          dataset_options(options.dataset, options.data_dir,
+          dataset_options(options.data,
                           {count_option("batch-size", "samples per batch (default 256)", 1, options.bench.batch_size),
                            count_option("depth", "batches in flight (default 4)", 1, options.bench.depth),
                            count_option("threads", "threads of the loader (default 1)", 1, options.bench.threads),
@@ -77,7 +76,7 @@ nlohmann::json add_rows(const std::vector<LoaderRow>& measured, const data::Data
                     {"epoch_seconds", to_json(row.wall)},
                     {"epoch_cpu_seconds", to_json(row.cpu)}});
     for (const auto& [clock, seconds] : {std::pair("wall", &row.wall), std::pair("cpu", &row.cpu)})
-      run.add(in_microseconds({{"dataset", options.dataset},
+      run.add(in_microseconds({{"dataset", options.data.dataset},
                                {"batch_size", std::to_string(options.bench.batch_size)},
                                {"depth", std::to_string(options.bench.depth)},
                                {"threads", std::to_string(options.bench.threads)},
@@ -95,12 +94,12 @@ void run(LoaderBenchOptions& options) {
     return print_list("epochs of --dataset, by fill and by loader, in wall and CPU time:", data::dataset_names());
   bench::BenchRun run("loader", options.common.files);
   print_text("{}\n", run.title());
-  const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
+  const auto dataset = open_chosen(options.data);
   kernels::HostDevice device;
   print_text(
       "{}: {} samples of {}, batch {}, {} shuffled epochs, augmentation {}; samples a second, by the median epoch\n\n",
-      options.dataset, dataset->size(), dataset->shape().to_string(), options.bench.batch_size, options.bench.epochs,
-      data::text_of(options.bench.augment));
+      options.data.dataset, dataset->size(), dataset->shape().to_string(), options.bench.batch_size,
+      options.bench.epochs, data::text_of(options.bench.augment));
   const std::vector<LoaderRow> measured = {row_of("fill", data::bench::time_filling(*dataset, device, options.bench)),
                                            row_of("loader", data::bench::time_loader(*dataset, device, options.bench))};
   const nlohmann::json rows = add_rows(measured, *dataset, options, run);
@@ -110,7 +109,7 @@ void run(LoaderBenchOptions& options) {
       "nothing with "
       "them\n"
       "per core: samples over the time of all processors together\n");
-  run.finish({{"dataset", options.dataset},
+  run.finish({{"dataset", options.data.dataset},
               {"samples", dataset->size()},
               {"batch_size", options.bench.batch_size},
               {"depth", options.bench.depth},

@@ -6,25 +6,25 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "data/datasets/known_datasets.h"
+#include "data/datasets/open_dataset.h"
+#include "train/core/config/options.h"
 #include "train/core/config/simulated_gpu_option.h"
-#include "train/core/config/train_config.h"
 #include "train/core/setup/named_output.h"
 #include "train/options/commands.h"
-#include "train/options/environment_variable.h"
 #include "train/options/parse_value.h"
-#include "train/options/path_value.h"
 #include "train/options/usage_error.h"
 
 namespace gradring::train {
 
-std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir, std::vector<Option> more) {
-  data_dir = expand_home("GRADRING_DATA_DIR", system_variable("GRADRING_DATA_DIR").value_or(""));
-  more.insert(
-      more.begin(),
-      {choice_option("dataset", data::known_dataset_names(), fmt::format("dataset (default {})", dataset), dataset),
-       text_option("data-dir", "DIR", "folder with the files of the dataset (default GRADRING_DATA_DIR)", data_dir)});
+std::vector<Option> dataset_options(TrainConfig& config, std::vector<Option> more) {
+  const std::vector<Option> first = dataset_options(config);
+  more.insert(more.begin(), first.begin(), first.end());
   return more;
+}
+
+std::unique_ptr<data::Dataset> open_chosen(const TrainConfig& config, data::Split split) {
+  check_image_options(config);
+  return data::open_dataset(dataset_spec(config), split);
 }
 
 std::vector<Option> with_common_options(std::vector<Option> own, CommonBenchOptions& common) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -15,14 +16,20 @@
 #include "train/bench/annotated_source.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/result_file.h"
+#include "train/core/config/train_config.h"
 #include "train/core/setup/compute.h"
 #include "train/options/command_line.h"
 #include "train/options/print_text.h"
 
 namespace gradring::train {
 
-/// --dataset and --data-dir, and then `more`. `data_dir` gets its default here: GRADRING_DATA_DIR, as for training.
-std::vector<Option> dataset_options(std::string& dataset, std::string& data_dir, std::vector<Option> more);
+/// The dataset_options of `config`, and then `more`.
+std::vector<Option> dataset_options(TrainConfig& config, std::vector<Option> more);
+
+/// Opens a split of the data set that these options chose.
+///
+/// Errors    as check_image_options and data::open_dataset.
+std::unique_ptr<data::Dataset> open_chosen(const TrainConfig& config, data::Split split = data::Split::train);
 
 /// --simulate-gpu, --simulate-seed, --counters, --annotate, --annotate-with and --source-root.
 struct SimulatedGpuOptions {

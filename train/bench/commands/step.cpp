@@ -52,8 +52,7 @@ struct StepBenchOptions {
   int nprocs = 0;  ///< 0: not given
   TransportKind comm{};
   Precision precision{};
-  std::string dataset = "digits";
-  std::string data_dir;
+  TrainConfig data;
   std::int64_t threads = 1;
   CommonBenchOptions common;
 
@@ -67,7 +66,7 @@ CommandLine command_line(StepBenchOptions& options) {
       .usage = {"gradring bench step [OPTIONS]", "gradring launch --nproc-per-node N bench step [OPTIONS]"},
       .options = with_common_options(
           dataset_options(
-              options.dataset, options.data_dir,
+              options.data,
               {{.name = "model",
                 .value = find_option("model")->value,
                 .help = "model architecture: a built-in one, or a file (default convnet)",
@@ -190,7 +189,7 @@ nlohmann::json results_of(const RankReport& of_rank, const StepBenchOptions& opt
   for (const auto& part : report.times.parts)
     parts.push_back({{"name", part.name}, {"microseconds", to_json(part.seconds, kMicroseconds)}});
   return {{"model", nn::name_of(options.spec.model)},
-          {"dataset", options.dataset},
+          {"dataset", options.data.dataset},
           {"batch_size", options.spec.batch_size},
           {"backend", backend.name()},
           {"precision", precision_name(options.spec.precision)},
@@ -243,7 +242,7 @@ nlohmann::json compare(const bench::StepReport& kept, const bench::StepReport& c
 
 bench::MeasurementKey key_of(const StepBenchOptions& options, const Compute& compute, int ranks) {
   return {{"model", nn::name_of(options.spec.model)},
-          {"dataset", options.dataset},
+          {"dataset", options.data.dataset},
           {"batch_size", std::to_string(options.spec.batch_size)},
           {"optimizer", std::string(word_of(options.spec.optimizer.kind))},
           {"device", kind_of(compute)},
@@ -276,7 +275,7 @@ nlohmann::json measure_steps(const StepBenchOptions& options, const Compute& com
   const int ranks = parts.group->world_size();
   if (run)
     print_text("\n{} on {}, batch {}, {} steps; device {}, backend {}, {}, threads {}{}\n\n",
-               nn::name_of(options.spec.model), options.dataset, options.spec.batch_size, options.spec.steps,
+               nn::name_of(options.spec.model), options.data.dataset, options.spec.batch_size, options.spec.steps,
                shown_device(compute), compute.backend->name(), precision_name(options.spec.precision), options.threads,
                ranks > 1 ? fmt::format("; {} ranks over {}", ranks, word_of(options.comm)) : "");
   std::vector<bench::StepBenchSpec> specs = {options.spec};
@@ -326,7 +325,7 @@ void run_step_rank(StepBenchOptions& options, const WorkerEnvironment& environme
     throw UsageError("--autotune is for the kernels of a GPU, but the device is cpu: add --device cuda");
   options.spec.precision = dtype_of(options.precision, compute.device->id());
   options.device = shown_device(compute);
-  const auto dataset = data::open_dataset(options.dataset, data::Split::train, options.data_dir);
+  const auto dataset = open_chosen(options.data);
   const auto timeout = compute.simulator ? default_timeout(compute.simulated) : kStepRankTimeout;
   const Ranks ranks = make_group(environment, {.timeout = timeout, .comm = options.comm}, &compute);
   if (options.comm == TransportKind::automatic)

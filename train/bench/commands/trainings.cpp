@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "data/datasets/dataset.h"
-#include "data/datasets/open_dataset.h"
 #include "kernels/base/processors.h"
 #include "train/bench/bench_run.h"
 #include "train/bench/commands/commands.h"
@@ -55,7 +54,7 @@ struct TrainingBenchOptions {
 
 /// --dataset, --data-dir, then `more`, then --epochs, --steps, --rounds, --list and the files.
 std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::vector<Option> more) {
-  std::vector<Option> all = dataset_options(options.task.dataset, options.task.data_dir, std::move(more));
+  std::vector<Option> all = dataset_options(options.task.data, std::move(more));
   all.insert(
       all.end(),
       {text_option("device", "auto|cpu|cuda", "compute device of every row (default cpu)", options.task.device),
@@ -120,11 +119,11 @@ void bench_trainings(const TrainingBenchSpec& spec, const TrainingBenchOptions& 
     check_output({.option = "--plots", .path = plot, .is_ours = page::is_picture}, options.replace);
   bench::BenchRun run(spec.name, {.json = options.json_file, .csv = "", .replace = options.replace});
   const bench::TrainingTask& task = options.task;
-  const auto train_set = data::open_dataset(task.dataset, data::Split::train, task.data_dir);
+  const auto train_set = open_chosen(task.data);
   bench::TrainingTable table{
       .title = spec.title,
       .note = fmt::format("{} epoch{} of {} samples of {}{}; {}", task.epochs, task.epochs == 1 ? "" : "s",
-                          train_set->size(), task.dataset,
+                          train_set->size(), task.data.dataset,
                           task.steps > 0 ? fmt::format(", {} steps at most", task.steps) : "", spec.note),
       .provenance = kernels::bench::provenance(),
       .machine_cores = usable_processors(),
@@ -142,7 +141,7 @@ void bench_trainings(const TrainingBenchSpec& spec, const TrainingBenchOptions& 
   print_text("{}\n{}\n\n{}", run.title(), table.note, bench::to_text(table));
   if (!options.csv_file.empty()) write_named_file(options.csv_file, bench::to_csv(table));
   for (const bench::TrainingRow& row : table.rows) {
-    bench::BenchMeasurement measured{.key = {{"dataset", task.dataset},
+    bench::BenchMeasurement measured{.key = {{"dataset", task.data.dataset},
                                              {"epochs", std::to_string(task.epochs)},
                                              {"steps", std::to_string(task.steps)},
                                              {"device", task.device},
@@ -217,7 +216,7 @@ void list_rows(const ParallelBenchOptions& options) {
 /// The data in the form that PyTorch's script reads, with the test set.
 bench::RawDataset raw_data(const bench::TrainingTask& task, const data::Dataset& train_set,
                            const std::filesystem::path& folder) {
-  const auto test_set = data::open_dataset(task.dataset, data::Split::test, task.data_dir);
+  const auto test_set = open_chosen(task.data, data::Split::test);
   const std::filesystem::path test_folder = folder / "test";
   std::filesystem::create_directory(test_folder);
   bench::RawDataset data = bench::RawDataset::write(train_set, folder);

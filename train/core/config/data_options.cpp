@@ -62,7 +62,8 @@ Options data_options() {
       changing(Changes::training,
                choice_option<OnBroken>("broken",
                                        "response to images of a folder that cannot be read; fail: an error that names "
-                                       "them; skip: left out, and named in logs/rank_0.log",
+                                       "them; skip: left out, and named on stderr; a training names all in "
+                                       "logs/rank_0.log",
                                        &TrainConfig::on_broken)),
       changing(Changes::training,
                resumed(OnResume::must_fit,

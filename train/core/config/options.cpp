@@ -12,6 +12,8 @@
 #include "nn/models/model.h"
 #include "train/core/config/group_option.h"
 #include "train/core/config/option_rows.h"
+#include "train/options/environment_variable.h"
+#include "train/options/path_value.h"
 
 namespace gradring::train {
 namespace {
@@ -255,6 +257,29 @@ const TrainOption* find_option(std::string_view name) {
   const auto& options = train_options();
   const auto found = std::ranges::find(options, name, &TrainOption::name);
   return found == options.end() ? nullptr : &*found;
+}
+
+std::string shown_value(const TrainOption& option, const TrainConfig& config) {
+  const std::string literal = option.show(config);
+  return literal.starts_with('"') ? literal.substr(1, literal.size() - 2) : literal;
+}
+
+std::string shown_default(const TrainOption& option) {
+  const std::string value = shown_value(option, TrainConfig());
+  return value.empty() || option.is_flag() ? "" : " (default " + value + ")";
+}
+
+std::vector<Option> dataset_options(TrainConfig& config) {
+  config.data_dir = expand_home("GRADRING_DATA_DIR", system_variable("GRADRING_DATA_DIR").value_or(""));
+  std::vector<Option> options;
+  for (const char* name : {"dataset", "data-dir", "image-size", "resize", "broken"}) {
+    const TrainOption& row = *find_option(name);
+    options.push_back({.name = row.name,
+                       .value = row.value,
+                       .help = row.help + shown_default(row),
+                       .read = [&config, &row](std::string_view text) { row.read(config, text); }});
+  }
+  return options;
 }
 
 std::string nearest_option(std::string_view name) {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "train/core/config/train_config.h"
+#include "train/options/command_line.h"
 
 namespace gradring::train {
 
@@ -53,6 +54,17 @@ const std::vector<TrainOption>& train_options();
 
 /// The option of that name, or null.
 const TrainOption* find_option(std::string_view name);
+
+/// The value of an option in a config, a string without its quotes.
+std::string shown_value(const TrainOption& option, const TrainConfig& config);
+
+/// " (default 64)"; nothing for an empty one and for flags.
+std::string shown_default(const TrainOption& option);
+
+/// --dataset, --data-dir, --image-size, --resize and --broken, for a command that has few other options of a training.
+/// They set `config`, which must outlive them and gets GRADRING_DATA_DIR as its data_dir here; check_image_options checks
+/// their combination.
+std::vector<Option> dataset_options(TrainConfig& config);
 
 /// " Did you mean 'batch-size'?", or nothing if no option is near.
 std::string nearest_option(std::string_view name);

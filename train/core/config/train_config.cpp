@@ -74,6 +74,18 @@ bool logs_to(const TrainConfig& config, std::string_view sink) {
   return std::ranges::count(comma_separated(config.log), sink) > 0;
 }
 
+void check_image_options(const TrainConfig& config) {
+  const data::ImageSettings default_images;
+  if (config.dataset != data::kFolder &&
+      (config.image_size != default_images.size || config.resize != 0 || config.on_broken != OnBroken::fail))
+    throw UsageError(
+        fmt::format("--image-size, --resize and --broken require --dataset folder, found {}", config.dataset));
+  if (config.resize != 0 && config.resize < config.image_size)
+    throw UsageError(
+        fmt::format("--resize {} is less than --image-size {}, which is cut out of it: raise it, or leave it out",
+                    config.resize, config.image_size));
+}
+
 void validate(const TrainConfig& config) {
   const OptimizerSpec& optimizer = config.optimizer;
   const auto require = [](bool condition, const std::string& message) {
@@ -82,13 +94,7 @@ void validate(const TrainConfig& config) {
   require(config.epochs > 0 || config.steps > 0, "nothing to do: --epochs or --steps must be positive");
   require(config.dataset == "digits" || !config.data_dir.empty() || config.facts,
           data::needs_folder_message(config.dataset));
-  const data::ImageSettings default_images;
-  require(config.dataset == data::kFolder ||
-              (config.image_size == default_images.size && config.resize == 0 && config.on_broken == OnBroken::fail),
-          fmt::format("--image-size, --resize and --broken require --dataset folder, found {}", config.dataset));
-  require(config.resize == 0 || config.resize >= config.image_size,
-          fmt::format("--resize {} is less than --image-size {}, which is cut out of it: raise it, or leave it out",
-                      config.resize, config.image_size));
+  check_image_options(config);
   require(config.global_batch == 0 || config.accumulate == 1 || has_joint_micro_batches(config),
           fmt::format("--global-batch {} and --accumulate {} both set the samples per step: leave one out, or set "
                       "--accumulate 1{}",

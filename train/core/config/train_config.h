@@ -152,6 +152,9 @@ std::string shown_device(const std::string& id, const std::string& card);
 /// The options that require --dataset folder.
 inline constexpr const char* kFolderOptions[] = {"image-size", "resize", "broken"};
 
+/// Errors    UsageError if these do not fit --dataset, or each other.
+void check_image_options(const TrainConfig& config);
+
 /// The data set of --dataset.
 inline data::DatasetSpec dataset_spec(const TrainConfig& config) {
   return {.name = config.dataset,

@@ -238,6 +238,67 @@ TEST_F(ImageFolders, BadOnesAreRejectedBeforeAnythingIsWritten) {
   }
 }
 
+TEST_F(ImageFolders, AreTakenByCommandsThatDoNotTrain) {
+  add_photos();
+  add("photos/train/red/x.png", {});
+  fs::remove_all(place_.path("photos/test"));
+  const Words folder = {"--data-dir", "photos", "--image-size", "28", "--resize", "31"};
+  const Words named = joined(folder, {"--dataset", "folder"});
+  const ProgramEnd refused = run_it(joined({"data", "info", "folder"}, folder));
+  EXPECT_EQ(refused.code, 4);
+  EXPECT_THAT(refused.err, AllOf(HasSubstr("red/x.png: is empty"), HasSubstr("--broken skip")));
+  const ProgramEnd info = run_it(joined({"data", "info", "--broken", "skip"}, named));
+  EXPECT_EQ(info.code, 0) << info.err;
+  EXPECT_THAT(info.out, AllOf(HasSubstr("train  24 samples of [28, 28, 3], 2 classes of 12 to 12"),
+                              HasSubstr("black 12, red 12"), Not(HasSubstr("test "))));
+  EXPECT_EQ(run_it(joined({"data", "info", "folder"}, folder)).out, "");
+  const ProgramEnd model = run_it(joined({"model", "show", "convnet"}, named));
+  EXPECT_EQ(model.code, 0) << model.err;
+  EXPECT_THAT(model.out, HasSubstr("convnet: images of 28 x 28 x 3, 2 classes\n"));
+  for (const Words& command : {Words{"model", "show", "convnet", "--dataset", "mnist"}, Words{"data", "info", "mnist"},
+                               Words{"bench", "compare", "--dataset", "mnist"}}) {
+    const ProgramEnd end = run_it(joined(command, folder));
+    EXPECT_EQ(end.code, 2) << end.out;
+    EXPECT_THAT(end.err, HasSubstr("--image-size, --resize and --broken require --dataset folder, found mnist"));
+  }
+  const ProgramEnd listed =
+      run_it(joined({"bench", "compare", "--list", "--nprocs", "1", "--batch-size", "4", "--broken", "skip"}, named));
+  EXPECT_EQ(listed.code, 0) << listed.err;
+  EXPECT_THAT(listed.out, HasSubstr("1 rank x batch 4 of folder"));
+}
+
+/// One rank says it, in every command of several ranks.
+TEST_F(ImageFolders, SayOnceWhatIsLeftOut) {
+  add_photos();
+  add("photos/train/red/x.png", {});
+  const Words options = {"--dataset",    "folder", "--data-dir", "photos", "--image-size", "28", "--broken", "skip",
+                         "--batch-size", "4",      "--device",   "cpu",    "--steps",      "10", "--nprocs", "2"};
+  for (const char* command : {"train", "lr-find", "plan"}) {
+    const ProgramEnd end = run_it(joined({command}, options));
+    ASSERT_EQ(end.code, 0) << command << end.err;
+    const std::string found = "left out: 1 of 25 images";
+    EXPECT_THAT(end.err, HasSubstr(found)) << command;
+    EXPECT_EQ(end.err.find(found), end.err.rfind(found)) << command << end.err;
+  }
+}
+
+TEST_F(ImageFolders, SayThatASplitLeavesAClassEmpty) {
+  add_photos();
+  add("photos/train/blue/1.png", png(12, 12, 99));
+  std::string said;
+  for (int seed = 0; seed < 20 && said.empty(); ++seed) {
+    const ProgramEnd end = train(
+        {"--dry-run", "--val-split", "0.5", "--stratify", "off", "--batch-size", "4", "--seed", std::to_string(seed)});
+    if (end.err.find("no samples of 1 of its 3 classes (blue)") != std::string::npos &&
+        end.err.find("training set no samples") != std::string::npos)
+      said = end.err;
+  }
+  EXPECT_THAT(said, HasSubstr("folder: --val-split leaves the training set no samples of 1 of its 3 classes (blue); "
+                              "use --stratify on"));
+  EXPECT_THAT(train({"--dry-run", "--val-split", "0.5", "--batch-size", "4"}).err,
+              Not(HasSubstr("leaves the training set")));
+}
+
 TEST_F(ImageFolders, SkipsBrokenImagesAndNamesThemAllInTheLog) {
   add_photos();
   for (char name = 'a'; name < 'l'; ++name) add(std::string("photos/train/black/") + name + ".png", {});
