@@ -16,6 +16,7 @@ import program as programs
 MODEL_FILE = "model.toml"
 # Run directories: undisturbed, interrupted, with other options of layout, on other ranks, on another device.
 RUN, RESUMED, OTHER_LAYOUT, OTHER_RANKS, OTHER_DEVICE = "run", "resumed", "layout", "ranks", "device"
+BEGUN = "begun"  # a short training of the same model, for --weights
 ALWAYS = ("record", "kill", "device")  # checks of every draw that they fit
 LARGEST_LOSS = 20  # of an evaluation; log(5) is chance, and only batches of one sample diverge at these rates
 ONNX_PEER = pathlib.Path(__file__).parents[2] / "tests/train/app/commands/onnx_peer.py"
@@ -61,7 +62,7 @@ def examine(program, parts, only=None):
     """Trains by a draw, and checks it. Returns the message of a refusal, or None of a training that went well.
 
     Raises Failure of the first check that fails. `only` is the name of one check, which shrinking repeats."""
-    for name in (RUN, RESUMED, OTHER_LAYOUT, OTHER_RANKS, OTHER_DEVICE):
+    for name in (RUN, RESUMED, OTHER_LAYOUT, OTHER_RANKS, OTHER_DEVICE, BEGUN):
         shutil.rmtree(program.folder / name, ignore_errors=True)
     for path in program.folder.glob("out.*"):
         path.unlink()
@@ -69,6 +70,10 @@ def examine(program, parts, only=None):
     if draws.has_file(parts):
         (program.folder / MODEL_FILE).write_text(models.text_of(draws.features_of(parts)))
     case = Case(program, parts)
+    if "weights" in parts:
+        alike = {kind: value for kind, value in parts.items() if kind == "dataset" or kind.startswith("model")}
+        begun = case.train(BEGUN, parts=alike | {"length": ["--steps", "2"]})
+        check_end(begun, programs.Run(program.folder, BEGUN))
     dry = program.run(case.words(RUN, ["--dry-run"]))
     ended = case.train(RUN)
     check_end(ended, case.run)

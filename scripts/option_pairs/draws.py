@@ -117,7 +117,9 @@ OPTIONS = {
     "wire": [["--wire-dtype", "bf16"], ["--wire-dtype", "fp16", "--precision", "fp16"]],
     "threads": [["--threads", "2"]],
     "loader": [["--loader-threads", "2"], ["--loader-threads", "3"]],
-    "backend": [["--backend", "reference"]],
+    "backend": [["--backend", "reference"], ["--conv", "onednn"], ["--conv", "direct"], ["--conv", "panels"],
+                ["--gemm", "onednn"], ["--gemm", "strips"]],
+    "weights": [["--weights", "begun"], ["--weights", "begun", "--reinit", "*fc*"]],
     "seed": [["--seed", "4294967299"]],
     "nan": [
         ["--on-nan", "skip", "--inject", "nan:rank=0,step=3"],

@@ -48,7 +48,7 @@ class Program:
 
     def start(self, words):
         self.commands.append(shlex.join(["gradring", *words]))
-        if "train" in words:
+        if "train" in words and "--dry-run" not in words:
             self.trainings += 1
         return self.start_any([self.path, *words])
 
