@@ -218,9 +218,10 @@ TEST_F(OpenFolder, WaitsForNoFifoAndNamesAFolder) {
     fs::create_directories(planted / "in_it");
     EXPECT_THAT(tests::message_of<std::system_error>([&] { folder_.open(); }),
                 AllOf(HasSubstr(planted.string()), HasSubstr("remove it"), Not(HasSubstr("filesystem error"))));
-    if (suffix == std::string(".part"))
+    if (suffix == std::string(".part")) {
       EXPECT_THAT(tests::message_of<std::system_error>([&] { remove_cached(folder_.cache(), ""); }),
                   HasSubstr(planted.string() + ": cannot be removed"));
+    }
     fs::remove_all(planted);
   }
 }
