@@ -258,8 +258,8 @@ TEST_F(ModelFiles, ResumeWithEveryOptionThatChangesModelOrData) {
                    "--" + option.name + "=" + option.value};
     for (const auto& [name, value] : option.with) words.push_back("--" + name + "=" + value);
     if (option.value == "true") words[4] = "--" + option.name;
-    EXPECT_EQ(train(tests::joined(words, {"--steps", "1"})).code, 0) << option.name;
-    const ProgramEnd end = train(tests::joined(words, {"--steps", "2", "--resume", "auto"}));
+    EXPECT_EQ(train(tests::joined(words, {"--steps", "2"})).code, 0) << option.name;
+    const ProgramEnd end = train(tests::joined(words, {"--steps", "3", "--resume", "auto"}));
     EXPECT_EQ(end.code, 0) << option.name << ": " << end.err;
   }
 }

@@ -265,7 +265,7 @@ TEST_F(ResumedDirectories, KeepNameAndTagsUnlessTheyAreGiven) {
   EXPECT_THAT(place_.run({"runs", "ls", ".", "--tag", "b"}).out, HasSubstr("run"));
   for (const auto& entry : fs::directory_iterator(run()))
     if (entry.path().filename() != "checkpoints") fs::remove_all(entry.path());
-  resumed("4", {"--nprocs", "2"});
+  resumed("4", {"--nprocs", "2", "--batch-size", "4"});
   EXPECT_EQ(known(), std::pair(std::string("first"), std::string("a,b")));
   EXPECT_THAT(resumed("5", {"--tags", "c"}), HasSubstr("tags a,b -> c"));
   EXPECT_EQ(known(), std::pair(std::string("first"), std::string("c")));
