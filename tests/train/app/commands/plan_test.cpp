@@ -79,8 +79,8 @@ TEST(Plan, SaysHowLittleABudgetMustAllow) {
 /// Without the check, ulimit -f ends the run before it takes the memory of the machine.
 TEST(Plan, OfMoreMemoryThanTheMachineHasIsRejectedBeforeItIsAllocated) {
   const Workplace place;
-  std::ofstream(place.path("big.toml")) << "layers = [{ flatten = 'flatten' }, { linear = 'fc1', out = 2000000 },"
-                                           " { linear = 'fc2', out = 2000000 }, { linear = 'fc', out = 'classes' }]";
+  std::ofstream(place.path("big.toml")) << "layers = [{ flatten = 'flatten' }, { linear = 'fc1', out = 1000000 },"
+                                           " { linear = 'fc2', out = 1000000 }, { linear = 'fc', out = 'classes' }]";
   for (const Words& more : std::vector<Words>{{"--dry-run"}, {}, {"--nprocs", "2"}, {"--nprocs", "2", "--dry-run"}}) {
     const ProgramEnd end = tests::run_program(
         tests::in_shell(place.gradring(tests::joined(short_training({"--model", "big.toml", "--device", "cpu"}), more)),

@@ -102,7 +102,7 @@ TEST_F(RunsCommands, ExportWhatPythonReadsAsTheJsonLines) {
                 .code,
             0);
   const std::pair<const char*, int> events[] = {{"train", 40},     {"ranks", 16}, {"eval", 1}, {"header", 1},
-                                                {"checkpoint", 2}, {"fault", 1},  {"end", 1},  {"restart", 0}};
+                                                {"checkpoint", 3}, {"fault", 1},  {"end", 1},  {"restart", 0}};
   for (const auto& [event, rows] : events) {
     const ProgramEnd end = place_.run({"runs", "export", "a", "--event", event, "-o", "events.csv"});
     ASSERT_EQ(end.code, 0) << end.err;
