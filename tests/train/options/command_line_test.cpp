@@ -133,7 +133,7 @@ TEST(CommandLine, ListsItsOptions) {
   EXPECT_THAT(help, HasSubstr("  -b, --min-bytes N       smallest size (default 8)\n"));
   EXPECT_THAT(help, HasSubstr("  --check "));
   EXPECT_THAT(help, HasSubstr("  -h, --help "));
-  EXPECT_THAT(help, HasSubstr("  --color auto|always|never "));
+  EXPECT_THAT(help, HasSubstr("  --color auto|always|never"));
   EXPECT_TRUE(Probe().read({"-h"}).help);
 }
 

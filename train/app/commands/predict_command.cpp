@@ -170,7 +170,7 @@ class Printer {
       text = begun_ ? text.substr(text.find('\n') + 1) : source_text(tensors_) + "\n" + text;
     begun_ = true;
     print_shown(text);
-    std::fflush(stdout);  // Programs that read a pipe see each batch, too.
+    flush_standard_output();  // Programs that read a pipe see each batch, too.
   }
   void finish() const {
     if (json_) print_shown(begun_ ? "\n]\n" : "[]\n");

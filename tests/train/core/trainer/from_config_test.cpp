@@ -116,15 +116,14 @@ TEST_F(GroupWarmup, MustFitTheEpochsOfItsParameters) {
 }
 
 /// The refusal of a training on images of 8 x 8 whose batch normalization sees one pixel of each; empty if it may begin.
-std::string refusal_of_points(const TrainConfig& config, std::int64_t samples, int ranks) {
-  const nn::ModelText model{
-      "points.toml",
+std::string refusal_of_points(TrainConfig config, std::int64_t samples, int ranks) {
+  config.model = "points.toml";
+  config.model_text =
       "layers = [{ conv2d = 'conv1', out = 4, kernel = 3 }, { batch_norm2d = 'bn1' }, { global_avg_pool2d = 'pool' },"
-      " { batch_norm2d = 'bn2' }, { flatten = 'flatten' }, { linear = 'fc', out = 'classes' }]"};
+      " { batch_norm2d = 'bn2' }, { flatten = 'flatten' }, { linear = 'fc', out = 'classes' }]";
   const StepSizes sizes = step_sizes(config, ranks);
   const kernels::HostDevice device;
-  ReplicaSpec spec = replica_spec(config, device, sizes, *make_steps(sizes, samples, 0, 0, ranks));
-  spec.model = model;
+  const ReplicaSpec spec = replica_spec(config, device, sizes, *make_steps(sizes, samples, 0, 0, ranks));
   try {
     replica_model(spec, {8, 8, 1}, 3);
   } catch (const UsageError& error) {
