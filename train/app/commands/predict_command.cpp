@@ -24,6 +24,7 @@
 #include "train/app/commands/commands.h"
 #include "train/app/commands/trained_model.h"
 #include "train/core/trainer/training_state.h"
+#include "train/options/exit_code.h"
 #include "train/options/print_text.h"
 #include "train/options/usage_error.h"
 #include "train/records/checkpoint/error.h"
