@@ -91,11 +91,13 @@ class Soak:
             text = (self.program.folder / checks.MODEL_FILE).read_text()
             self.say(f"  with {checks.MODEL_FILE}:\n    " + text.strip().replace("\n", "\n    "))
 
-    def summary(self, seconds):
+    def count(self, seconds):
         self.say(f"\n{sum(self.outcomes[kind] for kind in ('trained', 'refused', 'failed'))} draws, "
                  f"{self.program.trainings} trainings in {seconds:.0f} s: {self.outcomes['trained']} trained, "
                  f"{self.outcomes['refused']} refused, {self.outcomes['failed']} failed "
                  f"({self.outcomes['failed as before']} as one before), {len(self.failures)} reported")
+
+    def list_refusals(self):
         for message, count in self.refusals.most_common():
             self.say(f"{count:5}  refused: {message}")
 
@@ -137,7 +139,10 @@ def main():
             parts["checks"] = draw.sample([name for name in checks.CHECKS if name not in checks.ALWAYS], 3)
             soak.draw(parts)
             count += 1
-    soak.summary(time.monotonic() - began)
+            if count % 100 == 0:
+                soak.count(time.monotonic() - began)
+    soak.count(time.monotonic() - began)
+    soak.list_refusals()
     return 1 if soak.failures else 0
 
 
