@@ -241,7 +241,8 @@ def resume(case, interrupted, how, more):
         parts = without(parts, "recompute") if "recompute" in parts else \
             parts | {"recompute": ["--checkpoint-activations", "2"]}
     if how == "other ranks" and "reproducible" in parts and "launcher" not in parts:
-        parts = without(parts, "ranks") if "ranks" in parts else parts | {"ranks": ["--nprocs", "2"]}
+        alone = without(parts, "ranks", "recompute")  # a budget of activations may fit one number of ranks only
+        parts = alone if "ranks" in parts else alone | {"ranks": ["--nprocs", "2"]}
     return case.train(RESUMED, [*more, "--resume", "auto"], parts)
 
 
@@ -294,7 +295,7 @@ def check_ranks(case):
         return
     ranks = case.ranks()
     if "reproducible" in parts:
-        other = without(parts, "ranks", "nan") | ({} if ranks > 1 else {"ranks": ["--nprocs", "2"]})
+        other = without(parts, "ranks", "nan", "recompute") | ({} if ranks > 1 else {"ranks": ["--nprocs", "2"]})
         if "nan" in parts:
             return
         ended = case.train(OTHER_RANKS, parts=other)
@@ -310,7 +311,7 @@ def check_ranks(case):
     if "--global-batch" in batch or (ranks == 1 and size % 2):
         return
     batch[1] = str(size * ranks if ranks > 1 else size // 2)
-    other = without(parts, "ranks", "zero") | {"batch": batch} | ({} if ranks > 1 else {"ranks": ["--nprocs", "2"]})
+    other = without(parts, "ranks", "zero", "recompute") | {"batch": batch} | ({} if ranks > 1 else {"ranks": ["--nprocs", "2"]})
     ended = case.train(OTHER_RANKS, parts=other)
     if ended.code != 0:
         raise failure_of("ranks", "with as many samples a step on other ranks the training", ended)
