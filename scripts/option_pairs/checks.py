@@ -188,7 +188,7 @@ def interrupt(case, how, step, more):
     parts = case.parts
     rank = step % case.ranks()
     if how == "steps":
-        if "--schedule" in parts.get("schedule", []):
+        if "schedule" in parts:  # spans all steps, or warms up for more than these
             return None
         parts = without(parts, "length") | {"length": ["--steps", str(step)]}
         return expect_code(case.train(RESUMED, more, parts), 0)

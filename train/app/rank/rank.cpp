@@ -104,10 +104,8 @@ std::string kind_of(const TrainOption& option, const TrainConfig& config) {
   return is_word ? value : "a path";
 }
 
-/// What sets apart runs that are started alike.
-std::string run_dir_or_default(const TrainConfig& config) {
-  return named_run_dir(config.run_dir).value_or(kRunsFolder).string();
-}
+/// The directory by which runs that are started alike differ; empty if it is not given.
+std::string given_run_dir(const TrainConfig& config) { return named_run_dir(config.run_dir).value_or("").string(); }
 
 std::string step_text(std::int64_t step) { return step < 0 ? "missing" : fmt::format("of step {}", step); }
 
@@ -139,7 +137,7 @@ comm::ProcessGroup& Rank::join(const TrainConfig& config, const WorkerEnvironmen
                        .comm = config.allreduce == AllReduce::nccl ? TransportKind::nccl : config.comm,
                        .allow_shared_gpu = config.allow_shared_gpu,
                        .program = fmt::format("gradring {}, commit {}", GRADRING_VERSION, kCommit),
-                       .run_dir = run_dir_or_default(config)};
+                       .run_dir = given_run_dir(config)};
   ranks_ = make_group(environment, spec, &compute_);
   return *ranks_.group;
 }
@@ -182,7 +180,7 @@ std::vector<std::string> check_ranks_agree(comm::ProcessGroup& group, const Trai
   std::vector<Agreement> agreements = {same_options(config), same_cpu_level(recorded_cpu_level(*compute.device))};
   std::ranges::copy(own.agreements, std::back_inserter(agreements));
   agreements.push_back(same_paths(config));
-  std::vector<std::string> remarks = agree(group, agreements, run_dir_or_default(config), own.two_runs);
+  std::vector<std::string> remarks = agree(group, agreements, given_run_dir(config), own.two_runs);
   if (resumes_automatically(config)) check_no_later_checkpoint(group, own.newest_step, *named_run_dir(config.run_dir));
   return remarks;
 }
