@@ -126,6 +126,7 @@ int ProgramWatch::run(const std::filesystem::path& program, const Words& words, 
   const sigset_t signals = watched_signals();
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &signals, &before);
+  ::signal(SIGCHLD, SIG_DFL);  // if it is ignored, no child can be waited for
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
   const pid_t parent = ::getpid();
   program_ = ::fork();

@@ -31,14 +31,18 @@ namespace gradring::simulated_gpu {
 namespace {
 
 constexpr int kBadOptionsExitCode = 125;
-/// "4711.83": the process, and when it began to use the library, as a number of the clock.
-std::string process_name;
 /// Whether a call failed because the process is a copy by fork of one that used CUDA.
 std::atomic<bool> has_failed_copy{false};
 
 /// Never destroyed: threads read it until the process ends.
 RunOptions& options() {
   static auto* const only = new RunOptions;
+  return *only;
+}
+
+/// "4711.83": the process, and when it began to use the library, as a number of the clock.
+std::string& process_name() {
+  static auto* const only = new std::string;
   return *only;
 }
 
@@ -105,7 +109,7 @@ std::string report_json(const FindingLog& findings, std::span<const LaunchCounts
 /// Tells the process that watches: a line of its record, which is written as one.
 void record(const char* what, const std::string& json) {
   if (options().record.empty()) return;
-  const std::string line = "{\"process\": \"" + process_name + "\", \"" + what + "\": " + json + "}\n";
+  const std::string line = "{\"process\": \"" + process_name() + "\", \"" + what + "\": " + json + "}\n";
   const int file = ::open(options().record.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC);
   const bool is_written = file >= 0 && ::write(file, line.data(), line.size()) == static_cast<ssize_t>(line.size());
   if (file >= 0) ::close(file);
@@ -154,7 +158,7 @@ void end(int exit_code, void*) {
 }
 
 void name_process() {
-  process_name =
+  process_name() =
       std::to_string(::getpid()) + "." + std::to_string(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
