@@ -36,7 +36,7 @@ class BrokenAgent : public LauncherFixture {
   }
   /// An authenticated link to the leader.
   NodeLink link() const {
-    const LaunchOptions options{.run_id = "broken", .token = "of this test"};
+    const LaunchOptions options{.run_id = "broken", .token = "token of this test"};
     std::optional<NodeLink> link;
     eventually([&] {
       Reasons ignored;
@@ -138,7 +138,7 @@ class BrokenLeader : public LauncherFixture {
   }
 
   const int port_ = free_tcp_port();
-  const LaunchOptions options_{.token = "of this test"};
+  const LaunchOptions options_{.token = "token of this test"};
   Acceptor acceptor_{"127.0.0.1", port_, identity_of(options_, AgentRole::leader), 1};
 };
 
