@@ -7,10 +7,23 @@
 namespace gradring::simulated_gpu {
 namespace {
 
+template <class T>
+Mask silent_words(const Operation& operation, Warp& warp, Mask active, const Addresses& addresses) {
+  const T* const values = warp.row<T>(operation.slots[0]);
+  Mask silent = 0;
+  for_each_lane(active, [&](unsigned lane) {
+    if (load_from<T>(addresses.lane[lane]) == values[lane]) silent |= kLaneBits[lane];
+  });
+  return silent;
+}
+
 /// The lanes of st that write what is in global memory already: of interest only to those who tell findings apart.
 Mask silent_lanes(const Operation& operation, Warp& warp, Mask active, const Addresses& addresses,
                   const AccessDetails* stored) {
   if (stored == nullptr) return 0;
+  if (stored->elements == 1 && stored->bytes == stored->register_bytes && stored->bytes >= 4)
+    return stored->bytes == 4 ? silent_words<std::uint32_t>(operation, warp, active, addresses)
+                              : silent_words<std::uint64_t>(operation, warp, active, addresses);
   Mask silent = 0;
   for_each_lane(active, [&](unsigned lane) {
     const StoredBytes bytes = stored_bytes(operation, warp, *stored, lane);
