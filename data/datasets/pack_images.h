@@ -32,7 +32,8 @@ int decoding_threads();
 /// Cost      reads every file once.
 std::vector<Sha256> hash_images(const ImageListing& listing, int threads, const Progress& progress);
 
-/// Of the paths, labels and hashes of all files, and the settings. By equal decoders, equal keys are equal packed images.
+/// The SHA-256 of all paths, labels, hashes of files, and the settings. Equal decoders pack equal images for equal
+/// keys.
 Sha256 content_key(const ImageListing& listing, std::span<const Sha256> hashes, const ImageSettings& settings);
 
 /// Decodes all images into `file`, which is empty, and writes what packed_images.h describes, with the content_key.

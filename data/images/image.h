@@ -39,7 +39,7 @@ class NoJpegError : public Error, public ExitsWith<kEnvironment> {
 /// The largest image that is read, such as a photograph of 24 megapixels: 134 MB as RGBA.
 constexpr std::int64_t kMostPixels = std::int64_t{1} << 25;
 
-/// What is done with the transparency of an image.
+/// Whether the transparency of an image becomes a channel.
 enum class Alpha : std::uint8_t { drop, keep };
 
 /// Reads a PNG or a JPEG, told by its first bytes, as PIL.Image.open, ImageOps.exif_transpose and convert('RGB') of

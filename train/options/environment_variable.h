@@ -17,7 +17,7 @@ using Variables = std::vector<std::pair<std::string, std::string>>;
 /// The token of the agents, or a file that holds it. Never passed on to workers.
 inline constexpr const char *kTokenVariable = "GRADRING_TOKEN", *kTokenFileVariable = "GRADRING_TOKEN_FILE";
 
-/// What --color was given: auto, always or never.
+/// The value of --color: auto, always or never.
 inline constexpr const char* kColorVariable = "GRADRING_COLOR";
 
 /// Looks up this process's own environment.

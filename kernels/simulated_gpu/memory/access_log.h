@@ -157,7 +157,7 @@ class AccessLog {
   /// Two blocks of the launch access the same bytes, one of them writes them, not both by strong accesses, and neither
   /// had published its access to the other; or ld.global.nc reads bytes that the launch writes. After finish().
   std::optional<Conflict> between_blocks() const;
-  /// The same for each two instructions once, and once more where they store one value.
+  /// Returns each pair of instructions once, and once more where both store one value.
   std::vector<Conflict> all_between_blocks() const;
 
  private:

@@ -68,7 +68,7 @@ class BatchLoader : public DeviceBatch {
     std::chrono::nanoseconds data_wait{0};  ///< how long next() blocked
   };
 
-  /// What a sampler deals to this rank (data::StepSampler).
+  /// The part of an epoch that a sampler deals to this rank (data::StepSampler).
   struct Epoch {
     std::int64_t number = 0;  ///< on which the augmentation depends
     std::vector<std::int64_t> order = {};

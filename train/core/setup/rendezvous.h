@@ -17,7 +17,7 @@
 
 namespace gradring::train {
 
-/// What the ranks of a run have in common, whatever their launcher says.
+/// Values that all ranks of a run have in common, whatever their launcher says.
 struct RunKey {
   std::string token = {};    ///< given_token()
   std::string run_dir = {};  ///< absolute; empty: none
@@ -68,7 +68,7 @@ struct Ranks {
   std::unique_ptr<comm::ProcessGroup> group;
 };
 
-/// What to do about two ranks that differ if they are of two runs; empty under a launcher that separates its runs.
+/// Advice for two ranks that differ because they are of two runs; empty under a launcher that separates its runs.
 std::string advice_for_two_runs(const WorkerEnvironment& environment);
 
 /// Joins the ranks of this run: through the launcher's store (GRADRING_STORE), else a RankRendezvous, or on several

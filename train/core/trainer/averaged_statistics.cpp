@@ -17,8 +17,8 @@ std::string averaged_name(const std::string& buffer) { return std::string(kEmaSt
 
 }  // namespace
 
-/// The samples of each batch: of --reproducible those of a step's micro-batch, which do not depend on the number of
-/// ranks; else equally many on each rank.
+/// Deals the samples of each batch. With --reproducible a batch is a step's micro-batch, which does not depend on the
+/// number of ranks; otherwise each rank has equally many samples.
 std::unique_ptr<data::StepSampler> AveragedStatistics::make_batches() const {
   data::StepSamplerSpec spec{
       .samples = parts_.train_set.size(), .rank = parts_.group.rank(), .world_size = parts_.group.world_size()};

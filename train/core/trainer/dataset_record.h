@@ -26,7 +26,7 @@ inline constexpr const char* kTestData = "test";
 /// The key of Checkpoint::about for them.
 inline constexpr const char* kDataHashes = "data_sha256";
 
-/// Those that a checkpoint records; empty if it has none, as one of an earlier version.
+/// The hashes that a checkpoint records; empty if it has none, as one of an earlier version.
 ///
 /// Errors    CheckpointError with `from` if a value is invalid.
 DataHashes recorded_hashes(const nlohmann::ordered_json& about, const std::filesystem::path& from);
@@ -34,7 +34,7 @@ DataHashes recorded_hashes(const nlohmann::ordered_json& about, const std::files
 /// Whether the data set `name` is in both, and differs.
 bool differ(const DataHashes& saved, const DataHashes& here, const char* name);
 
-/// What to do about data that has changed.
+/// Advice about data that has changed.
 inline constexpr const char* kUseItsFiles =
     "the files that it was trained on (of image folders their names, --image-size and --resize count, too)";
 

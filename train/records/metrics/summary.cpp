@@ -58,7 +58,7 @@ void visit_optional(S& summary, Visit visit) {
   visit("validation_loss", summary.validation_loss);
 }
 
-/// Those that are lists of classes.
+/// Visits the members that are lists of classes.
 template <class S, class Visit>
 void visit_classes(S& summary, Visit visit) {
   visit("classes", summary.classes);

@@ -20,14 +20,14 @@ constexpr std::string_view kNotCompared[] = {"name", "tags", "run-dir", "resume"
 
 using Facts = std::map<std::string, std::string, std::less<>>;
 
-/// What is compared of a start: options, and what else may differ.
+/// The values of a start that are compared: options, and what else may differ.
 Facts facts_of(const RunHeader& header) {
   Facts facts = {{"ranks", fmt::to_string(header.ranks)}, {"commit", header.commit}, {"machine", header.machine}};
   for (const auto& [name, literal] : header.config) facts.emplace(name, unquoted(literal));
   return facts;
 }
 
-/// What is compared of a run: where starts of it that made steps differ, all values, "0.001 -> 0.0005".
+/// The values of a run that are compared; where starts that made steps differ, all of them: "0.001 -> 0.0005".
 Facts facts_of(const Run& run) {
   const auto shown = [](const std::string& value) { return value.empty() ? "-" : value; };
   Facts facts, last;
