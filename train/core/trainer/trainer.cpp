@@ -28,7 +28,6 @@ Summary Trainer::run() {
     if (!run_epoch()) continue;
     selected = evaluate();
     report(*selected, true);
-    report_parameters();
     check_finite(selected->weights.loss, fmt::format("{} loss after step {}", selected->split, progress_.steps),
                  config_.learning_rate);
     if (progress_.position == 0) progress_.epoch_evaluated(selected->weights.accuracy);
@@ -109,7 +108,8 @@ bool Trainer::run_epoch() {
   }
   take_results(true);
   if (roll_back_if_requested()) return false;
-  save(std::nullopt);  // an evaluation that fails loses no step: a resume begins with it
+  report_parameters();  // before the gradients are overwritten
+  save(std::nullopt);   // an evaluation that fails loses no step: a resume begins with it
   if (progress_.position == sampler_->end_position()) {
     ++progress_.epoch;
     progress_.position = 0;

@@ -71,9 +71,9 @@ NamedFile::~NamedFile() {
 
 void NamedFile::write(std::string_view part) {
   const NoSigpipe none;
-  const bool is_terminal = temporary_.empty() && ::isatty(fd_.get()) != 0;  // /dev/stdout, /dev/tty
-  if (const int error = write_all(fd_.get(), is_terminal ? printable(part, "\n\t") : std::string(part)))
-    fail_to_write(path_, error);
+  std::string escaped;  // for /dev/stdout, /dev/tty
+  if (temporary_.empty() && ::isatty(fd_.get()) != 0) part = escaped = printable(part, "\n\t");
+  if (const int error = write_all(fd_.get(), part)) fail_to_write(path_, error);
 }
 
 void NamedFile::finish() {

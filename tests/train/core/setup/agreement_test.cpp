@@ -8,6 +8,7 @@
 #include "tests/data/support/message_of.h"
 #include "tests/train/support/rank_rig.h"
 #include "train/core/trainer/replica.h"
+#include "train/launch/workers/run_folder.h"
 
 namespace gradring::train {
 namespace {
@@ -85,7 +86,7 @@ TEST(Agreement, ReportsTheFirstSectionThatDiffersOnEveryRank) {
       3, {agreement("a", "1"), agreement("b", "2"), agreement("c", "3"), agreement("d", "4")});
   ranks[2][1] = agreement("b", "0");
   ranks[1][2] = agreement("c", "0");
-  const std::string here = host_name();
+  const std::string here = host_name() + ", " + describe_process("");
   for (const std::string& text : said(ranks))
     EXPECT_EQ(text, "the ranks do not agree: b is 2 on rank 0 (" + here + ", /at 2) but 0 on rank 2 (" + here +
                         ", /at 0); repair b");
