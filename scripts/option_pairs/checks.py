@@ -78,6 +78,8 @@ def examine(program, parts, only=None):
     ended = case.train(RUN)
     if ended.code == 5 and parts.get("batch") == ["--batch-size", "1"]:
         return "diverges with batches of one sample, at the rate of the others"
+    if ended.code == 5 and uses_16_bits(parts) and "no weight has changed" in ended.message:
+        return "has too few steps to find its loss scale"
     check_end(ended, case.run)
     check_dry_run(dry, ended)
     if ended.code != 0:
@@ -129,6 +131,11 @@ def evaluation_words(parts):
     return words
 
 
+def uses_16_bits(parts):
+    words = parts.get("precision", []) + parts.get("wire", [])
+    return "device" in parts or "fp16" in words or "bf16" in words
+
+
 def evaluate(case, words, source=RUN):
     """The JSON of `gradring eval`."""
     ended = case.program.run(["eval", source, *evaluation_words(case.parts), *words, "--json"])
@@ -157,8 +164,10 @@ def check_record(case):
             if prefix and "ema" not in case.parts:
                 continue
             found = evaluate(case, ["--split", split, *words])
-            for figure in ("accuracy", "loss"):
-                if differ(found[figure], event.get(prefix + figure)):
+            # eval has no --conv and --gemm: other kernels round 16-bit numbers differently.
+            bound = 1e-3 if uses_16_bits(case.parts) and "backend" in case.parts else 1e-5
+            for figure, within in (("accuracy", 1e-5), ("loss", bound)):
+                if differ(found[figure], event.get(prefix + figure), within):
                     raise Failure("record", prefix + figure,
                                   f"{prefix}{figure} of the {split} set is {event.get(prefix + figure)} in "
                                   f"metrics.jsonl, {found[figure]} by eval")
@@ -279,6 +288,8 @@ def check_layout(case):
     kinds = draws.LAYOUT + draws.NEUTRAL
     if case.ranks() > 2 and "reproducible" not in parts:  # sums of three ranks depend on where a bucket is divided
         kinds = tuple(kind for kind in kinds if kind not in ("buckets", "comm"))
+    if case.ranks() == 1 and "device" in parts and "reproducible" not in parts:  # docs/models.md: to rounding there
+        kinds = tuple(kind for kind in kinds if kind not in ("buckets", "zero"))
     if "clip" in parts:  # the sum of a norm follows the padding of buckets
         kinds = tuple(kind for kind in kinds if kind != "buckets")
     other = without(parts, *kinds)
@@ -331,7 +342,8 @@ def check_device(case):
     """On a simulated GPU the losses are those of a CPU, to the rounding of 16 bits: also the draws of augmentation."""
     if "device" not in case.parts:
         return
-    ended = case.train(OTHER_DEVICE, parts=without(case.parts, "device"))
+    # A GPU's default of 16 bits needs half of the memory: a budget for it may be too small for a CPU.
+    ended = case.train(OTHER_DEVICE, parts=without(case.parts, "device", "recompute"))
     if ended.code != 0:
         raise failure_of("device", "on a CPU the training", ended)
     ours, theirs = case.run.losses(), programs.Run(case.program.folder, OTHER_DEVICE).losses()

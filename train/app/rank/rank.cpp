@@ -114,12 +114,18 @@ struct NamedSet {
   const data::Dataset* set;
 };
 
+TransportKind transport_of(const TrainConfig& config) {
+  return config.allreduce == AllReduce::nccl ? TransportKind::nccl : config.comm;
+}
+
 }  // namespace
 
 Rank::Rank(const TrainConfig& config, const WorkerEnvironment& environment)
     : compute_(open_device(config, environment, ranks_, resumed_plans_)),
       others_(open_further(config, environment, compute_)),
-      further_(further_devices(others_)) {}
+      further_(further_devices(others_)) {
+  check_comm(environment, transport_of(config), &compute_);  // also in a dry run, whose ranks do not join
+}
 
 std::string Rank::keep_plans(const Checkpoint& resumed) {
   resumed_plans_ = plans_by_layer(*resumed.about);
@@ -127,14 +133,13 @@ std::string Rank::keep_plans(const Checkpoint& resumed) {
   if (resumed_plans_.empty() || there.empty()) return {};
   return fmt::format(
       "the kernels of each layer stay those that were chosen on {}, as far as {} has them, so that results round "
-      "alike, "
-      "and none is measured; --no-autotune, or --conv and --gemm, choose others",
+      "alike, and none is measured; --no-autotune, or --conv and --gemm, choose others",
       there, there == here ? "this device" : here);
 }
 
 comm::ProcessGroup& Rank::join(const TrainConfig& config, const WorkerEnvironment& environment) {
   const GroupSpec spec{.timeout = config.timeout,
-                       .comm = config.allreduce == AllReduce::nccl ? TransportKind::nccl : config.comm,
+                       .comm = transport_of(config),
                        .allow_shared_gpu = config.allow_shared_gpu,
                        .program = fmt::format("gradring {}, commit {}", GRADRING_VERSION, kCommit),
                        .run_dir = given_run_dir(config)};

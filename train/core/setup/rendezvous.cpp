@@ -105,17 +105,6 @@ std::unique_ptr<comm::ProcessGroup> join_gpus(comm::Store& store, const WorkerEn
   return std::make_unique<comm::ProcessGroup>(std::move(data), std::move(control), spec.timeout);
 }
 
-void check_comm(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute) {
-  if (on_gpu(compute) && (spec.comm == TransportKind::shm || spec.comm == TransportKind::tcp))
-    throw UsageError(fmt::format("--comm {} transfers host memory, but gradients are on {}: leave --comm out",
-                                 word_of(spec.comm), compute->device->id().to_string()));
-  if (!on_gpu(compute) && spec.comm == TransportKind::nccl)
-    throw UsageError(
-        "--comm nccl and --allreduce nccl are for GPUs, but this rank computes on the CPU: leave them out");
-  if (environment.spans_nodes() && spec.comm == TransportKind::shm)
-    throw UsageError("--comm shm connects ranks of one machine only: use --comm tcp");
-}
-
 /// For a process that was to run alone: an earlier program, or the shell of a job, may have left a launcher's variables.
 std::string advice_for_lone_rank(const WorkerEnvironment& environment) {
   if (environment.rank_variables.empty()) return "";
@@ -258,8 +247,19 @@ std::unique_ptr<comm::Store> RankRendezvous::open_store(std::chrono::nanoseconds
   });
 }
 
+void check_comm(const WorkerEnvironment& environment, TransportKind comm, const Compute* compute) {
+  if (on_gpu(compute) && (comm == TransportKind::shm || comm == TransportKind::tcp))
+    throw UsageError(fmt::format("--comm {} transfers host memory, but gradients are on {}: leave --comm out",
+                                 word_of(comm), compute->device->id().to_string()));
+  if (!on_gpu(compute) && comm == TransportKind::nccl)
+    throw UsageError(
+        "--comm nccl and --allreduce nccl are for GPUs, but this rank computes on the CPU: leave them out");
+  if (environment.spans_nodes() && comm == TransportKind::shm)
+    throw UsageError("--comm shm connects ranks of one machine only: use --comm tcp");
+}
+
 Ranks make_group(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute) {
-  check_comm(environment, spec, compute);
+  check_comm(environment, spec.comm, compute);
   Ranks ranks = join(environment, spec, compute);
   const bool kept_by_rank_0 = environment.world_size > 1 && environment.store_path.empty();
   if (kept_by_rank_0) ranks.group->barrier_on_host();  // before rank 0 removes the store

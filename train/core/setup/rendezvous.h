@@ -71,6 +71,11 @@ struct Ranks {
 /// Advice for two ranks that differ because they are of two runs; empty under a launcher that separates its runs.
 std::string advice_for_two_runs(const WorkerEnvironment& environment);
 
+/// Whether `comm` can transfer what `compute` computes between the ranks of this run. `compute`: null: a CPU.
+///
+/// Errors    UsageError.
+void check_comm(const WorkerEnvironment& environment, TransportKind comm, const Compute* compute);
+
 /// Joins the ranks of this run: through the launcher's store (GRADRING_STORE), else a RankRendezvous, or on several
 /// machines a store that rank 0 serves (join_over_tcp). Blocks until all have joined. `compute` must outlive the group;
 /// null: a CPU.
@@ -79,7 +84,7 @@ std::string advice_for_two_runs(const WorkerEnvironment& environment);
 /// joined. On GPUs, rank 0 serves its store until the end. There, gradients go through NCCL, which a single rank needs
 /// only if --comm names it; host values go through shared memory, or with several nodes through tcp.
 ///
-/// Errors    UsageError if `comm` does not fit the device; as join_over_tcp; ReplicaError on a rank that is another
+/// Errors    as check_comm; as join_over_tcp; ReplicaError on a rank that is another
 ///           program than rank 0, or would connect otherwise; DeviceError without NCCL, or if ranks share a GPU and must
 ///           not; comm::Timeout that names the missing ranks; comm::PeerLost.
 Ranks make_group(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute = nullptr);

@@ -49,14 +49,19 @@ void CheckpointWriter::collect() {
     for (const std::string& problem : written.problems)
       problems_.push_back("after saving the checkpoint of step " + std::to_string(step_) + ": " + problem);
     failures_ = 0;
+    saved_step_ = step_;
   } catch (const LostDirectoryError&) {
     lost_ = failure_ = std::current_exception();
   } catch (const std::exception& error) {
-    problems_.push_back("the checkpoint of step " + std::to_string(step_) + " could not be saved: " + error.what());
+    problems_.push_back(failed_part() + "checkpoint of step " + std::to_string(step_) +
+                        " could not be saved: " + error.what());
     failure_ = std::current_exception();
-    ++failures_;
+    if (saved_step_ != step_ && std::exchange(failed_step_, step_) != step_) ++failures_;
   }
 }
+
+/// A checkpoint that was saved before its evaluation stays on the disk if it cannot be replaced.
+std::string CheckpointWriter::failed_part() const { return saved_step_ == step_ ? "the evaluation in the " : "the "; }
 
 bool CheckpointWriter::is_idle(std::chrono::milliseconds patience) {
   if (writing_.valid() && writing_.wait_for(patience) == std::future_status::ready) collect();
@@ -75,7 +80,7 @@ void CheckpointWriter::finish() {
   try {
     std::rethrow_exception(failure_);
   } catch (const FileError& error) {
-    throw SaveError("the last checkpoint could not be saved: " + std::string(error.what()));
+    throw SaveError(failed_part() + "last checkpoint could not be saved: " + error.what());
   }
 }
 

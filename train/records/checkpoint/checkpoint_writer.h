@@ -36,7 +36,7 @@ class CheckpointSink {
   virtual std::vector<std::string> take_problems() = 0;
   /// The checkpoints that were saved since the last call.
   virtual std::vector<SavedCheckpoint> take_saved() { return {}; }
-  /// How many of the newest checkpoints in a row could not be saved.
+  /// How many of the newest steps in a row have no checkpoint because it could not be saved.
   virtual int failures() const = 0;
   /// Waits until the last checkpoint is on disk.
   ///
@@ -81,11 +81,14 @@ class CheckpointWriter final : public CheckpointSink {
   Written write(const Checkpoint& checkpoint, Clock::time_point begin);
   void check(Problems& remarks) const;
   void collect();
+  std::string failed_part() const;
 
   CheckpointDirectory directory_;
   SaveHooks hooks_;
   std::future<Written> writing_;  // invalid: nothing is being written
   std::int64_t step_ = 0;         // of the newest checkpoint
+  std::int64_t saved_step_ = -1;  // the last that was saved
+  std::int64_t failed_step_ = -1;
   Problems problems_;
   std::vector<SavedCheckpoint> saved_;
   std::exception_ptr failure_;  // of the newest checkpoint

@@ -23,6 +23,7 @@ namespace {
 using namespace std::chrono_literals;
 using ::testing::AllOf;
 using ::testing::Contains;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using train::CheckpointSaver;
 using train::CheckpointWriter;
@@ -119,6 +120,25 @@ TEST(CheckpointSaver, EndsARunAfterTwoCheckpointsInARowThatCouldNotBeSaved) {
       EXPECT_THROW(saver.finish(), train::SaveError);
     });
   }
+}
+
+TEST(CheckpointWriter, CountsAStepThatIsSavedTwiceOnce) {
+  MemoryDisk disk;
+  CheckpointWriter writer(train::CheckpointDirectory(disk, "/checkpoints"));
+  const auto save = [&](std::int64_t step, bool fails) {
+    const std::string partial = "/checkpoints/step-" + std::to_string(step) + ".partial";
+    if (fails) train::write_new_file(disk, partial, "in the way");
+    writer.save(checkpoint_of(step));
+    while (!writer.is_idle(1s)) continue;
+    if (fails) disk.remove_file(partial);
+    return writer.failures();
+  };
+  EXPECT_EQ(save(1, false), 0);
+  EXPECT_EQ(save(1, true), 0) << "it exists";
+  EXPECT_THAT(writer.take_problems(), ElementsAre(HasSubstr("the evaluation in the checkpoint of step 1 could not")));
+  EXPECT_EQ(save(2, true), 1);
+  EXPECT_EQ(save(2, true), 1);
+  EXPECT_EQ(save(3, true), 2);
 }
 
 }  // namespace
