@@ -52,6 +52,7 @@ class PngDecoder {
 
   /// libpng skips every chunk that pixels do not need: it would copy its list of texts again for each few of them.
   void read_header() {
+    png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_size limits the product
     png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
     png_set_chunk_malloc_max(png_, std::max<std::size_t>(rest_.size(), 1024));  // lengths may lie
     png_set_benign_errors(png_, 1);

@@ -29,7 +29,7 @@ constexpr std::string_view kSplits[] = {kTestSplit, kValidationSplit};
 
 struct EvalOptions {
   InferenceOptions inference;
-  std::string split{kTestSplit};
+  std::string split{};
 };
 
 /// A data set and what the training found on it.
@@ -54,10 +54,12 @@ CommandLine command_line(EvalOptions& all) {
           "was selected. It is recorded with the checkpoint, and printed beside the result."};
   line.options.insert(
       line.options.begin() + 2,
-      {choice_option("split", kSplits, "samples to evaluate (default test)", all.split),
+      {choice_option("split", kSplits,
+                     "samples to evaluate (default test, or validation where there are no test files)", all.split),
        option_of_training("dataset", "dataset (default as in the checkpoint)", options.given),
        option_of_training("data-dir",
-                          "folder with the files of the dataset (default GRADRING_DATA_DIR, or as in the checkpoint)",
+                          "folder with the files of the dataset (default as in the checkpoint; for public datasets "
+                          "GRADRING_DATA_DIR, if set)",
                           options.given),
        option_of_training("broken",
                           "response to images of a folder that cannot be read; fail: an error that names them; skip: "
@@ -83,11 +85,13 @@ HeldOut held_out_of(const NamedTensors& tensors) {
 
 Evaluated open_evaluated(const EvalOptions& options, const InferenceSetting& setting) {
   const NamedTensors& tensors = setting.tensors;
-  Evaluated evaluated{.split = options.split};
+  const auto held_out = tensors.is_file ? std::nullopt : held_out_samples(tensors.contents, tensors.from);
+  Evaluated evaluated{.split = options.split.empty() ? final_split(setting.config, held_out)
+                                                     : std::string_view(options.split)};
   const bool validates = evaluated.split == kValidationSplit;
   evaluated.dataset = validates ? open_validation_set(setting.config, held_out_of(tensors))
                                 : data::open_dataset(dataset_spec(setting.config), data::Split::test);
-  const bool selects = validates || (!tensors.is_file && !held_out_samples(tensors.contents, tensors.from));
+  const bool selects = validates || (!tensors.is_file && !held_out);
   const DataHashes here = {{kTestData, data::to_hex(data::content_hash(*evaluated.dataset))}};
   const bool is_same = validates || !differ(recorded_hashes(*tensors.contents.about, tensors.from), here, kTestData);
   if (selects && is_same && !options.inference.ema) evaluated.recorded = tensors.contents.score;

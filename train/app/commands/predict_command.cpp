@@ -64,7 +64,7 @@ CommandLine command_line(PredictOptions& options) {
        tta_option(options.inference.given),
        choice_option("broken", kWords<OnBroken>,
                      "response to images that cannot be read, after the others; fail: exit code 4; skip: exit code 0 "
-                     "(default as in the checkpoint, or fail)",
+                     "if any can be read (default as in the checkpoint, or fail)",
                      options.broken),
        count_option("top", "most likely classes to show per image (default 3)", 1, options.top),
        switch_option("invert", "swap of light and dark, for dark digits on a light background", options.invert)});

@@ -34,7 +34,7 @@ CommandLine command_line(ReportOptions& options) {
           .options = {text_option("output,o", "FILE", "HTML file to write (default report.html)", options.output),
                       text_option("data-dir", "DIR",
                                   "folder with the files of the dataset, for the pictures "
-                                  "(default GRADRING_DATA_DIR, or as in the training)",
+                                  "(default as in the training; for public datasets GRADRING_DATA_DIR, if set)",
                                   options.data_dir),
                       switch_option("no-pictures",
                                     "no evaluation of the checkpoint: a page without confusion matrix, misclassified "

@@ -235,8 +235,8 @@ std::int64_t validation_samples(const ValSplit& split, std::int64_t train_sample
   if (held_out > 0 && held_out < train_samples) return held_out;
   throw UsageError(
       fmt::format("--val-split {} holds out {} of {} training samples, but must leave at least one on each "
-                  "side: use a fraction such as 0.1",
-                  show_val_split(split), held_out, train_samples));
+                  "side: give a number from 1 to {}",
+                  show_val_split(split), held_out, train_samples, train_samples - 1));
 }
 
 }  // namespace gradring::train

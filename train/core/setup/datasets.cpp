@@ -128,4 +128,8 @@ std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, co
   return std::move(split(whole, held_out.samples, held_out.seed).held_out);
 }
 
+std::string_view final_split(const TrainConfig& config, const std::optional<HeldOut>& held_out) {
+  return held_out && !data::has_test_set(dataset_spec(config)) ? kValidationSplit : kTestSplit;
+}
+
 }  // namespace gradring::train

@@ -2,7 +2,9 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "data/datasets/dataset.h"
@@ -53,5 +55,9 @@ Datasets open_train_set(const TrainConfig& config);
 /// Errors    as data::open_dataset; UsageError if that training's data set has another name; DataError if it has another
 ///           number of samples, or other ones.
 std::unique_ptr<data::Dataset> open_validation_set(const TrainConfig& config, const HeldOut& held_out);
+
+/// The part of the data that a finished training was evaluated on: kTestSplit; kValidationSplit if there are no test
+/// files, but a validation set was held out.
+std::string_view final_split(const TrainConfig& config, const std::optional<HeldOut>& held_out);
 
 }  // namespace gradring::train

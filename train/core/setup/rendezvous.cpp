@@ -123,7 +123,9 @@ RankFacts facts_of(const WorkerEnvironment& environment, const GroupSpec& spec, 
                                                 : "shared memory between CPUs";
   return {.rank = environment.rank,
           .host = host_name() + ", " + describe_process(spec.run_dir),
-          .sections = {{.values = {{"the program", spec.program}}}, {.values = {{"the transport", transport}}}}};
+          .sections = {{.values = {{"the world size", std::to_string(environment.world_size)}}},
+                       {.values = {{"the program", spec.program}}},
+                       {.values = {{"the transport", transport}}}}};
 }
 
 RankFacts wait_for_rank_0(comm::Store& store, const std::string& key, const WorkerEnvironment& environment,
@@ -146,7 +148,7 @@ void check_same_start(comm::Store& store, const WorkerEnvironment& environment, 
   const std::string key = name_of(environment) + "/start";
   if (environment.rank == 0) return store.set(key, mine.to_text());
   const RankFacts ranks[] = {wait_for_rank_0(store, key, environment, spec), mine};
-  constexpr const char* kAdvice[] = {"install the same build on every node",
+  constexpr const char* kAdvice[] = {"start all ranks with the same WORLD_SIZE", "install the same build on every node",
                                      "give all ranks the same --device and --comm"};
   for (std::size_t section = 0; section < std::size(kAdvice); ++section) {
     const std::string differences =

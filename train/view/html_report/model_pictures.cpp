@@ -13,6 +13,7 @@
 #include "train/core/config/resolve.h"
 #include "train/core/inference/inference.h"
 #include "train/core/setup/compute.h"
+#include "train/core/setup/datasets.h"
 #include "train/core/setup/run_directory.h"
 #include "train/core/setup/run_settings.h"
 #include "train/core/setup/start.h"
@@ -41,7 +42,8 @@ TrainConfig config_of(const Checkpoint& checkpoint, const std::filesystem::path&
   given["model-text"] = saved_setting(checkpoint, "model-text");
   for (const char* option : kFolderOptions)
     if (const std::string saved = saved_setting(checkpoint, option); !saved.empty()) given[option] = saved;
-  const bool is_set = !data_dir.empty() || system_variable(variable_of(*find_option("data-dir")));
+  const bool is_set = !data_dir.empty() ||
+                      (!data::is_own_data(given["dataset"]) && system_variable(variable_of(*find_option("data-dir"))));
   if (const std::string folder = is_set ? data_dir : saved_setting(checkpoint, "data-dir"); !folder.empty())
     given["data-dir"] = folder;
   return resolve(given, system_variables(), std::nullopt, recorded_dataset(*checkpoint.about, from)).config;
@@ -97,7 +99,10 @@ ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::str
   const bool is_best = found.has_value();
   ResumePoint named = is_best ? *std::move(found) : named_checkpoint(files, run_dir, "the run", remarks);
   const TrainConfig config = config_of(named.checkpoint, named.from, data_dir);
-  const auto dataset = data::open_dataset(dataset_spec(config), data::Split::test);
+  const std::optional<HeldOut> held_out = held_out_samples(named.checkpoint, named.from);
+  const std::string_view split = final_split(config, held_out);
+  const auto dataset = split == kTestSplit ? data::open_dataset(dataset_spec(config), data::Split::test)
+                                           : open_validation_set(config, *held_out);
   check_sample_shape(*named.checkpoint.about, dataset->shape(), named.from);
   check_classes(*config.facts, dataset->class_names(), dataset->name(), named.from);
   const nn::Model model = nn::make_model(model_of(config), dataset->shape(), dataset->classes());
@@ -106,6 +111,7 @@ ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::str
                          .step = named.checkpoint.step,
                          .is_best = is_best,
                          .dataset = config.dataset,
+                         .split = split,
                          .classes = config.facts->class_names,
                          .samples = dataset->size(),
                          .sample = dataset->shape(),

@@ -106,10 +106,10 @@ std::string filters(const ModelPictures& pictures) {
 
 std::string predictions_of(const ModelPictures& pictures) {
   return fmt::format(
-      R"(<p class="note">{} checkpoint, step {}, on the {} test samples of {}: {} correct.</p><div class="stack"><div class="charts">{}{}</div>{}</div>)",
+      R"(<p class="note">{} checkpoint, step {}, on the {} {} samples of {}: {} correct.</p><div class="stack"><div class="charts">{}{}</div>{}</div>)",
       pictures.is_best ? "Best" : "Newest", page::count_text(pictures.step), page::count_text(pictures.samples),
-      page::escaped(pictures.dataset), page::percent_text(pictures.accuracy), confusion_matrix(pictures),
-      worst_samples(pictures), filters(pictures));
+      pictures.split, page::escaped(pictures.dataset), page::percent_text(pictures.accuracy),
+      confusion_matrix(pictures), worst_samples(pictures), filters(pictures));
 }
 
 }  // namespace gradring::train

@@ -38,6 +38,7 @@ struct ModelPictures {
   std::int64_t step = 0;
   bool is_best = false;  ///< otherwise the newest
   std::string dataset{};
+  std::string_view split{};  ///< that was evaluated: final_split()
   std::vector<std::string> classes{};
   std::int64_t samples = 0;
   double accuracy = 0;
@@ -47,9 +48,9 @@ struct ModelPictures {
   FilterImages filters{};
 };
 
-/// Evaluates the best checkpoint of a run, or its newest valid one, on the test set.
+/// Evaluates the best checkpoint of a run, or its newest valid one, on the split that its training ended with.
 ///
-/// `data_dir` as --data-dir; empty: GRADRING_DATA_DIR, or the folder of the training.
+/// `data_dir` as --data-dir; empty: for public datasets GRADRING_DATA_DIR, else the folder of the training.
 ///
 /// Errors    CheckpointError, FileError, DataError, UsageError: checkpoint or dataset are missing or damaged.
 /// Cost      an evaluation of the test set on the default device.

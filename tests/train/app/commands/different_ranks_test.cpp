@@ -87,6 +87,18 @@ TEST_F(DifferentRanks, OfDifferentTransportsDoNotWaitForEachOther) {
                                  HasSubstr("but shared memory between CPUs on rank 1 ("), HasSubstr("--comm")));
 }
 
+TEST_F(DifferentRanks, OfDifferentWorldSizesAreNamedWithBoth) {
+  for (const char* words : {"auto", "tcp"}) {
+    const Words training = joined(short_training({"--run-dir", place_.path("run").string()}), {"--comm", words});
+    tests::RunningProgram one(
+        place_.gradring(joined(training, {"--timeout", "3s"}), {{"RANK", "0"}, {"WORLD_SIZE", "2"}}));
+    const ProgramEnd other = place_.run(training, {{"RANK", "1"}, {"WORLD_SIZE", "3"}});
+    EXPECT_EQ(other.code, 163) << words;
+    EXPECT_THAT(other.err, AllOf(HasSubstr("world size"), HasSubstr("rank 0"), HasSubstr("rank 1"), HasSubstr("3")));
+    EXPECT_NE(one.wait().code, 0);
+  }
+}
+
 TEST_F(DifferentRanks, OfEqualDataInTwoFoldersTrain) {
   fs::rename(place_.path("n1/data"), place_.path("n1/copy"));
   EXPECT_THAT(train({}, {"--data-dir", "data"}, {"--data-dir", "copy"}), Each(Field(&ProgramEnd::code, 0)));

@@ -202,6 +202,20 @@ TEST_F(OwnData, NeedsNoTestFilesWithAValidationSet) {
   EXPECT_THAT(place_.run(train()).err, HasSubstr("--val-split"));
   expect_success(train({"--val-split", "0.2"}));
   EXPECT_EQ(summary_in(run())["accuracy"], summary_in(run())["validation_accuracy"]);
+  expect_success({"report", "run", "-o", "report.html"});
+  EXPECT_THAT(tests::text_of(place_.path("report.html")), HasSubstr("on the 12 validation samples of arrays"));
+  const json evaluated = printed({"eval", "run", "--json"});
+  EXPECT_EQ(evaluated["split"], "validation");
+  EXPECT_EQ(evaluated["samples"], 12);
+  EXPECT_EQ(place_.run({"eval", "run", "--split", "test"}).code, 4);
+}
+
+TEST_F(OwnData, IsFoundWhereTheTrainingHadItWhateverTheVariableSays) {
+  expect_success(train());
+  const tests::Workplace::Variables elsewhere = {{"GRADRING_DATA_DIR", place_.path("data").string()}};
+  EXPECT_EQ(place_.run({"eval", "run"}, elsewhere).code, 0);
+  EXPECT_EQ(place_.run({"report", "run", "-o", "report.html"}, elsewhere).code, 0);
+  EXPECT_THAT(tests::text_of(place_.path("report.html")), HasSubstr("on the 12 test samples of arrays"));
 }
 
 TEST_F(OwnData, KeepsNormalizationAndClassesInAResume) {
