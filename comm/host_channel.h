@@ -18,6 +18,8 @@ namespace gradring::comm {
 
 /// Collectives on host values (flags, counts, texts) over a transport of host memory: a group's control channel. They
 /// run in the caller and block it, through a small staging buffer. Every rank makes the same calls in the same order.
+/// A call returns when this rank has its result: where peers read the staging buffer in place, the next call that writes
+/// to it waits for them. So a peer that stops during a group's last call holds nobody up.
 ///
 /// Threads   one thread at a time.
 /// Errors    CommError (PeerLost, Timeout, Desync); no call waits longer than the timeout.
@@ -41,11 +43,13 @@ class HostChannel {
  private:
   void broadcast(std::span<std::byte> bytes, int root);
   void run(const Schedule& schedule, std::size_t bytes, int root = kNoRoot);
+  std::byte* writable_staging();
 
   Channel channel_;
   std::chrono::nanoseconds timeout_;
   std::unique_ptr<Segment> staging_;
   std::uint64_t collectives_ = 0;
+  bool may_be_unread_ = false;  // staging_, by peers
 };
 
 }  // namespace gradring::comm

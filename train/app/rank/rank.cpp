@@ -148,16 +148,18 @@ comm::ProcessGroup& Rank::join(const TrainConfig& config, const WorkerEnvironmen
 }
 
 void check_plan(const TrainConfig& config, const Compute& compute, const data::Dataset& train_set,
-                const data::Dataset& evaluated, const WorkerEnvironment& environment) {
+                const data::Dataset& evaluated, const WorkerEnvironment& environment, bool is_dry_run) {
   const MemoryPlanSpec spec = memory_plan_spec(config, *compute.device, train_set, environment.world_size);
   replica_model(spec.replica, train_set.shape(), train_set.classes());
-  if (compute.device->id().kind != kernels::DeviceKind::cpu) return;  // its layers are planned together (Rank)
+  const bool is_gpu = compute.device->id().kind != kernels::DeviceKind::cpu;
+  if (is_gpu && (config.autotune || !is_dry_run)) return;  // its layers are planned, and measured, with all ranks
   const MemoryPlanWorld world{.device = *compute.device,
                               .kernels = compute.kernels,
                               .backend = *compute.backend,
                               .train_set = train_set,
                               .evaluated = evaluated};
   const ProgramMemories programs = plan_programs(spec, world);
+  if (is_gpu) return;
   std::size_t bytes = plan_memory(spec, world, programs).total();
   if (config.data_parallel > 1)
     bytes += static_cast<std::size_t>(config.data_parallel - 1) * plan_further_device(spec, world, programs).total();

@@ -387,7 +387,7 @@ void dry_run(const TrainConfig& config, const WorkerEnvironment& environment) {
   PosixFileSystem files;
   if (environment.rank == 0) find_start(config, named_run_dir(config.run_dir), files, environment.restart_count > 0);
   const Datasets sets = open_datasets(config);
-  check_plan(config, compute, *sets.train_set, sets.selecting(), environment);
+  check_plan(config, compute, *sets.train_set, sets.selecting(), environment, true);
   plan_faults(config.faults, faulted_run(config, environment, *compute.device));
   if (environment.rank != 0) return;
   for (const std::string& remark : sets.remarks) data::print_remark(remark);

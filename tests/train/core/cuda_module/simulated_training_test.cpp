@@ -242,6 +242,15 @@ TEST_F(SimulatedTraining, LacksTheResultsOfFourStepsAtMost) {
   EXPECT_GE(losses_in("run").size(), 7u);
 }
 
+TEST_F(SimulatedTraining, RejectsInADryRunWhatItRejectsLater) {
+  for (const Words& words : {Words{"--conv", "panels"}, Words{"--comm", "tcp"}}) {
+    const Words simulated = joined(words, {"--device", "cuda", "--simulate-gpu", "h100"});
+    const ProgramEnd dry = train(joined(simulated, {"--dry-run"})), end = train(simulated);
+    EXPECT_EQ(dry.code, 2) << words[1];
+    EXPECT_EQ(dry.err, end.err);
+  }
+}
+
 TEST_F(SimulatedTraining, IsOfferedWhereThereIsNoGpu) {
   const ProgramEnd end = train({"--device", "cuda:99"});
   EXPECT_EQ(end.code, 3) << end.err;
