@@ -66,17 +66,7 @@ CudaBackend::CudaBackend(const kernels::KernelSet& kernels, kernels::Device& dev
 std::unique_ptr<Plan> CudaBackend::plan(std::span<const NodeSpec> nodes) {
   if (std::holds_alternative<Conv2d>(nodes.front().layer)) return plan_convolution(nodes);
   if (std::holds_alternative<Linear>(nodes.front().layer)) return plan_product(nodes);
-  if (std::holds_alternative<BatchNorm2d>(nodes.front().layer)) return plan_batch_norm(nodes);
   return plans_.plan(nodes);
-}
-
-// Ours take the ReLU along, and their numerics are known: cuDNN's are for whoever names it.
-std::unique_ptr<Plan> CudaBackend::plan_batch_norm(std::span<const NodeSpec> nodes) {
-  auto ours = plans_.plan(nodes);
-  if (!libraries_.cudnn || choice_.conv != kConvLibrary) return ours;
-  auto plan =
-      plan_cudnn_batch_norm(nodes, libraries_.cudnn, HelperKernels::pick(kernels_, device_, nodes.front().dtype), ours);
-  return plan ? std::move(plan) : std::move(ours);
 }
 
 // The fused kernel computes on tensor cores, of which f32 has none: there a library, or tiles layer by layer, is faster.

@@ -49,7 +49,6 @@ class CudaBackend final : public Backend {
   /// The library's plan, if there is one, and one for each of our variants, the last of their tables first.
   std::vector<std::unique_ptr<Plan>> all_plans(std::span<const NodeSpec> nodes) const;
   std::unique_ptr<Plan> fastest(std::span<const NodeSpec> nodes, std::unique_ptr<Plan> preferred);
-  std::unique_ptr<Plan> plan_batch_norm(std::span<const NodeSpec> nodes);
   std::unique_ptr<Plan> plan_product(std::span<const NodeSpec> nodes);
 
   kernels::KernelSet kernels_;

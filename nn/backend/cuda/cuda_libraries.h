@@ -101,14 +101,6 @@ std::shared_ptr<Cudnn> open_cudnn(kernels::Device& device, const CudaBackendOpti
 std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec> nodes, std::shared_ptr<Cudnn> cudnn,
                                         const HelperKernels& helpers);
 
-/// Batch normalization by the batch of one replica, with an Add after it, by cuDNN, and a ReLU by our kernel, which keeps
-/// NaN; null if cuDNN has no engine, for channels that are no multiple of 4, and for other uses. Recomputation is left to
-/// `ours`, the plan of our kernels, as are batches without an engine; it is taken if the result is not null.
-///
-/// Numerics  statistics in f32, as cuDNN computes them.
-std::unique_ptr<Plan> plan_cudnn_batch_norm(std::span<const NodeSpec> nodes, std::shared_ptr<Cudnn> cudnn,
-                                            const HelperKernels& helpers, std::unique_ptr<Plan>& ours);
-
 /// Enqueues one pass with fixed arguments.
 using EnqueuedPass = std::function<void(kernels::Stream&)>;
 

@@ -51,14 +51,11 @@ inline constexpr std::int64_t kCudnnAlignment = 16;
 /// Of a tensor, in cuDNN's order NCHW or OIHW.
 using CudnnExtents = std::array<std::int64_t, 4>;
 
-/// Where a tensor is: in memory, nowhere as an intermediate result, or in the host's memory as one number.
-enum class CudnnStorage : std::uint8_t { memory, within_graph, by_value };
-
 struct CudnnTensorSpec {
   std::int64_t id = 0;
   CudnnExtents extents{};
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  CudnnStorage storage = CudnnStorage::memory;
+  bool is_virtual = false;  ///< an intermediate result, which is nowhere in memory
 };
 
 /// Errors    InvalidArgument if cuDNN computes with no such type.

@@ -46,8 +46,7 @@ class GraphBuilder {
   CudnnDescriptor y() const { return tensor(kTensorY, output(), type()); }
   CudnnDescriptor b() const { return tensor(kTensorB, {1, problem_.geometry.out_channels, 1, 1}, type()); }
   CudnnDescriptor sum() const {
-    return make_tensor(
-        api_, {.id = kTensorSum, .extents = output(), .type = CUDNN_DATA_FLOAT, .storage = CudnnStorage::within_graph});
+    return make_tensor(api_, {.id = kTensorSum, .extents = output(), .type = CUDNN_DATA_FLOAT, .is_virtual = true});
   }
 
   CudnnDescriptor convolution() const {
@@ -163,16 +162,13 @@ cudnnDataType_t cudnn_type(DType dtype) {
 }
 
 CudnnDescriptor make_tensor(const CudnnApi& api, const CudnnTensorSpec& spec) {
-  const bool by_value = spec.storage == CudnnStorage::by_value;
-  const std::int64_t alignment = by_value ? std::int64_t{sizeof(float)} : kCudnnAlignment;
   CudnnDescriptor descriptor(api, CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   descriptor.set(CUDNN_ATTR_TENSOR_DATA_TYPE, CUDNN_TYPE_DATA_TYPE, spec.type)
       .set(CUDNN_ATTR_TENSOR_DIMENSIONS, spec.extents)
       .set(CUDNN_ATTR_TENSOR_STRIDES, channels_last(spec.extents))
       .set(CUDNN_ATTR_TENSOR_UNIQUE_ID, CUDNN_TYPE_INT64, spec.id)
-      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, alignment)
-      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, spec.storage == CudnnStorage::within_graph);
-  if (by_value) descriptor.set(CUDNN_ATTR_TENSOR_IS_BY_VALUE, CUDNN_TYPE_BOOLEAN, true);
+      .set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, CUDNN_TYPE_INT64, kCudnnAlignment)
+      .set(CUDNN_ATTR_TENSOR_IS_VIRTUAL, CUDNN_TYPE_BOOLEAN, spec.is_virtual);
   descriptor.finalize();
   return descriptor;
 }

@@ -12,11 +12,6 @@ std::unique_ptr<Plan> plan_cudnn_conv2d(std::span<const NodeSpec>, std::shared_p
   return nullptr;
 }
 
-std::unique_ptr<Plan> plan_cudnn_batch_norm(std::span<const NodeSpec>, std::shared_ptr<Cudnn>, const HelperKernels&,
-                                            std::unique_ptr<Plan>&) {
-  return nullptr;
-}
-
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn>, kernels::Device&, const kernels::conv2d::ForwardArgs&) { return {}; }
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn>, kernels::Device&, const kernels::conv2d::DgradArgs&) { return {}; }
 EnqueuedPass cudnn_pass(std::shared_ptr<Cudnn>, kernels::Device&, const kernels::conv2d::WgradArgs&) { return {}; }

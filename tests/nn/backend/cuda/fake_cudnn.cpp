@@ -38,8 +38,6 @@ std::string kind_of(const State& graph) {
              type_of(conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X));
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR:
       return "dgrad " + type_of(conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY));
-    case CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR: return "batch_norm";
-    case CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR: return "batch_norm backward";
     default:
       return "wgrad " + type_of(conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X)) + " dw " +
              type_of(conv.child(CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW));

@@ -135,85 +135,6 @@ void wgrad(const FakeDescriptor& conv, const FakeMemory& memory) {
   dw.each([&](auto at, std::size_t i) { dw.set(at, sums[i]); });
 }
 
-/// A value for each channel.
-class OfChannels {
- public:
-  OfChannels(const FakeDescriptor& tensor, const FakeMemory& memory) : view_(tensor, memory) {}
-  double operator[](std::int64_t channel) const { return view_.get({0, channel, 0, 0}); }
-  void set(std::int64_t channel, double value) { view_.set({0, channel, 0, 0}, value); }
-
- private:
-  View view_;
-};
-
-void batch_norm_forward(const Operations& operations, const FakeMemory& memory) {
-  const FakeDescriptor& norm = *operations.front();
-  const auto of_channels = [&](cudnnBackendAttributeName_t name) { return OfChannels(norm.child(name), memory); };
-  const View x(norm.child(CUDNN_ATTR_OPERATION_NORM_FWD_XDESC), memory);
-  const OfChannels scale = of_channels(CUDNN_ATTR_OPERATION_NORM_FWD_SCALE_DESC);
-  const OfChannels bias = of_channels(CUDNN_ATTR_OPERATION_NORM_FWD_BIAS_DESC);
-  const double epsilon = of_channels(CUDNN_ATTR_OPERATION_NORM_FWD_EPSILON_DESC)[0];
-  const double momentum = of_channels(CUDNN_ATTR_OPERATION_NORM_FWD_EXP_AVG_FACTOR_DESC)[0];
-  const OfChannels running_mean = of_channels(CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_MEAN_DESC);
-  const OfChannels running_var = of_channels(CUDNN_ATTR_OPERATION_NORM_FWD_INPUT_RUNNING_VAR_DESC);
-  OfChannels mean = of_channels(CUDNN_ATTR_OPERATION_NORM_FWD_MEAN_DESC);
-  OfChannels inv_variance = of_channels(CUDNN_ATTR_OPERATION_NORM_FWD_INV_VARIANCE_DESC);
-  OfChannels new_mean = of_channels(CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_MEAN_DESC);
-  OfChannels new_var = of_channels(CUDNN_ATTR_OPERATION_NORM_FWD_OUTPUT_RUNNING_VAR_DESC);
-  const bool adds = operations.size() == 2;
-  View y(adds ? operations[1]->child(CUDNN_ATTR_OPERATION_POINTWISE_YDESC)
-              : norm.child(CUDNN_ATTR_OPERATION_NORM_FWD_YDESC),
-         memory);
-  const auto rows = static_cast<double>(x.extents[0] * x.extents[2] * x.extents[3]);
-  for (std::int64_t c = 0; c < x.extents[1]; ++c) {
-    const auto each = [&](const auto& visit) {
-      x.each([&](auto at, std::size_t) {
-        if (at[1] == c) visit(at);
-      });
-    };
-    double sum = 0, squares = 0;
-    each([&](auto at) { sum += x.get(at); });
-    each([&](auto at) { squares += (x.get(at) - sum / rows) * (x.get(at) - sum / rows); });
-    mean.set(c, sum / rows);
-    inv_variance.set(c, 1 / std::sqrt(squares / rows + epsilon));
-    new_mean.set(c, (1 - momentum) * running_mean[c] + momentum * sum / rows);
-    new_var.set(c, (1 - momentum) * running_var[c] + momentum * squares / std::max(rows - 1, 1.0));
-    each([&](auto at) {
-      double value = (x.get(at) - mean[c]) * inv_variance[c] * scale[c] + bias[c];
-      if (adds) value += View(operations[1]->child(CUDNN_ATTR_OPERATION_POINTWISE_BDESC), memory).get(at);
-      y.set(at, value);
-    });
-  }
-}
-
-void batch_norm_backward(const FakeDescriptor& norm, const FakeMemory& memory) {
-  const auto of_channels = [&](cudnnBackendAttributeName_t name) { return OfChannels(norm.child(name), memory); };
-  const View x(norm.child(CUDNN_ATTR_OPERATION_NORM_BWD_XDESC), memory);
-  const View dy(norm.child(CUDNN_ATTR_OPERATION_NORM_BWD_DYDESC), memory);
-  const OfChannels mean = of_channels(CUDNN_ATTR_OPERATION_NORM_BWD_MEAN_DESC);
-  const OfChannels inv_variance = of_channels(CUDNN_ATTR_OPERATION_NORM_BWD_INV_VARIANCE_DESC);
-  const OfChannels scale = of_channels(CUDNN_ATTR_OPERATION_NORM_BWD_SCALE_DESC);
-  OfChannels dscale = of_channels(CUDNN_ATTR_OPERATION_NORM_BWD_DSCALE_DESC);
-  OfChannels dbias = of_channels(CUDNN_ATTR_OPERATION_NORM_BWD_DBIAS_DESC);
-  View dx(norm.child(CUDNN_ATTR_OPERATION_NORM_BWD_DXDESC), memory);
-  const auto rows = static_cast<double>(x.extents[0] * x.extents[2] * x.extents[3]);
-  for (std::int64_t c = 0; c < x.extents[1]; ++c) {
-    double sum = 0, product = 0;
-    const auto normalized = [&](auto at) { return (x.get(at) - mean[c]) * inv_variance[c]; };
-    dy.each([&](auto at, std::size_t) {
-      if (at[1] != c) return;
-      sum += dy.get(at);
-      product += dy.get(at) * normalized(at);
-    });
-    dbias.set(c, sum);
-    dscale.set(c, product);
-    dx.each([&](auto at, std::size_t) {
-      if (at[1] == c)
-        dx.set(at, scale[c] * inv_variance[c] * (dy.get(at) - sum / rows - normalized(at) * product / rows));
-    });
-  }
-}
-
 }  // namespace
 
 bool holds_exactly(const FakeMemory& memory, const FakeDescriptor& graph) {
@@ -233,8 +154,6 @@ void run_fake_graph(const FakeDescriptor& graph, const FakeMemory& memory) {
   switch (operations.front()->type) {
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR: return forward(operations, memory);
     case CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR: return dgrad(*operations.front(), memory);
-    case CUDNN_BACKEND_OPERATION_NORM_FORWARD_DESCRIPTOR: return batch_norm_forward(operations, memory);
-    case CUDNN_BACKEND_OPERATION_NORM_BACKWARD_DESCRIPTOR: return batch_norm_backward(*operations.front(), memory);
     default: return wgrad(*operations.front(), memory);
   }
 }
