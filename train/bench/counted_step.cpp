@@ -35,7 +35,6 @@ void add(StepTotal::Sum& sum, const CountedWork& node, bool is_excluded) {
   ++sum.nodes;
   if (is_excluded) return;
   sum.bound_seconds += node.bound_seconds;
-  sum.old_bound_seconds += node.launch ? node.launch->old_bound.seconds() : node.bound_seconds;
   if (!node.launch) return;
   sum.warp_instructions += node.launch->all_warp_instructions();
   sum.machine_instructions += node.launch->all_machine_instructions();
@@ -82,8 +81,7 @@ nlohmann::json to_json(const StepTotal::Sum& sum) {
   return {{"nodes", sum.nodes},
           {"warp_instructions", sum.warp_instructions},
           {"machine_instructions", std::round(sum.machine_instructions)},
-          {"bound_microseconds", sum.bound_seconds * kMicroseconds},
-          {"old_bound_microseconds", sum.old_bound_seconds * kMicroseconds}};
+          {"bound_microseconds", sum.bound_seconds * kMicroseconds}};
 }
 
 std::vector<const LaunchCounts*> launches_of(std::span<const CountedWork> work) {
@@ -129,11 +127,8 @@ std::string step_table(std::span<const CountedWork> work, const StepTotal& total
   }
   const auto sum = [](const char* title, const StepTotal::Sum& all) {
     return fmt::format(
-        "{:<28} {:>4} nodes, {:>12} warp instructions, {:>12.0f} machine instructions, bound {:.1f} us, {:.1f} us by "
-        "the "
-        "old rule\n",
-        title, all.nodes, all.warp_instructions, all.machine_instructions, all.bound_seconds * kMicroseconds,
-        all.old_bound_seconds * kMicroseconds);
+        "{:<28} {:>4} nodes, {:>12} warp instructions, {:>12.0f} machine instructions, bound {:.1f} us\n", title,
+        all.nodes, all.warp_instructions, all.machine_instructions, all.bound_seconds * kMicroseconds);
   };
   text += "\n" + sum("all nodes of the graph", total.all) + sum("critical path, marked by *", total.critical_path);
   if (total.excluded > 0) text += fmt::format("{} nodes are excluded: they count as nothing\n", total.excluded);
@@ -152,7 +147,6 @@ std::vector<BenchMeasurement> measurements_of(const MeasurementKey& key, std::sp
   };
   add("nodes", "nodes", static_cast<double>(total.all.nodes));
   add("bound of the critical path", "us", total.critical_path.bound_seconds * kMicroseconds);
-  add("bound of the critical path by the old rule", "us", total.critical_path.old_bound_seconds * kMicroseconds);
   std::map<std::string, std::vector<const LaunchCounts*>> by_kernel;
   for (const LaunchCounts* launch : launches) by_kernel[launch->kernel].push_back(launch);
   for (const auto& [kernel, of_kernel] : by_kernel)

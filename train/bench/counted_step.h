@@ -27,7 +27,6 @@ struct StepTotal {
     std::uint64_t warp_instructions = 0;
     double machine_instructions = 0;  ///< estimated
     double bound_seconds = 0;
-    double old_bound_seconds = 0;  ///< by the rule before 2026-11-27 (docs/counters.md)
   };
   Sum all;
   Sum critical_path;                 ///< the nodes that the end of the step waits for, by their bounds

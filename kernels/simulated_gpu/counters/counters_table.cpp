@@ -114,12 +114,11 @@ nlohmann::json bound_of(const TimeBound& bound) {
 
 std::string counters_header() {
   return fmt::format(
-      "  {:<38} {:>7} {:>10} {:>10} {:>5} {:>21} {:>17} {:>7} {:>8} {:>8} {:>4} {:>5}  {:<20} {:>8} {:>8}\n"
-      "  {:<38} {:>7} {:>10} {:>10} {:>5} {:>10} {:>10} {:>8} {:>8} {:>7} {:>8} {:>8} {:>4} {:>5}  {:<20} {:>8} {:>8} "
-      "{}",
+      "  {:<38} {:>7} {:>10} {:>10} {:>5} {:>21} {:>17} {:>7} {:>8} {:>8} {:>4} {:>5}  {:<20} {:>8}\n"
+      "  {:<38} {:>7} {:>10} {:>10} {:>5} {:>10} {:>10} {:>8} {:>8} {:>7} {:>8} {:>8} {:>4} {:>5}  {:<20} {:>8} {}",
       "", "", "warp", "machine", "", "sectors/ideal", "MB of DRAM", "wave-", "", "tensor", "reg-", "spill",
-      "resident warps", "old rule", "bound", "kernel", "blocks", "instruct.", "instruct.", "lanes", "load", "store",
-      "read", "written", "fronts", "barriers", "MFLOP", "ist.", "bytes", "and their limit", "us", "us", "by");
+      "resident warps", "bound", "kernel", "blocks", "instruct.", "instruct.", "lanes", "load", "store", "read",
+      "written", "fronts", "barriers", "MFLOP", "ist.", "bytes", "and their limit", "us", "by");
 }
 
 std::string counters_row(const LaunchCounts& launch) {
@@ -127,7 +126,7 @@ std::string counters_row(const LaunchCounts& launch) {
   const bool has_code = launch.resources.has_value();
   return fmt::format(
       "  {:<38} {:>7} {:>10} {:>10} {:>5.1f} {:>10} {:>10} {:>8.3f} {:>8.3f} {:>7} {:>8} {:>8} {:>4} {:>5}  {:<20} "
-      "{:>8.2f} {:>8.2f} {}",
+      "{:>8.2f} {}",
       shortened(launch.kernel, 38), launch.blocks, launch.all_warp_instructions(),
       launch.all_machine_instructions() > 0 ? fmt::format("{:.0f}", launch.all_machine_instructions()) : "?",
       active_lanes(launch), sectors(launch.loads), sectors(launch.stores),
@@ -137,7 +136,7 @@ std::string counters_row(const LaunchCounts& launch) {
       or_blank(launch.tensor_flops > 0, fmt::format("{:.1f}", static_cast<double>(launch.tensor_flops) / kMegaflop)),
       has_code ? std::to_string(launch.resources->registers) : "?",
       has_code ? std::to_string(launch.resources->spill_store_bytes + launch.resources->spill_load_bytes) : "?",
-      occupancy(launch), launch.old_bound.microseconds(), launch.bound.microseconds(), limit_of(launch.bound));
+      occupancy(launch), launch.bound.microseconds(), limit_of(launch.bound));
 }
 
 std::string instruction_mix(const LaunchCounts& launch) {
@@ -227,7 +226,6 @@ nlohmann::json to_json(const LaunchCounts& launch) {
           {"metrics", metrics},
           {"machine_instructions_by_pipe", pipes},
           {"bound", bound_of(launch.bound)},
-          {"old_bound_microseconds", launch.old_bound.microseconds()},
           {"lines", costly_lines_json(launch.lines)}};
 }
 

@@ -151,7 +151,6 @@ struct LaunchCounts {
   std::array<double, kPipes> machine_instructions{};
 
   TimeBound bound;
-  TimeBound old_bound;                   ///< by the rule before 2026-11-27: of PTX, without L1TEX and L2
   std::optional<KernelListing> listing;  ///< if it was asked for
   std::vector<LineCounts> lines;         ///< of which there is something to say; in the order of the source
 

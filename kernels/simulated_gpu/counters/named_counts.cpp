@@ -82,7 +82,6 @@ std::vector<NamedCount> named_counts(std::span<const LaunchCounts* const> launch
       {kBoundOfInstructions, "us", all.sum([](const L& launch) {
          return 1e6 * std::max(launch.bound.issue_seconds, launch.bound.tensor_seconds);
        })},
-      {"bound by the old rule", "us", all.sum([](const L& launch) { return launch.old_bound.microseconds(); })},
   };
 }
 

@@ -200,8 +200,7 @@ struct Load {
   double issued = 0;                              ///< instructions of warps, without moves, which ptxas mostly removes
   std::array<double, kInstructionClasses> own{};  ///< instructions of warps
   double wavefronts = 0;
-  double product_wavefronts = 0;  ///< of them, of wgmma
-  double global_wavefronts = 0;   ///< of L1, for global memory: at most 4 sectors in each, of one request
+  double global_wavefronts = 0;  ///< of L1, for global memory: at most 4 sectors in each, of one request
   double tensor_flops = 0;
 };
 
@@ -216,7 +215,6 @@ Load load_of(const std::vector<std::uint64_t>& executions, const Counters& count
     if (kinds[i].own != InstructionClass::move) load.issued += count;
     const double share = count / static_cast<double>(all.executions);
     load.wavefronts += share * static_cast<double>(all.wavefronts);
-    if (kernel.code[i].words.front() == "wgmma") load.product_wavefronts += share * static_cast<double>(all.wavefronts);
     if (!bypasses_l1(kernel.code[i]))
       load.global_wavefronts +=
           share * std::max(static_cast<double>(all.requests), static_cast<double>(all.sectors) / kSectorsPerWavefront);
@@ -258,30 +256,24 @@ double l2_bytes(const LaunchCounts& sums, const ExecutedLaunch& launch) {
   return static_cast<double>(read + (sums.stores.sectors + sums.atomics.sectors) * Counters::kSectorBytes);
 }
 
-/// Both bounds: what they have in common, and what differs.
-void add_bounds(LaunchCounts& sums, const ExecutedLaunch& launch, const std::vector<Kind>& kinds,
-                const std::optional<MachineExecutions>& machine) {
+void add_bound(LaunchCounts& sums, const ExecutedLaunch& launch, const std::vector<Kind>& kinds,
+               const std::optional<MachineExecutions>& machine) {
   const Card& card = launch.card;
-  TimeBound &bound = sums.bound, &old = sums.old_bound;
+  TimeBound& bound = sums.bound;
   for (const std::vector<std::uint64_t>& executions : launch.counters.by_multiprocessor) {
     const Load load = load_of(executions, launch.counters, kinds, launch.kernel);
-    raise_by_classes(old, load, card);
-    raise(old, load.wavefronts - load.product_wavefronts, "shared memory");
     if (machine)
       raise_by_pipes(bound, machine->by_pipe(executions), card);
     else
       raise_by_classes(bound, load, card);
     raise(bound, load.wavefronts + load.global_wavefronts,
           load.global_wavefronts > load.wavefronts ? "L1TEX" : "shared memory");
-    for (TimeBound* each : {&bound, &old})
-      each->tensor_seconds =
-          std::max(each->tensor_seconds, load.tensor_flops / card.tensor_flops_per_cycle / card.clock_hertz);
+    bound.tensor_seconds =
+        std::max(bound.tensor_seconds, load.tensor_flops / card.tensor_flops_per_cycle / card.clock_hertz);
   }
-  for (TimeBound* each : {&bound, &old}) {
-    each->issue_seconds = each->issue_cycles / card.clock_hertz;
-    each->memory_seconds =
-        static_cast<double>(sums.distinct_read_bytes + sums.distinct_written_bytes) / card.bytes_per_second;
-  }
+  bound.issue_seconds = bound.issue_cycles / card.clock_hertz;
+  bound.memory_seconds =
+      static_cast<double>(sums.distinct_read_bytes + sums.distinct_written_bytes) / card.bytes_per_second;
   bound.l2_seconds = l2_bytes(sums, launch) / (l2_bytes_per_cycle(card) * card.clock_hertz);
 }
 
@@ -304,7 +296,7 @@ LaunchCounts summary_of(const ExecutedLaunch& launch, std::string name) {
   add_instructions(sums, launch, kinds, by_ptx);
   add_resources(sums, launch);
   if (machine) sums.machine_instructions = machine->by_pipe(executions_of(launch.counters));
-  add_bounds(sums, launch, kinds, machine);
+  add_bound(sums, launch, kinds, machine);
   if (launch.lists) sums.listing = listing_of(launch, by_ptx);
   return sums;
 }
