@@ -7,7 +7,6 @@
 #include <functional>
 #include <nlohmann/json.hpp>
 
-#include "train/records/metrics/csv.h"
 #include "train/view/runs/text_table.h"
 
 namespace gradring::train::bench {
@@ -92,54 +91,19 @@ std::optional<double> TrainingTable::utilisation(const TrainingRow& row) const {
   return processor > 0 && available > 0 ? std::optional(processor / available) : std::nullopt;
 }
 
-std::vector<std::string> training_headings() {
+std::string to_text(const TrainingTable& table) {
   std::vector<std::string> headings;
   for (const TrainingColumn& column : training_columns()) headings.push_back(column.heading);
-  return headings;
-}
-
-std::vector<std::string> training_cells(const TrainingTable& table, const TrainingRow& row) {
-  std::vector<std::string> cells;
-  for (const TrainingColumn& column : training_columns()) {
-    const auto value = column.value(table, row);
-    cells.push_back(value ? fmt::format("{:.{}f}", *value * column.scale, column.digits) : "-");
-  }
-  return cells;
-}
-
-std::string to_text(const TrainingTable& table) {
-  TextTable shown = TextTable::with({""}, training_headings());
+  TextTable shown = TextTable::with({""}, headings);
   for (const TrainingRow& row : table.rows) {
-    std::vector<std::string>& cells = shown.rows.emplace_back(training_cells(table, row));
-    cells.insert(cells.begin(), row.layout.name);
+    std::vector<std::string>& cells = shown.rows.emplace_back(1, row.layout.name);
+    for (const TrainingColumn& column : training_columns()) {
+      const auto value = column.value(table, row);
+      cells.push_back(value ? fmt::format("{:.{}f}", *value * column.scale, column.digits) : "-");
+    }
   }
   std::string text = shown.text();
   for (const std::string& remark : table.remarks) text += remark + "\n";
-  return text;
-}
-
-bool is_table(std::string_view head) {
-  return head.starts_with("name,framework,precision,zero,accumulate,global_batch,");
-}
-
-std::string to_csv(const TrainingTable& table) {
-  std::vector<std::string> fields = {"name", "framework", "precision", "zero", "accumulate", "global_batch"};
-  for (const TrainingColumn& column : training_columns()) fields.push_back(column.name);
-  std::string text = csv_line(fields);
-  for (const TrainingRow& row : table.rows) {
-    const TrainingLayout& layout = row.layout;
-    fields = {layout.name,
-              row.framework,
-              layout.precision,
-              std::to_string(layout.zero),
-              std::to_string(layout.passes),
-              std::to_string(layout.global_batch)};
-    for (const TrainingColumn& column : training_columns()) {
-      const auto value = column.value(table, row);
-      fields.push_back(value ? fmt::format("{:.6g}", *value) : std::string());
-    }
-    text += csv_line(fields);
-  }
   return text;
 }
 

@@ -20,7 +20,6 @@
 #include "train/bench/commands/options.h"
 #include "train/bench/measured_training.h"
 #include "train/bench/pytorch_peer.h"
-#include "train/bench/training_page.h"
 #include "train/bench/training_table.h"
 #include "train/core/doctor/find_python.h"
 #include "train/core/setup/named_output.h"
@@ -31,8 +30,6 @@
 #include "train/options/print_text.h"
 #include "train/options/shell_words.h"
 #include "train/options/usage_error.h"
-#include "train/records/metrics/named_file.h"
-#include "train/view/page/generator.h"
 
 namespace gradring::train {
 namespace {
@@ -44,15 +41,12 @@ using bench::TrainingLayout;
 struct TrainingBenchOptions {
   bench::TrainingTask task;
   std::int64_t rounds = 1;
-  std::string json_file;  ///< empty: none, as all files
-  std::string csv_file;
-  std::string html_file;
-  std::string plots;  ///< prefix of SVG files
+  std::string json_file;  ///< empty: none
   Replace replace = Replace::ours;
   bool list = false;  ///< name what would be trained, and train nothing
 };
 
-/// --dataset, --data-dir, then `more`, then --epochs, --steps, --rounds, --list and the files.
+/// --dataset, --data-dir, then `more`, then --epochs, --steps, --rounds, --list and the file.
 std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::vector<Option> more) {
   std::vector<Option> all = dataset_options(options.task.data, std::move(more));
   all.insert(
@@ -75,9 +69,6 @@ std::vector<Option> training_bench_options(TrainingBenchOptions& options, std::v
        count_option("rounds", "trainings of each row, alternating; medians are shown (default 1)", 1, options.rounds),
        switch_option("list", "list of what would be trained, with its command; no training", options.list),
        json_file_option(options.json_file),
-       text_option("csv", "FILE", "file for the table as CSV", options.csv_file),
-       text_option("html", "FILE", "file for the table and plots as a page", options.html_file),
-       text_option("plots", "PREFIX", "prefix of the names of the plots' SVG files", options.plots),
        force_option(options.replace)});
   return all;
 }
@@ -104,19 +95,14 @@ struct TrainingBenchSpec {
   std::string note;   ///< what is trained, besides dataset and epochs
   std::vector<TrainingLayout> layouts;
   std::vector<std::string> remarks{};
-  std::vector<bench::Plot> (*plots)(const bench::TrainingTable&);
   /// Those of another framework, which follow ours; may add remarks. `folder`: for their files. Empty: none.
   std::function<std::vector<Contestant>(const data::Dataset& train_set, const std::filesystem::path& folder,
                                         std::vector<std::string>& remarks)>
       peers{};
 };
 
-/// Trains all in turns, prints the table, and writes the files.
+/// Trains all in turns, prints the table, and writes the JSON file.
 void bench_trainings(const TrainingBenchSpec& spec, const TrainingBenchOptions& options) {
-  check_output({.option = "--csv", .path = options.csv_file, .is_ours = bench::is_table}, options.replace);
-  check_output({.option = "--html", .path = options.html_file, .is_ours = page::is_page}, options.replace);
-  for (const std::string& plot : bench::plot_files(options.plots))
-    check_output({.option = "--plots", .path = plot, .is_ours = page::is_picture}, options.replace);
   bench::BenchRun run(spec.name, {.json = options.json_file, .csv = "", .replace = options.replace});
   const bench::TrainingTask& task = options.task;
   const auto train_set = open_chosen(task.data);
@@ -125,7 +111,6 @@ void bench_trainings(const TrainingBenchSpec& spec, const TrainingBenchOptions& 
       .note = fmt::format("{} epoch{} of {} samples of {}{}; {}", task.epochs, task.epochs == 1 ? "" : "s",
                           train_set->size(), task.data.dataset,
                           task.steps > 0 ? fmt::format(", {} steps at most", task.steps) : "", spec.note),
-      .provenance = kernels::bench::provenance(),
       .machine_cores = usable_processors(),
       .rows = {},
       .remarks = spec.remarks};
@@ -139,7 +124,6 @@ void bench_trainings(const TrainingBenchSpec& spec, const TrainingBenchOptions& 
     table.rows = bench::measure_rounds(contestants, static_cast<int>(options.rounds));
   }  // PyTorch's processes end, and count as ours and not as other programs
   print_text("{}\n{}\n\n{}", run.title(), table.note, bench::to_text(table));
-  if (!options.csv_file.empty()) write_named_file(options.csv_file, bench::to_csv(table));
   for (const bench::TrainingRow& row : table.rows) {
     bench::BenchMeasurement measured{.key = {{"dataset", task.data.dataset},
                                              {"epochs", std::to_string(task.epochs)},
@@ -153,10 +137,6 @@ void bench_trainings(const TrainingBenchSpec& spec, const TrainingBenchOptions& 
     run.add(std::move(measured));
   }
   run.finish(bench::to_json(table, task));
-  const std::vector<bench::Plot> plots = spec.plots(table);
-  if (!options.html_file.empty()) write_named_file(options.html_file, bench::to_html(table, plots));
-  for (const bench::Plot& plot : plots)
-    if (!options.plots.empty() && !plot.suffix.empty()) write_named_file(options.plots + plot.suffix, plot.svg);
 }
 
 struct ParallelBenchOptions {
@@ -261,7 +241,6 @@ void run(ParallelBenchOptions& options) {
                    .note = fmt::format("default model, Adam, global batch {}, {} round{}", options.global_batch, rounds,
                                        rounds == 1 ? "" : "s"),
                    .layouts = layouts_of(options),
-                   .plots = bench::parallel_plots,
                    .peers = [&](const auto& train_set, const auto& folder,
                                 auto& remarks) { return pytorch_rows(options, train_set, folder, remarks); }},
                   options.output);
@@ -337,8 +316,7 @@ void run(ScalingBenchOptions& options) {
       .name = "scaling",
       .title = "strong and weak scaling",
       .note = fmt::format("strong: {} samples a step, weak: {} a rank", strong_batch(options), options.batch_size),
-      .layouts = layouts_of(options),
-      .plots = bench::scaling_plots};
+      .layouts = layouts_of(options)};
   if (const int cores = usable_processors(); options.ranks.most > cores)
     spec.remarks.push_back(fmt::format("{} ranks share {} cores.", options.ranks.most, cores));
   bench_trainings(spec, options.output);
