@@ -19,6 +19,8 @@ class HostStack {
 
  private:
   static constexpr int kMostFrames = 32;
+  struct Walk;
+
   std::array<void*, kMostFrames> frames_{};
   int count_ = 0;
 };

@@ -180,11 +180,23 @@ int leak() {
   return 0;
 }
 
+[[gnu::noinline]] int scale_one(int* data) {
+  scale<<<1, 1>>>(data, 1, 2);
+  return 0;
+}
+
+[[gnu::noinline]] int scale_two(int* data) {
+  scale<<<1, 2>>>(data, 2, 2);
+  return 0;
+}
+
+/// Both functions launch at one depth of the stack.
 int pending() {
   int* data;
   CHECK(cudaMalloc(&data, 4));
-  scale<<<1, 2>>>(data, 2, 2);
-  return 0;
+  CHECK(cudaMemset(data, 0, 4));
+  for (int i = 0; i < 3; ++i) CHECK(static_cast<cudaError_t>(scale_one(data)));
+  return scale_two(data);
 }
 
 int endless() {
