@@ -136,10 +136,11 @@ class Grid {
     throw Fault("launch of " + kernel_label(*program_.kernel) + ": " + why);
   }
 
-  void check_local_bytes(const std::string& of, std::size_t bytes) const {
+  template <class Code>
+  void check_local_bytes(const Code& code, std::string (&label)(const Code&), std::size_t bytes) const {
     constexpr std::size_t kMostLocalBytes = std::size_t{512} << 10;  // CUDA C++ Programming Guide, compute capabilities
     if (bytes > kMostLocalBytes)
-      refuse(joined(of, " has ", bytes, " bytes of local memory; expected at most ", kMostLocalBytes, " for a thread"));
+      refuse(joined(label(code), " has ", bytes, " bytes of local memory; expected at most ", kMostLocalBytes, " for a thread"));
   }
 
   void check_launch() const {
@@ -156,9 +157,9 @@ class Grid {
     if (grid.x % cluster.x != 0 || grid.y % cluster.y != 0 || grid.z % cluster.z != 0)
       refuse(joined("a grid of ", grid.x, " x ", grid.y, " x ", grid.z, " blocks; expected multiples of the cluster's ",
                     cluster.x, " x ", cluster.y, " x ", cluster.z));
-    check_local_bytes(kernel_label(kernel), std::max(kernel.local_bytes, kernel.call_parameter_bytes));
+    check_local_bytes(kernel, kernel_label, std::max(kernel.local_bytes, kernel.call_parameter_bytes));
     for (const ptx::Function& function : kernel.functions)
-      check_local_bytes(function_label(function), function.local_bytes);
+      check_local_bytes(function, function_label, function.local_bytes);
     for (const ptx::Function& function : kernel.functions)
       if (!function.is_defined && (options_.functions == nullptr || !options_.functions->contains(function.name)))
         refuse(joined("it calls ", function_label(function),

@@ -53,7 +53,7 @@ void AccessClocks::begin_block(unsigned warps, bool checks_races) {
     known_[warp].lanes = before;
     known_[warp].threads.clear();
     acquired_[warp].clear();
-    update_bound(warp);
+    known_[warp].bound = checks_races_ ? (now_ + 1) << Accessor::kBits : ~Stamp{0};  // as of update_bound()
   }
 }
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <memory>
+#include <deque>
 #include <optional>
 #include <unordered_map>
 
@@ -39,22 +39,26 @@ class GlobalWords {
   /// Notes that a thread accesses words; the first race with another warp.
   std::optional<Race> note(std::uint64_t address, std::size_t bytes, bool is_write, unsigned thread,
                            const AccessClocks& clocks);
+  /// The same for the 32 threads of a warp at once, each of which accesses the `lane_bytes` behind those of the one
+  /// before: notes accesses that race with nothing. Returns false, and notes nothing, if each thread is to be noted.
+  bool note_warp(std::uint64_t first, std::size_t lane_bytes, bool is_write, unsigned warp, const AccessClocks& clocks);
 
  private:
   static constexpr std::size_t kWordBytes = 4;
   static constexpr std::size_t kPageBytes = 1024;
   static constexpr std::size_t kMostPages = 4096;  ///< kept from block to block: 12 MB
-  struct Word {
-    Stamp write = 0;
-    Stamp read = 0, other_read = 0;
+  using Stamps = std::array<Stamp, kPageBytes / kWordBytes>;  ///< by word
+  struct Page {
+    Stamps write{};
+    Stamps read{}, other_read{};
   };
-  using Page = std::array<Word, kPageBytes / kWordBytes>;
 
   /// Null if there is no room.
   Page* page(std::uint64_t number);
 
   MemoryBudget& budget_;
-  std::unordered_map<std::uint64_t, std::unique_ptr<Page>> pages_;
+  std::unordered_map<std::uint64_t, Page*> pages_;
+  std::deque<Page> store_;  ///< those of pages_, and then some that earlier blocks used: their stamps are old
   std::uint64_t last_number_ = ~std::uint64_t{0};
   Page* last_ = nullptr;
   Stamp block_begin_ = 0;

@@ -73,6 +73,37 @@ TEST(Findings, OfRacesBetweenBlocksAreOneForEachTwoInstructions) {
   EXPECT_THAT(log.all()[0].text, HasSubstr("race in global memory"));
 }
 
+/// Warp 1 of each block overwrites what warp 0 has read, and reads what it wrote. The launches of the kernel differ in
+/// their grids, blocks, parameters and memory.
+TEST(Findings, OfALaunchDoNotDependOnTheLaunchesBefore) {
+  const TestKernel kernel(kThread +
+                              "mov.u32 %r1, %ctaid.x; mul.wide.u32 %rd1, %r1, 256; add.u64 %address, %address, %rd1;"
+                              "mov.u32 %r2, %nctaid.x; st.global.u32 [%address], %r2; xor.b32 %r3, %thread, 32;"
+                              "mul.wide.u32 %rd2, %r3, 4; add.u64 %rd2, %rd2, %rd1; add.u64 %rd2, %rd2, %p0;"
+                              "setp.eq.u64 %q1, %p1, 0; @%q1 bra $load; bar.sync 0; $load: ld.global.u32 %r4, [%rd2];",
+                          2);
+  const auto check = [&](unsigned blocks, unsigned threads, bool synchronises) {
+    FindingLog log({.goes_on = true});
+    GlobalMemory memory;
+    const DeviceArray<U32> array(memory, numbered(64 * blocks));
+    kernel.run(memory, {array.address(), U64{synchronises}}, {blocks}, {threads}, {.findings = &log});
+    std::uint64_t found = 0;
+    for (const Finding& finding : log.all()) {
+      EXPECT_EQ(finding.kind, FindingKind::global_race) << finding.text;
+      found += finding.count;
+    }
+    EXPECT_EQ(found, threads == 32 || synchronises ? 0 : 64 * blocks) << blocks << " blocks of " << threads;
+    EXPECT_EQ(array.values().front(), blocks);
+    EXPECT_EQ(array.values().back(), threads == 64 ? blocks : 64 * blocks - 1);
+  };
+  check(2, 64, false);
+  check(2, 64, true);
+  check(5, 64, false);
+  check(3, 32, false);
+  check(1, 64, true);
+  check(1, 64, false);
+}
+
 TEST(Findings, AreSuppressedByKindKernelFileAndLine) {
   const auto errors = [](const std::string& suppressions) {
     FindingLog log({.goes_on = true, .suppressions = suppressions});

@@ -66,10 +66,13 @@ void note_watched(const Operation& operation, Warp& warp, Mask active, unsigned 
 
 /// Plain accesses of the lanes, beside those of other warps of the block.
 void compare_in_block(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
-                      const Addresses& addresses, const AccessDetails* stored) {
+                      const Addresses& addresses, const Span& span, const AccessDetails* stored) {
   GlobalWords& words = *warp.block().global_words();
   AccessClocks& clocks = warp.block().shared().clocks();
   clocks.begin_access(warp.index());
+  if (active == kAllLanes && span.is_consecutive &&
+      words.note_warp(span.first, bytes, access == Access::write, warp.index(), clocks)) [[likely]]
+    return;
   for_each_lane(active, [&](unsigned lane) {
     const auto race = words.note(addresses.lane[lane], bytes, access == Access::write, warp.thread_index(lane), clocks);
     if (!race) [[likely]]
@@ -99,7 +102,7 @@ void note_access(const Operation& operation, Warp& warp, Mask active, Access acc
   if (accesses->order_of(operation).orders_block)
     words->stop();
   else if (access != Access::atomic && bytes >= 4 && accesses->is_plain_on_written(operation, allocation))
-    compare_in_block(operation, warp, active, access, bytes, addresses, stored);
+    compare_in_block(operation, warp, active, access, bytes, addresses, span, stored);
 }
 
 void count_global(const Operation& operation, Warp& warp, Mask active, Access access, unsigned bytes,
