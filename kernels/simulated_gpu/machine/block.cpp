@@ -33,11 +33,15 @@ Block::Block(const Program& program, const LaunchSpec& launch, GlobalMemory& mem
       mbarriers_(shared_.clocks(), [this] { note_progress(); }) {
   if (options.checks_races) accesses_.emplace(program, launch, memory, races);
   const std::uint64_t warps = (launch.block.count() + kWarpSize - 1) / kWarpSize;
-  for (unsigned warp = 0; warp < warps; ++warp) {
-    warps_.push_back(std::make_unique<Warp>(*this, warp));
-    warps_.back()->begin_launch();
-  }
+  for (unsigned warp = 0; warp < warps; ++warp) warps_.push_back(std::make_unique<Warp>(*this, warp));
   if (options.checks_races && options.findings != nullptr && warps > 1) global_words_.emplace(races.words);
+  begin_launch();
+}
+
+void Block::begin_launch() {
+  global_.forget();
+  for (const auto& warp : warps_) warp->begin_launch();
+  if (accesses_) accesses_->begin_launch();
 }
 
 void Tally::attribute(std::uint64_t block) {

@@ -25,6 +25,10 @@ Cluster::Cluster(const Program& program, const LaunchSpec& launch, GlobalMemory&
   arrivals_.resize(blocks_.size() * warps_);
 }
 
+void Cluster::begin_launch() {
+  for (const auto& block : blocks_) block->begin_launch();
+}
+
 void Cluster::begin(std::uint64_t index) {
   index_ = extent_at(clusters_of(launch_), index);
   std::ranges::fill(arrivals_, Arrivals{});

@@ -20,6 +20,8 @@ class Cluster {
   Cluster(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
           Tally& tally, RaceSearch& races);
 
+  /// As Block::begin_launch, of all blocks.
+  void begin_launch();
   /// The cluster with this index of the grid, from its begin. The one before has ended.
   void begin(std::uint64_t index);
   /// As Block::run, of all blocks; polls is not returned.

@@ -16,9 +16,16 @@ constexpr std::size_t kTakenBytes = 1024;
 
 GlobalAccesses::GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory,
                                RaceSearch& races)
-    : program_(program), launch_(launch), memory_(memory), used_(program.operations.size()), races_(races) {
-  for (const auto& [position, access] : program.orders) used_[position].order = access;
-  for (const std::size_t offset : program.written_parameters->offsets())
+    : program_(program), launch_(launch), memory_(memory), races_(races) {}
+
+void GlobalAccesses::begin_launch() {
+  used_.assign(program_.operations.size(), {});
+  written_.clear();
+  early_.clear();
+  log_ = {};
+  room_ = 0;
+  for (const auto& [position, access] : program_.orders) used_[position].order = access;
+  for (const std::size_t offset : program_.written_parameters->offsets())
     if (const std::uint64_t allocation = allocation_at(offset); allocation != 0) written_.push_back(allocation);
 }
 

@@ -39,6 +39,8 @@ class GlobalAccesses {
  public:
   GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory, RaceSearch& races);
 
+  /// The launch is another one, of the same kernel.
+  void begin_launch();
   void begin_block(std::uint64_t block);
 
   /// The lanes of `active` access `bytes` bytes each, all within an allocation. `first` to `end`: all of them.

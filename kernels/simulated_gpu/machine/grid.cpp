@@ -20,6 +20,7 @@
 #include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/launch.h"
 #include "kernels/simulated_gpu/machine/progress_report.h"
+#include "kernels/simulated_gpu/machine/workplace.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -34,24 +35,6 @@ constexpr std::uint64_t kLongestLook = std::uint64_t{1} << 16;
 constexpr std::uint64_t kMostIdleTurns = 100;
 /// Turns of each resident block in which all of them wait, before stores are compared with what is in memory.
 constexpr std::uint64_t kTurnsUntilComparison = 4;
-
-/// How the launch goes on, as a host thread sees it.
-struct Idleness {
-  std::uint64_t progress = 0;  ///< Grid::progress_ when it was seen last
-  std::uint64_t turns = 0;     ///< of blocks of this thread since then
-  std::uint64_t instructions = 0;
-};
-
-/// What a host thread has of a launch.
-struct Worker {
-  unsigned index = 0;
-  Tally tally;
-  std::vector<std::unique_ptr<Cluster>> ended;
-  std::vector<std::unique_ptr<Cluster>> suspended;  ///< the one that waits longest first
-  std::uint64_t draws = 0;
-  std::uint64_t turns_of_waiting = 0;  ///< since one did something else
-  Idleness idle;
-};
 
 /// What cooperative groups use for grid.sync: its size and a barrier, two words of 4 bytes, which begin with 0.
 ///
@@ -90,12 +73,28 @@ bool reads_arrivals(const ptx::Kernel& kernel) {
 /// begun, up to the number of blocks that the GPU holds; then it gives those that are suspended their turns.
 class Grid {
  public:
-  Grid(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options)
-      : program_(*executable.program_),
-        launch_(with_cluster(launch, *program_.kernel)),
-        memory_(memory),
-        options_(options),
-        races_(options.most_race_bytes) {
+  static Counters run(const Executable& executable, const LaunchSpec& wanted, GlobalMemory& memory,
+                      const ExecutionOptions& options, AccessLog* accesses) {
+    Program& program = *executable.program_;
+    const LaunchSpec launch = with_cluster(wanted, *program.kernel);
+    std::shared_ptr<Workplace> workplace = program.idle.exchange(nullptr);
+    if (workplace == nullptr || !workplace->fits(launch, memory, options))
+      workplace = std::make_shared<Workplace>(launch, memory, options);
+    workplace->launch = launch;
+    workplace->options = options;
+    Counters counters = Grid(program, *workplace).execute(accesses);
+    if (workplace->is_kept(program)) program.idle = std::move(workplace);
+    return counters;
+  }
+
+ private:
+  Grid(const Program& program, Workplace& workplace)
+      : program_(program),
+        workplace_(workplace),
+        launch_(workplace.launch),
+        memory_(workplace.memory),
+        options_(workplace.options),
+        races_(workplace.races.emplace(workplace.options.most_race_bytes)) {
     check_launch();
     blocks_ = launch_.grid.count();
     clusters_ = clusters_of(launch_).count();
@@ -105,12 +104,13 @@ class Grid {
       refuse(joined("a cooperative launch of ", blocks_, " blocks; the GPU holds ",
                     most_resident_ * launch_.cluster.count(), " at once"));
     const unsigned threads =
-        options.counted_multiprocessors > 0 && reads_arrivals(*program_.kernel) ? 1 : options.threads;
+        options_.counted_multiprocessors > 0 && reads_arrivals(*program_.kernel) ? 1 : options_.threads;
     threads_ = static_cast<unsigned>(std::min<std::uint64_t>(std::max(threads, 1u), clusters_));
     idle_since_.resize(threads_);
+    while (workplace_.workers.size() < threads_) workplace_.workers.emplace_back();
   }
 
-  Counters run(AccessLog* accesses) {
+  Counters execute(AccessLog* accesses) {
     std::optional<GridWorkspace> workspace;
     if (launch_.is_cooperative) launch_.grid_workspace = workspace.emplace(memory_, launch_.device).address();
     {
@@ -125,7 +125,6 @@ class Grid {
     return std::move(counters_);
   }
 
- private:
   static LaunchSpec with_cluster(LaunchSpec launch, const ptx::Kernel& kernel) {
     const auto [x, y, z] = kernel.cluster;
     if (x != 0) launch.cluster = {x, y, z};
@@ -140,7 +139,8 @@ class Grid {
   void check_local_bytes(const Code& code, std::string (&label)(const Code&), std::size_t bytes) const {
     constexpr std::size_t kMostLocalBytes = std::size_t{512} << 10;  // CUDA C++ Programming Guide, compute capabilities
     if (bytes > kMostLocalBytes)
-      refuse(joined(label(code), " has ", bytes, " bytes of local memory; expected at most ", kMostLocalBytes, " for a thread"));
+      refuse(joined(label(code), " has ", bytes, " bytes of local memory; expected at most ", kMostLocalBytes,
+                    " for a thread"));
   }
 
   void check_launch() const {
@@ -195,7 +195,9 @@ class Grid {
 
   void work(unsigned index) {
     try {
-      Worker worker{.index = index};
+      Worker& worker = workplace_.workers[index];
+      worker = {.index = index, .ended = std::move(worker.ended)};
+      for (const auto& cluster : worker.ended) cluster->begin_launch();
       worker.tally.counters.instructions.resize(program_.operations.size());
       if (options_.counted_multiprocessors > 0) {
         worker.tally.counters.by_multiprocessor.resize(options_.counted_multiprocessors);
@@ -221,9 +223,11 @@ class Grid {
     idle_since_[worker.index] = kDone;
     for (const auto& cluster : worker.suspended) waits_.add(*cluster);
     counters_ += worker.tally.counters;
-    for (const auto& cluster : worker.ended)
+    for (const auto& cluster : worker.ended) {
+      cluster->forget_words();
       for (unsigned rank = 0; rank < cluster->size(); ++rank)
         if (GlobalAccesses* const accesses = cluster->block(rank).accesses()) accesses_.append(accesses->take());
+    }
   }
 
   /// Who has the next turn; null if all that are left are resident elsewhere, or find no room.
@@ -354,7 +358,8 @@ class Grid {
   static constexpr std::uint64_t kDone = ~std::uint64_t{0};
 
   const Program& program_;
-  LaunchSpec launch_;
+  Workplace& workplace_;
+  LaunchSpec& launch_;
   GlobalMemory& memory_;
   const ExecutionOptions& options_;
   std::uint64_t blocks_ = 0;
@@ -366,7 +371,7 @@ class Grid {
   std::atomic<std::uint64_t> progress_{0};  ///< changes with whatever others may wait for
   std::atomic<bool> has_waited_{false};
   std::atomic<bool> is_over_{false};
-  RaceSearch races_;
+  RaceSearch& races_;
   std::mutex mutex_;                                      ///< of what follows
   std::vector<std::optional<std::uint64_t>> idle_since_;  ///< progress_ since when a host thread has been idle; kDone
   bool is_stuck_ = false;
@@ -378,7 +383,7 @@ class Grid {
 
 Counters run(const Executable& executable, const LaunchSpec& launch, GlobalMemory& memory,
              const ExecutionOptions& options, AccessLog* accesses) {
-  return Grid(executable, launch, memory, options).run(accesses);
+  return Grid::run(executable, launch, memory, options, accesses);
 }
 
 }  // namespace gradring::simulated_gpu

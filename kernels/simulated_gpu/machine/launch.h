@@ -23,6 +23,7 @@ struct Extent {
   unsigned x = 1, y = 1, z = 1;
 
   std::uint64_t count() const { return std::uint64_t{x} * y * z; }
+  bool operator==(const Extent&) const = default;
 };
 
 /// The position of a linear index, x first.

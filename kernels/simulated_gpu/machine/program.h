@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -17,6 +18,7 @@ namespace gradring::simulated_gpu {
 
 class Warp;
 struct Operation;
+struct Workplace;
 
 /// Where a register is in a warp's frame, in bytes: a row of 32 values, or for a predicate one Mask.
 using Slot = std::uint32_t;
@@ -50,7 +52,7 @@ struct SpecialRow {
   using Value = std::uint64_t (*)(const Warp& warp, unsigned lane, std::uint64_t argument);
   Slot slot = 0;
   unsigned width = 0;
-  bool differs_by_block = false;  ///< else it is the same for all blocks of a launch
+  bool differs_by_block = false;  ///< and all threads of a block have the same; else all blocks of a launch have
   Value value = nullptr;
   std::uint64_t argument = 0;
 };
@@ -129,6 +131,8 @@ struct Program {
   std::vector<std::shared_ptr<const void>> details;
 
   std::shared_ptr<WrittenParameters> written_parameters = std::make_shared<WrittenParameters>();
+
+  std::atomic<std::shared_ptr<Workplace>> idle;  ///< what the launch before worked with (workplace.h); null: nothing
 
   std::size_t position_of(const Operation& operation) const {
     return static_cast<std::size_t>(&operation - operations.data());

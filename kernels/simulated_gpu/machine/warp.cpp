@@ -28,6 +28,16 @@ void fill(std::byte* frame, Slot slot, unsigned width, unsigned lane, std::uint6
   }
 }
 
+/// The same for all lanes.
+void fill(std::byte* frame, Slot slot, unsigned width, std::uint64_t bits) {
+  std::byte* const row = frame + slot;
+  switch (width) {
+    case 2: std::fill_n(reinterpret_cast<std::uint16_t*>(row), kWarpSize, static_cast<std::uint16_t>(bits)); break;
+    case 4: std::fill_n(reinterpret_cast<std::uint32_t*>(row), kWarpSize, static_cast<std::uint32_t>(bits)); break;
+    default: std::fill_n(reinterpret_cast<std::uint64_t*>(row), kWarpSize, bits); break;
+  }
+}
+
 /// Whether a fragment that waited for others of its warp executes the instruction again.
 bool is_called_again(const Fragment& fragment) {
   return fragment.state == Fragment::State::at_collective && fragment.lanes != fragment.waited;
@@ -46,16 +56,17 @@ Warp::Warp(Block& block, unsigned index)
       calls_(program_) {
   const auto address = reinterpret_cast<std::uintptr_t>(memory_.get());
   frame_ = memory_.get() + (kFrameAlignment - address % kFrameAlignment) % kFrameAlignment;
-}
-
-void Warp::begin_launch() {
   for (const ConstantRow& row : program_.constants)
     if (row.width == 0) {
       predicate(row.slot) = static_cast<Mask>(row.bits);
     } else {
-      for (unsigned lane = 0; lane < kWarpSize; ++lane) fill(frame_, row.slot, row.width, lane, row.bits);
+      fill(frame_, row.slot, row.width, row.bits);
     }
-  for (const SpecialRow& row : program_.specials) fill_special(row);
+}
+
+void Warp::begin_launch() {
+  for (const SpecialRow& row : program_.specials)
+    if (!row.differs_by_block) fill_special(row);
 }
 
 void Warp::fill_special(const SpecialRow& row) {
@@ -63,6 +74,7 @@ void Warp::fill_special(const SpecialRow& row) {
     predicate(row.slot) = row.value(*this, 0, row.argument) != 0 ? kAllLanes : 0;
     return;
   }
+  if (row.differs_by_block) return fill(frame_, row.slot, row.width, row.value(*this, 0, row.argument));
   for (unsigned lane = 0; lane < kWarpSize; ++lane)
     fill(frame_, row.slot, row.width, lane, row.value(*this, lane, row.argument));
 }

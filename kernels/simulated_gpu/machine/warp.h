@@ -96,7 +96,7 @@ class Warp {
 
   Warp(Block& block, unsigned index);
 
-  /// Fills the rows that do not depend on the block.
+  /// Fills the rows that depend on the launch, and not on the block.
   void begin_launch();
   /// All threads at the begin of the kernel.
   void begin_block();

@@ -182,6 +182,8 @@ class GlobalView {
     return found;
   }
   GlobalMemory& memory() { return memory_; }
+  /// Another launch begins; until then, all blocks may have been removed, and the memory with them.
+  void forget() { generation_ = 0; }
 
  private:
   GlobalMemory& memory_;

@@ -46,7 +46,7 @@ class GlobalWords {
  private:
   static constexpr std::size_t kWordBytes = 4;
   static constexpr std::size_t kPageBytes = 1024;
-  static constexpr std::size_t kMostPages = 4096;  ///< kept from block to block: 12 MB
+  static constexpr std::size_t kMostPages = 4096;             ///< kept from block to block: 12 MB
   using Stamps = std::array<Stamp, kPageBytes / kWordBytes>;  ///< by word
   struct Page {
     Stamps write{};

@@ -11,9 +11,8 @@ template <class T>
 Mask silent_words(const Operation& operation, Warp& warp, Mask active, const Addresses& addresses) {
   const T* const values = warp.row<T>(operation.slots[0]);
   Mask silent = 0;
-  for_each_lane(active, [&](unsigned lane) {
-    if (load_from<T>(addresses.lane[lane]) == values[lane]) silent |= kLaneBits[lane];
-  });
+  for_lanes(active,
+            [&](unsigned lane) { silent |= load_from<T>(addresses.lane[lane]) == values[lane] ? kLaneBits[lane] : 0; });
   return silent;
 }
 
