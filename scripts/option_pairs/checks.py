@@ -133,7 +133,7 @@ def evaluation_words(parts):
 
 def uses_16_bits(parts):
     words = parts.get("precision", []) + parts.get("wire", [])
-    return "device" in parts or "fp16" in words or "bf16" in words
+    return "fp16" in words or "bf16" in words or ("device" in parts and "fp32" not in words)
 
 
 def evaluate(case, words, source=RUN):

@@ -136,7 +136,7 @@ TEST(InProcessFaults, RejectsInvalidRanges) {
   });
 }
 
-TEST(HostChannels, ARankThatStopsInTheLastCallHoldsNobodyUp) {
+TEST(HostChannel, ReturnsAlthoughAPeerStopsBeforeReading) {
   const auto rendezvous = std::make_shared<InProcessRendezvous>(2);
   constexpr std::size_t kStaging = 64 * 1024;  // as HostChannel allocates
   std::unique_ptr<Transport> theirs = make_in_process_transport(rendezvous, 1);
@@ -153,9 +153,24 @@ TEST(HostChannels, ARankThatStopsInTheLastCallHoldsNobodyUp) {
   EXPECT_FALSE(stopped.advance()) << "has sent, and stops before it reads";
   const std::byte four{4};
   EXPECT_THAT(mine->all_gather(std::span(&four, 1)), ElementsAre(std::byte{4}, std::byte{7}));
-  mine.reset();
-  EXPECT_TRUE(stopped.advance()) << "goes on, and reads what the rank that has left had sent";
-  EXPECT_EQ(staging->data()[0], std::byte{4});
+  std::thread next([&] {
+    const std::byte nine{9};
+    EXPECT_THAT(mine->all_gather(std::span(&nine, 1)), ElementsAre(std::byte{9}, std::byte{8}));
+    mine.reset();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the next call waits before it writes
+  EXPECT_TRUE(stopped.advance());
+  EXPECT_EQ(staging->data()[0], std::byte{4}) << "as it was sent";
+  staging->data()[1] = std::byte{8};
+  Collective last({.schedule = &kDoublingAllGather,
+                   .range = {.segment = staging.get(), .slice = {0, 2}, .dtype = DType::u8},
+                   .root = kNoRoot,
+                   .number = 2},
+                  *theirs);
+  last.advance();
+  next.join();
+  EXPECT_TRUE(last.advance()) << "reads what a rank sent that has left";
+  EXPECT_EQ(staging->data()[0], std::byte{9});
 }
 
 }  // namespace

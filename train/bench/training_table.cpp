@@ -15,7 +15,7 @@ namespace {
 constexpr double kMebibytes = 1.0 / (1024 * 1024);
 constexpr double kPerCent = 100;
 
-/// A column: heading of the text table, name and value in CSV and JSON.
+/// A column: heading of the text table, name and value in JSON.
 struct TrainingColumn {
   std::string heading;
   std::string name;

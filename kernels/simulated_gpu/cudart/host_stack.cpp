@@ -104,7 +104,7 @@ bool is_stub(std::string_view name) {
 struct HostStack::Walk {
   HostStack stack;
   std::array<void* const*, kMostFrames> words{};
-  bool skips = true;       ///< the next frame, which is that of here()
+  bool skip_next = true;   ///< the next frame is here() itself
   bool can_repeat = true;  ///< each return address was found in its word
 
   /// Whether a walk that begins at the word `first` finds the same. A function whose frame varies in size (alloca) may
@@ -118,7 +118,7 @@ struct HostStack::Walk {
     Walk& walk = *static_cast<Walk*>(to);
     const auto frame = reinterpret_cast<void*>(_Unwind_GetIP(context));
     const auto word = reinterpret_cast<void* const*>(_Unwind_GetCFA(context)) - 1;
-    if (std::exchange(walk.skips, false)) return _URC_NO_REASON;
+    if (std::exchange(walk.skip_next, false)) return _URC_NO_REASON;
     if (frame == nullptr || walk.stack.count_ == kMostFrames) return _URC_END_OF_STACK;
     const auto index = static_cast<std::size_t>(walk.stack.count_++);
     walk.can_repeat &= *word == frame;
@@ -128,16 +128,16 @@ struct HostStack::Walk {
   }
 };
 
-/// A loop launches kernels from the same places again and again, so the latest walks are kept: a walk takes as long as
-/// a third of a small launch.
+/// A loop launches kernels from the same places again and again, so the latest walks are cached: unwinding is a large part
+/// of the cost of a small launch.
 [[gnu::noinline]] HostStack HostStack::here() {
-  static constexpr std::size_t kKept = 8;
-  static thread_local std::array<Walk, kKept> walks;
+  static constexpr std::size_t kCachedWalks = 8;
+  static thread_local std::array<Walk, kCachedWalks> walks;
   static thread_local std::size_t next = 0;
   auto* const own = static_cast<void* const*>(__builtin_dwarf_cfa()) - 1;
   for (const Walk& walk : walks)
     if (walk.is_still_there(own)) return walk.stack;
-  Walk& walk = walks[next++ % kKept];
+  Walk& walk = walks[next++ % kCachedWalks];
   walk = {};
   _Unwind_Backtrace(&Walk::add, &walk);
   return walk.stack;

@@ -83,7 +83,7 @@ class Block {
   Block(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
         Tally& tally, RaceSearch& races, Cluster& cluster, unsigned rank);
 
-  /// The launch is another one, of the same kernel and with blocks of the same extents.
+  /// Prepares for another launch of the kernel, whose blocks have the same extents.
   void begin_launch();
   /// The block at this index of the grid, from its begin. The one before has ended.
   void begin(const Extent& index);

@@ -20,7 +20,7 @@ class Cluster {
   Cluster(const Program& program, const LaunchSpec& launch, GlobalMemory& memory, const ExecutionOptions& options,
           Tally& tally, RaceSearch& races);
 
-  /// As Block::begin_launch, of all blocks.
+  /// Calls Block::begin_launch of all blocks.
   void begin_launch();
   /// The cluster with this index of the grid, from its begin. The one before has ended.
   void begin(std::uint64_t index);

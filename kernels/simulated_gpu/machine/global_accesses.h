@@ -39,7 +39,7 @@ class GlobalAccesses {
  public:
   GlobalAccesses(const Program& program, const LaunchSpec& launch, const GlobalMemory& memory, RaceSearch& races);
 
-  /// The launch is another one, of the same kernel.
+  /// Forgets the launch before, and reads the parameters of the new one.
   void begin_launch();
   void begin_block(std::uint64_t block);
 

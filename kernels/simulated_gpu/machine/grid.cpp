@@ -19,8 +19,8 @@
 #include "kernels/simulated_gpu/machine/fault_report.h"
 #include "kernels/simulated_gpu/machine/findings.h"
 #include "kernels/simulated_gpu/machine/launch.h"
+#include "kernels/simulated_gpu/machine/launch_state.h"
 #include "kernels/simulated_gpu/machine/progress_report.h"
-#include "kernels/simulated_gpu/machine/workplace.h"
 
 namespace gradring::simulated_gpu {
 namespace {
@@ -77,24 +77,25 @@ class Grid {
                       const ExecutionOptions& options, AccessLog* accesses) {
     Program& program = *executable.program_;
     const LaunchSpec launch = with_cluster(wanted, *program.kernel);
-    std::shared_ptr<Workplace> workplace = program.idle.exchange(nullptr);
-    if (workplace == nullptr || !workplace->fits(launch, memory, options))
-      workplace = std::make_shared<Workplace>(launch, memory, options);
-    workplace->launch = launch;
-    workplace->options = options;
-    Counters counters = Grid(program, *workplace).execute(accesses);
-    if (workplace->is_kept(program)) program.idle = std::move(workplace);
+    std::shared_ptr<LaunchState> state = program.reusable_state.exchange(nullptr);
+    if (state == nullptr || !state->fits(launch, memory, options))
+      state = std::make_shared<LaunchState>(launch, memory, options);
+    state->launch = launch;
+    state->options = options;
+    Counters counters = Grid(program, *state).execute(accesses);
+    state->trim();
+    if (state->is_small(program)) program.reusable_state = std::move(state);
     return counters;
   }
 
  private:
-  Grid(const Program& program, Workplace& workplace)
+  Grid(const Program& program, LaunchState& state)
       : program_(program),
-        workplace_(workplace),
-        launch_(workplace.launch),
-        memory_(workplace.memory),
-        options_(workplace.options),
-        races_(workplace.races.emplace(workplace.options.most_race_bytes)) {
+        state_(state),
+        launch_(state.launch),
+        memory_(state.memory),
+        options_(state.options),
+        races_(state.races.emplace(state.options.most_race_bytes)) {
     check_launch();
     blocks_ = launch_.grid.count();
     clusters_ = clusters_of(launch_).count();
@@ -107,7 +108,7 @@ class Grid {
         options_.counted_multiprocessors > 0 && reads_arrivals(*program_.kernel) ? 1 : options_.threads;
     threads_ = static_cast<unsigned>(std::min<std::uint64_t>(std::max(threads, 1u), clusters_));
     idle_since_.resize(threads_);
-    while (workplace_.workers.size() < threads_) workplace_.workers.emplace_back();
+    while (state_.workers.size() < threads_) state_.workers.emplace_back();
   }
 
   Counters execute(AccessLog* accesses) {
@@ -195,7 +196,7 @@ class Grid {
 
   void work(unsigned index) {
     try {
-      Worker& worker = workplace_.workers[index];
+      Worker& worker = state_.workers[index];
       worker = {.index = index, .ended = std::move(worker.ended)};
       for (const auto& cluster : worker.ended) cluster->begin_launch();
       worker.tally.counters.instructions.resize(program_.operations.size());
@@ -358,7 +359,7 @@ class Grid {
   static constexpr std::uint64_t kDone = ~std::uint64_t{0};
 
   const Program& program_;
-  Workplace& workplace_;
+  LaunchState& state_;
   LaunchSpec& launch_;
   GlobalMemory& memory_;
   const ExecutionOptions& options_;

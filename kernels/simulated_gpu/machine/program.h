@@ -18,7 +18,7 @@ namespace gradring::simulated_gpu {
 
 class Warp;
 struct Operation;
-struct Workplace;
+struct LaunchState;
 
 /// Where a register is in a warp's frame, in bytes: a row of 32 values, or for a predicate one Mask.
 using Slot = std::uint32_t;
@@ -52,7 +52,7 @@ struct SpecialRow {
   using Value = std::uint64_t (*)(const Warp& warp, unsigned lane, std::uint64_t argument);
   Slot slot = 0;
   unsigned width = 0;
-  bool differs_by_block = false;  ///< and all threads of a block have the same; else all blocks of a launch have
+  bool differs_by_block = false;  ///< true: equal for all threads of a block; false: equal for all blocks of a launch
   Value value = nullptr;
   std::uint64_t argument = 0;
 };
@@ -132,7 +132,8 @@ struct Program {
 
   std::shared_ptr<WrittenParameters> written_parameters = std::make_shared<WrittenParameters>();
 
-  std::atomic<std::shared_ptr<Workplace>> idle;  ///< what the launch before worked with (workplace.h); null: nothing
+  /// The state of the launch before, for the next one to reuse (launch_state.h); null if there is none, or a launch uses it.
+  std::atomic<std::shared_ptr<LaunchState>> reusable_state;
 
   std::size_t position_of(const Operation& operation) const {
     return static_cast<std::size_t>(&operation - operations.data());

@@ -28,7 +28,7 @@ void fill(std::byte* frame, Slot slot, unsigned width, unsigned lane, std::uint6
   }
 }
 
-/// The same for all lanes.
+/// Fills a row with one value for all lanes.
 void fill(std::byte* frame, Slot slot, unsigned width, std::uint64_t bits) {
   std::byte* const row = frame + slot;
   switch (width) {

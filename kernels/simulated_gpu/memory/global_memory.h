@@ -182,7 +182,7 @@ class GlobalView {
     return found;
   }
   GlobalMemory& memory() { return memory_; }
-  /// Another launch begins; until then, all blocks may have been removed, and the memory with them.
+  /// Forgets the blocks that were found: memory may have been freed since the launch before.
   void forget() { generation_ = 0; }
 
  private:

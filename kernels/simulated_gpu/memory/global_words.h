@@ -39,14 +39,14 @@ class GlobalWords {
   /// Notes that a thread accesses words; the first race with another warp.
   std::optional<Race> note(std::uint64_t address, std::size_t bytes, bool is_write, unsigned thread,
                            const AccessClocks& clocks);
-  /// The same for the 32 threads of a warp at once, each of which accesses the `lane_bytes` behind those of the one
-  /// before: notes accesses that race with nothing. Returns false, and notes nothing, if each thread is to be noted.
+  /// Notes consecutive accesses of a full warp: lane i accesses `lane_bytes` bytes at first + i * lane_bytes. Returns
+  /// false, and notes nothing, if one of them may race; the caller then calls note() for each lane.
   bool note_warp(std::uint64_t first, std::size_t lane_bytes, bool is_write, unsigned warp, const AccessClocks& clocks);
 
  private:
   static constexpr std::size_t kWordBytes = 4;
   static constexpr std::size_t kPageBytes = 1024;
-  static constexpr std::size_t kMostPages = 4096;             ///< kept from block to block: 12 MB
+  static constexpr std::size_t kMostPages = 4096;             ///< that pages_ keeps from block to block
   using Stamps = std::array<Stamp, kPageBytes / kWordBytes>;  ///< by word
   struct Page {
     Stamps write{};
@@ -58,7 +58,8 @@ class GlobalWords {
 
   MemoryBudget& budget_;
   std::unordered_map<std::uint64_t, Page*> pages_;
-  std::deque<Page> store_;  ///< those of pages_, and then some that earlier blocks used: their stamps are old
+  std::deque<Page>
+      store_;  ///< pages in use first, then pages of earlier blocks, whose stamps are old; freed by forget()
   std::uint64_t last_number_ = ~std::uint64_t{0};
   Page* last_ = nullptr;
   Stamp block_begin_ = 0;

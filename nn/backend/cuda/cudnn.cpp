@@ -131,16 +131,6 @@ std::optional<CudnnEngine> Cudnn::choose(const ConvProblem& problem, std::size_t
   return std::move(engines.front());
 }
 
-std::optional<CudnnEngine> Cudnn::choose(std::span<const CudnnDescriptor> operations,
-                                         std::size_t most_workspace_bytes) {
-  make_current(device_);
-  const CudnnEngineRules rules{.reproducible = reproducible_, .most_workspace_bytes = most_workspace_bytes};
-  std::vector<CudnnEngine> engines =
-      candidates(engine_configs(api_, make_graph(api_, handle_.get(), operations)), rules, 1);
-  if (engines.empty()) return std::nullopt;
-  return std::move(engines.front());
-}
-
 std::string Cudnn::tune(const ConvProblem& problem, std::size_t most_workspace_bytes) {
   if (!autotune_) return "";
   if (const auto known = cache_.find(problem.key())) return *known;

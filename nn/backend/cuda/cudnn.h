@@ -55,7 +55,7 @@ struct CudnnTensorSpec {
   std::int64_t id = 0;
   CudnnExtents extents{};
   cudnnDataType_t type = CUDNN_DATA_FLOAT;
-  bool is_virtual = false;  ///< an intermediate result, which is nowhere in memory
+  bool is_virtual = false;  ///< an intermediate result of the graph, without memory of its own
 };
 
 /// Errors    InvalidArgument if cuDNN computes with no such type.
@@ -132,10 +132,6 @@ class Cudnn {
   std::optional<CudnnEngine> choose(const ConvProblem& problem, std::size_t most_workspace_bytes,
                                     const std::string& preferred);
 
-  /// The same of other operations in f32 or with sums in f32, of which none is measured. Without products, engines on
-  /// tensor cores round nothing more.
-  std::optional<CudnnEngine> choose(std::span<const CudnnDescriptor> operations, std::size_t most_workspace_bytes);
-
   bool autotunes() const { return autotune_; }
   /// With autotune, the name of the fastest engine, from the cache or measured now; else, or if there is none, empty.
   std::string tune(const ConvProblem& problem, std::size_t most_workspace_bytes);
@@ -145,8 +141,6 @@ class Cudnn {
   /// Errors    DeviceError if it cannot be enqueued.
   void enqueue(kernels::Stream& stream, const CudnnEngine& engine, const std::vector<CudnnPointer>& tensors,
                void* workspace);
-
-  const CudnnApi& api() const { return api_; }
 
  private:
   /// The first `most` that compile.

@@ -36,7 +36,7 @@ TrainConfig resolve_config(OptionTexts given, const std::string& default_batch, 
   for (const char* option : {"dataset", "model", "model-text"})
     if (option == std::string_view("model-text") ? takes_model : !is_set(given, option)) take_saved(option);
   // GRADRING_DATA_DIR is the parent of the public datasets' folders: own data is not there.
-  const bool is_own = data::is_own_data(text_given(given, "dataset").value_or(""));
+  const bool is_own = takes_dataset && data::is_own_data(text_given(given, "dataset").value_or(""));
   if (is_own ? !given.contains("data-dir") : !is_set(given, "data-dir")) take_saved("data-dir");
   if (takes_dataset || text_given(given, "dataset") == data::kFolder)
     for (const char* option : kFolderOptions)

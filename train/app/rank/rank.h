@@ -58,7 +58,7 @@ class Rank {
 
 /// Checks what needs options, device and data, before anything of the training is allocated: options, the model, and on
 /// a CPU that the host has the memory of all its ranks. Before the ranks join: no rank has allocated its own by then. A
-/// dry run also plans the layers of a GPU without --autotune, which a training does later.
+/// dry run without --autotune also plans the layers of a GPU; a training plans them after its ranks have joined.
 ///
 /// Errors    as memory_plan_spec, replica_model and plan_programs; DeviceError with the planned and the available bytes.
 void check_plan(const TrainConfig& config, const Compute& compute, const data::Dataset& train_set,

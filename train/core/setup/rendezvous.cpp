@@ -148,7 +148,8 @@ void check_same_start(comm::Store& store, const WorkerEnvironment& environment, 
   const std::string key = name_of(environment) + "/start";
   if (environment.rank == 0) return store.set(key, mine.to_text());
   const RankFacts ranks[] = {wait_for_rank_0(store, key, environment, spec), mine};
-  constexpr const char* kAdvice[] = {"start all ranks with the same WORLD_SIZE", "install the same build on every node",
+  constexpr const char* kAdvice[] = {"start all ranks with the same world size (WORLD_SIZE, SLURM_NTASKS)",
+                                     "install the same build on every node",
                                      "give all ranks the same --device and --comm"};
   for (std::size_t section = 0; section < std::size(kAdvice); ++section) {
     const std::string differences =

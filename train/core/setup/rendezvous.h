@@ -71,7 +71,7 @@ struct Ranks {
 /// Advice for two ranks that differ because they are of two runs; empty under a launcher that separates its runs.
 std::string advice_for_two_runs(const WorkerEnvironment& environment);
 
-/// Whether `comm` can transfer what `compute` computes between the ranks of this run. `compute`: null: a CPU.
+/// Checks that `comm` can transfer the gradients of `compute` (null: a CPU) between the ranks of this run.
 ///
 /// Errors    UsageError.
 void check_comm(const WorkerEnvironment& environment, TransportKind comm, const Compute* compute);
@@ -85,7 +85,7 @@ void check_comm(const WorkerEnvironment& environment, TransportKind comm, const 
 /// only if --comm names it; host values go through shared memory, or with several nodes through tcp.
 ///
 /// Errors    as check_comm; as join_over_tcp; ReplicaError on a rank that is another
-///           program than rank 0, or would connect otherwise; DeviceError without NCCL, or if ranks share a GPU and must
+///           program than rank 0, has another world size, or would connect otherwise; DeviceError without NCCL, or if ranks share a GPU and must
 ///           not; comm::Timeout that names the missing ranks; comm::PeerLost.
 Ranks make_group(const WorkerEnvironment& environment, const GroupSpec& spec, const Compute* compute = nullptr);
 

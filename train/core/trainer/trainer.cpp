@@ -108,7 +108,7 @@ bool Trainer::run_epoch() {
   }
   take_results(true);
   if (roll_back_if_requested()) return false;
-  report_parameters();  // before the gradients are overwritten
+  report_parameters();  // with --zero 1, save() gathers state into the memory of the gradients
   save(std::nullopt);   // an evaluation that fails loses no step: a resume begins with it
   if (progress_.position == sampler_->end_position()) {
     ++progress_.epoch;

@@ -12,6 +12,7 @@ CheckpointWriter::~CheckpointWriter() {
 void CheckpointWriter::save(Checkpoint checkpoint) {
   collect();
   failure_ = nullptr;
+  if (checkpoint.step < step_) saved_step_ = failed_step_ = -1;  // after a rollback
   step_ = checkpoint.step;
   writing_ = std::async(std::launch::async, [this, checkpoint = std::move(checkpoint), begin = Clock::now()] {
     return write(checkpoint, begin);

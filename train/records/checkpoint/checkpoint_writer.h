@@ -85,10 +85,10 @@ class CheckpointWriter final : public CheckpointSink {
 
   CheckpointDirectory directory_;
   SaveHooks hooks_;
-  std::future<Written> writing_;  // invalid: nothing is being written
-  std::int64_t step_ = 0;         // of the newest checkpoint
-  std::int64_t saved_step_ = -1;  // the last that was saved
-  std::int64_t failed_step_ = -1;
+  std::future<Written> writing_;   // invalid: nothing is being written
+  std::int64_t step_ = 0;          // of the newest checkpoint
+  std::int64_t saved_step_ = -1;   // of the newest checkpoint on disk
+  std::int64_t failed_step_ = -1;  // the newest that is counted in failures_
   Problems problems_;
   std::vector<SavedCheckpoint> saved_;
   std::exception_ptr failure_;  // of the newest checkpoint

@@ -38,7 +38,7 @@ struct ModelPictures {
   std::int64_t step = 0;
   bool is_best = false;  ///< otherwise the newest
   std::string dataset{};
-  std::string_view split{};  ///< that was evaluated: final_split()
+  std::string_view split{};  ///< the name of the evaluated split (final_split)
   std::vector<std::string> classes{};
   std::int64_t samples = 0;
   double accuracy = 0;
@@ -53,7 +53,7 @@ struct ModelPictures {
 /// `data_dir` as --data-dir; empty: for public datasets GRADRING_DATA_DIR, else the folder of the training.
 ///
 /// Errors    CheckpointError, FileError, DataError, UsageError: checkpoint or dataset are missing or damaged.
-/// Cost      an evaluation of the test set on the default device.
+/// Cost      an evaluation of that split on the default device.
 ModelPictures make_pictures(const std::filesystem::path& run_dir, const std::string& data_dir);
 
 /// Why there is no picture of a model: its checkpoint or the dataset is missing.

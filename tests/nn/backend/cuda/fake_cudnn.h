@@ -20,7 +20,7 @@ struct FakeEngine {
   std::vector<std::pair<cudnnBackendKnobType_t, std::int64_t>> knobs;
 };
 
-/// cuDNN's backend API for convolutions and batch normalization, on the CPU: descriptors are bags of attributes, the heuristics name what the real
+/// cuDNN's backend API for convolutions, on the CPU: descriptors are bags of attributes, the heuristics name what the real
 /// ones offered for an H100 (CudnnRecord) or what the test says, and a plan is executed by plain loops over the extents
 /// and strides that its graph was given. So it computes what cuDNN would only if every descriptor says what it should. The
 /// workspace is filled with rubbish, as far as it was asked for. Executing takes the tensors of the graph and no others.
