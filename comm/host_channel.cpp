@@ -17,8 +17,6 @@ namespace {
 /// Holds all flags and counts of an epoch, and one byte of each of 65,536 ranks.
 constexpr std::size_t kStagingBytes = 64 * 1024;
 
-constexpr std::string_view kOneThread = "host calls of one group run in two threads at the same time: make them in one";
-
 }  // namespace
 
 HostChannel::HostChannel(std::unique_ptr<Transport> transport, std::chrono::nanoseconds timeout)
@@ -29,24 +27,9 @@ HostChannel::HostChannel(std::unique_ptr<Transport> transport, std::chrono::nano
 
 void HostChannel::run(const Schedule& schedule, std::size_t bytes, int root) {
   const SegmentRange range{.segment = staging_.get(), .slice = {0, bytes}, .dtype = kernels::DType::u8};
-  const Channel::Use use(channel_, kOneThread);
+  const Channel::Use use(channel_, "host calls of one group run in two threads at the same time: make them in one");
   Collective collective({.schedule = &schedule, .range = range, .root = root, .number = ++collectives_}, *channel_);
-  const Deadline deadline = Deadline::after(timeout_);
-  for (bool is_done = collective.advance(); !is_done; is_done = collective.advance()) {
-    may_be_unread_ = collective.received() && channel_->reaches_peers_memory();
-    if (may_be_unread_) return;
-    channel_->wait(deadline);
-  }
-}
-
-std::byte* HostChannel::writable_staging() {
-  if (may_be_unread_) {
-    const Channel::Use use(channel_, kOneThread);
-    const Deadline deadline = Deadline::after(timeout_);
-    while (channel_->poll() != Progress::done) channel_->wait(deadline);
-    may_be_unread_ = false;
-  }
-  return staging_->data();
+  drive(collective, *channel_, Deadline::after(timeout_));
 }
 
 std::vector<std::byte> HostChannel::all_gather(std::span<const std::byte> mine, std::string_view operation) {
@@ -58,7 +41,7 @@ std::vector<std::byte> HostChannel::all_gather(std::span<const std::byte> mine, 
   std::vector<std::byte> all(world * mine.size());
   for (std::size_t begin = 0; begin < mine.size(); begin += slot) {
     const std::size_t bytes = std::min(slot, mine.size() - begin);
-    std::memcpy(writable_staging() + rank * bytes, mine.data() + begin, bytes);
+    std::memcpy(staging_->data() + rank * bytes, mine.data() + begin, bytes);
     run(schedule, world * bytes);
     for (std::size_t from = 0; from < world; ++from)
       std::memcpy(all.data() + from * mine.size() + begin, staging_->data() + from * bytes, bytes);
@@ -70,7 +53,7 @@ std::vector<std::byte> HostChannel::all_gather(std::span<const std::byte> mine, 
 void HostChannel::broadcast(std::span<std::byte> bytes, int root) {
   for (std::size_t begin = 0; begin < bytes.size(); begin += staging_->size()) {
     const std::size_t length = std::min(staging_->size(), bytes.size() - begin);
-    if (channel_->rank() == root) std::memcpy(writable_staging(), bytes.data() + begin, length);
+    if (channel_->rank() == root) std::memcpy(staging_->data(), bytes.data() + begin, length);
     run(kTreeBroadcast, length, root);
     std::memcpy(bytes.data() + begin, staging_->data(), length);
   }

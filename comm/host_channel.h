@@ -18,11 +18,9 @@ namespace gradring::comm {
 
 /// Collectives on host values (flags, counts, texts) over a transport of host memory: a group's control channel. They
 /// run in the caller and block it, through a small staging buffer. Every rank makes the same calls in the same order.
-/// A call returns when this rank has its result: where peers read the staging buffer in place, the next call that writes
-/// to it waits for them. So a peer that stops during the last call of a group does not block the other ranks.
 ///
 /// Threads   one thread at a time.
-/// Errors    CommError (PeerLost, Timeout, Desync); no call waits longer than twice the timeout for each 64 KiB.
+/// Errors    CommError (PeerLost, Timeout, Desync); no call waits longer than the timeout.
 class HostChannel {
  public:
   /// Blocks until all ranks have joined.
@@ -43,13 +41,11 @@ class HostChannel {
  private:
   void broadcast(std::span<std::byte> bytes, int root);
   void run(const Schedule& schedule, std::size_t bytes, int root = kNoRoot);
-  std::byte* writable_staging();
 
   Channel channel_;
   std::chrono::nanoseconds timeout_;
   std::unique_ptr<Segment> staging_;
   std::uint64_t collectives_ = 0;
-  bool may_be_unread_ = false;  // peers may still read staging_
 };
 
 }  // namespace gradring::comm

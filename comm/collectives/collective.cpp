@@ -82,7 +82,6 @@ bool Collective::advance() {
       post_next();
       continue;
     }
-    received_ = true;
     if (progress == Progress::done) trace_.end();
     return progress == Progress::done;
   }

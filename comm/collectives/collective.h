@@ -53,8 +53,6 @@ class Collective {
   /// Advances as far as possible without waiting. True when the collective is done: this rank's range holds its result
   /// and no peer reads it any more.
   bool advance();
-  /// Whether this rank's range holds its result; peers may still read it.
-  bool received() const { return received_; }
 
  private:
   void post_next();
@@ -64,7 +62,6 @@ class Collective {
   Transport& transport_;
   std::size_t steps_;
   std::size_t posted_ = 0;
-  bool received_ = false;
   CollectiveTrace trace_;
 };
 

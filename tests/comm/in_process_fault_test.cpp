@@ -1,16 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <ctime>
 #include <thread>
 
-#include "comm/collectives/collective.h"
-#include "comm/collectives/schedules.h"
 #include "comm/groups.h"
-#include "comm/host_channel.h"
 #include "comm/transport/error.h"
-#include "comm/transports/in_process/in_process.h"
 #include "tests/comm/support/expect_error.h"
 #include "tests/comm/support/rank_workspace.h"
 #include "tests/comm/support/ranks.h"
@@ -19,7 +14,6 @@ namespace gradring::comm {
 namespace {
 
 using kernels::DType;
-using ::testing::ElementsAre;
 using tests::expect_error;
 using tests::RankWorkspace;
 
@@ -134,43 +128,6 @@ TEST(InProcessFaults, RejectsInvalidRanges) {
     EXPECT_THROW(group.broadcast_on_host("", -1), InvalidArgument);
     group.all_reduce(work.range(), *work.stream);  // the group still works
   });
-}
-
-TEST(HostChannel, ReturnsAlthoughAPeerStopsBeforeReading) {
-  const auto rendezvous = std::make_shared<InProcessRendezvous>(2);
-  constexpr std::size_t kStaging = 64 * 1024;  // as HostChannel allocates
-  std::unique_ptr<Transport> theirs = make_in_process_transport(rendezvous, 1);
-  std::unique_ptr<Segment> staging;
-  std::thread joining([&] { staging = theirs->allocate(kStaging, Deadline::after(kLongTimeout)); });
-  auto mine = std::make_unique<HostChannel>(make_in_process_transport(rendezvous, 0), kShort);
-  joining.join();
-  Collective stopped({.schedule = &kDoublingAllGather,
-                      .range = {.segment = staging.get(), .slice = {0, 2}, .dtype = DType::u8},
-                      .root = kNoRoot,
-                      .number = 1},
-                     *theirs);
-  staging->data()[1] = std::byte{7};
-  EXPECT_FALSE(stopped.advance()) << "has sent, and stops before it reads";
-  const std::byte four{4};
-  EXPECT_THAT(mine->all_gather(std::span(&four, 1)), ElementsAre(std::byte{4}, std::byte{7}));
-  std::thread next([&] {
-    const std::byte nine{9};
-    EXPECT_THAT(mine->all_gather(std::span(&nine, 1)), ElementsAre(std::byte{9}, std::byte{8}));
-    mine.reset();
-  });
-  std::this_thread::sleep_for(std::chrono::milliseconds(50));  // the next call waits before it writes
-  EXPECT_TRUE(stopped.advance());
-  EXPECT_EQ(staging->data()[0], std::byte{4}) << "as it was sent";
-  staging->data()[1] = std::byte{8};
-  Collective last({.schedule = &kDoublingAllGather,
-                   .range = {.segment = staging.get(), .slice = {0, 2}, .dtype = DType::u8},
-                   .root = kNoRoot,
-                   .number = 2},
-                  *theirs);
-  last.advance();
-  next.join();
-  EXPECT_TRUE(last.advance()) << "reads what a rank sent that has left";
-  EXPECT_EQ(staging->data()[0], std::byte{9});
 }
 
 }  // namespace
