@@ -14,6 +14,7 @@ import checks
 import draws
 import inputs
 import program as programs
+from case import MODEL_FILE, Failure
 
 SKIPPED = ("checks",)  # of a draw: what says how it is examined
 
@@ -27,7 +28,7 @@ def fails(program, parts, failure):
     only = failure.check if failure.check in checks.CHECKS else "none"
     try:
         checks.examine(program, parts, only)
-    except checks.Failure as found:
+    except Failure as found:
         return found if are_alike(found, failure) else None
     return None
 
@@ -68,7 +69,7 @@ class Soak:
         """Examines a draw; shrinks and reports its failure unless a draw that failed before is part of it."""
         try:
             refusal = checks.examine(self.program, parts)
-        except checks.Failure as failure:
+        except Failure as failure:
             self.outcomes["failed"] += 1
             if any(is_like(parts, failure, known, found) for known, found in self.failures):
                 self.outcomes["failed as before"] += 1
@@ -88,8 +89,8 @@ class Soak:
         for command in self.program.commands:
             self.say(f"  {command}")
         if draws.has_file(parts):
-            text = (self.program.folder / checks.MODEL_FILE).read_text()
-            self.say(f"  with {checks.MODEL_FILE}:\n    " + text.strip().replace("\n", "\n    "))
+            text = (self.program.folder / MODEL_FILE).read_text()
+            self.say(f"  with {MODEL_FILE}:\n    " + text.strip().replace("\n", "\n    "))
 
     def count(self, seconds):
         self.say(f"\n{sum(self.outcomes[kind] for kind in ('trained', 'refused', 'failed'))} draws, "
