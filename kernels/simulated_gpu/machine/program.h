@@ -132,7 +132,8 @@ struct Program {
 
   std::shared_ptr<WrittenParameters> written_parameters = std::make_shared<WrittenParameters>();
 
-  /// The state of the launch before, for the next one to reuse (launch_state.h); null before the first, and while a launch uses it.
+  /// The state of the launch before, for the next one to reuse (launch_state.h); null before the first launch, and while
+  /// a launch uses it.
   std::atomic<std::shared_ptr<LaunchState>> reusable_state;
 
   std::size_t position_of(const Operation& operation) const {
